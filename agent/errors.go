@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Kind groups errors by what the caller can do about them.
+type Kind string
+
+// The error kinds. Everything that is not one of the first six is KindInternal.
+const (
+	KindInvalid       Kind = "invalid"       // the request is wrong: change it
+	KindNotFound      Kind = "not-found"     // no such agent, file or command
+	KindConflict      Kind = "conflict"      // the name is taken, the state forbids it
+	KindUnenforceable Kind = "unenforceable" // this host cannot hold the limit
+	KindPrivilege     Kind = "privilege"     // root or a capability is missing
+	KindBusy          Kind = "busy"          // another process holds it: try again
+	KindInternal      Kind = "internal"      // a step failed that should not
+)
+
+// Error is clove's one error for people: which step failed, what happened,
+// and what to do. Err, where there is one, is the cause.
+type Error struct {
+	Kind    Kind
+	Step    string // the launch step or the flag, for example "rootfs: mount overlay" or "--memory"
+	Message string // lower case, no full stop
+	Hint    string // what to do about it; may be empty
+	Err     error
+}
+
+func (e *Error) Error() string {
+	text := e.Message
+	if e.Step != "" {
+		text = e.Step + ": " + text
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Failed wraps err with the step that it happened in. An *Error that already
+// names its step keeps it. It returns nil for a nil err.
+func Failed(step string, err error) error {
+	var known *Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &Error{Kind: KindInternal, Step: step, Message: "failed", Err: err}
+}
+
+// Failure is an Error as it stands in a Record.
+type Failure struct {
+	Step    string `json:"step"`
+	Message string `json:"message"`
+	Errno   string `json:"errno,omitempty"` // the system's text for the error number
+	Hint    string `json:"hint,omitempty"`
+}
+
+// FailureOf flattens err for the record.
+func FailureOf(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	failure := &Failure{Message: err.Error()}
+	var known *Error
+	if errors.As(err, &known) {
+		failure.Step, failure.Hint = known.Step, known.Hint
+		failure.Message = known.Message
+		if known.Err != nil {
+			failure.Message += ": " + known.Err.Error()
+		}
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		failure.Errno = errno.Error()
+	}
+	return failure
+}
+
+// KindOf returns the kind of err, KindInternal when it says none.
+func KindOf(err error) Kind {
+	var known *Error
+	if errors.As(err, &known) && known.Kind != "" {
+		return known.Kind
+	}
+	return KindInternal
+}

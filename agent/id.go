@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+)
+
+// ID names one run for ever: 16 lower-case hexadecimal digits, 64 random bits.
+type ID string
+
+// NewID returns a fresh random ID.
+func NewID() ID {
+	var b [8]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	return ID(hex.EncodeToString(b[:]))
+}
+
+var (
+	idPattern = regexp.MustCompile(`^[0-9a-f]{16}$`)
+	// namePattern is docker's container name rule, so that names carry over.
+	namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+)
+
+// Valid tells whether id has the form that NewID gives.
+func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+
+// ValidateName refuses a name that could not be shown, typed or used as a file
+// name safely.
+func ValidateName(name string) error {
+	if namePattern.MatchString(name) {
+		return nil
+	}
+	return &Error{Kind: KindInvalid, Step: "name",
+		Message: fmt.Sprintf("%q is not a name", name),
+		Hint:    "use 1 to 63 letters, digits, '_', '.' or '-', and begin with a letter or digit"}
+}

@@ -1,0 +1,105 @@
+package agent
+
+import "time"
+
+// RecordVersion is the version of Record that this build writes. Later
+// versions may add fields; none changes meaning or disappears within one.
+const RecordVersion = 1
+
+// Status says in one word how a run ended.
+type Status string
+
+// The statuses of PRODUCT's exit record.
+const (
+	StatusExited      Status = "exited"
+	StatusSignaled    Status = "signaled"
+	StatusTimeout     Status = "timeout"
+	StatusCPUTime     Status = "cpu-time"
+	StatusOOM         Status = "oom"
+	StatusOutputLimit Status = "output-limit"
+	StatusDiskFull    Status = "disk-full"
+	StatusPolicyKill  Status = "policy-kill"
+	StatusKilled      Status = "killed"
+	StatusStartFailed Status = "start-failed"
+)
+
+// Exit statuses of clove run that are not the agent's own.
+const (
+	ExitTimeout     = 124
+	ExitStartFailed = 125
+	ExitCannotExec  = 126
+	ExitNotFound    = 127
+	ExitKilled      = 137 // 128 + SIGKILL
+	ExitSignalBase  = 128
+)
+
+// Record is the one account of how a run ended. A figure that this host
+// cannot supply is absent (nil), never 0.
+type Record struct {
+	Version    int               `json:"version"`
+	ID         ID                `json:"id"`
+	Name       string            `json:"name"`
+	Command    []string          `json:"command"`
+	Started    time.Time         `json:"started"`
+	Ended      time.Time         `json:"ended"`
+	WallMS     int64             `json:"wall_ms"` // on CLOCK_BOOTTIME, from the agent's start to its end
+	Status     Status            `json:"status"`
+	ExitCode   int               `json:"exit_code"` // what clove run exits with
+	Signal     *string           `json:"signal"`    // "SIGKILL", null when none
+	Error      *Failure          `json:"error,omitempty"`
+	Limit      *LimitHit         `json:"limit,omitempty"`
+	Usage      Usage             `json:"usage"`
+	Events     Events            `json:"events"`
+	Denials    []Denial          `json:"denials"`
+	Enforced   map[string]string `json:"enforced"` // control to mechanism, for example "memory": "cgroup1"
+	Unenforced []string          `json:"unenforced"`
+	Policy     Policy            `json:"policy"`
+	Host       Host              `json:"host"`
+}
+
+// LimitHit names the limit that ended the run. Value and Peak are in the
+// limit's own unit: bytes, or milliseconds for clocks.
+type LimitHit struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+	Peak  *int64 `json:"peak,omitempty"`
+}
+
+// Usage is what the whole tree consumed.
+type Usage struct {
+	CPUMS           *int64 `json:"cpu_ms,omitempty"`
+	CPUUserMS       *int64 `json:"cpu_user_ms,omitempty"`
+	CPUSystemMS     *int64 `json:"cpu_system_ms,omitempty"`
+	CPUThrottledMS  *int64 `json:"cpu_throttled_ms,omitempty"`
+	MemoryPeakBytes *int64 `json:"memory_peak_bytes,omitempty"`
+	PidsPeak        *int64 `json:"pids_peak,omitempty"`
+	IOReadBytes     *int64 `json:"io_read_bytes,omitempty"`
+	IOWriteBytes    *int64 `json:"io_write_bytes,omitempty"`
+	NetRxBytes      *int64 `json:"net_rx_bytes,omitempty"`
+	NetTxBytes      *int64 `json:"net_tx_bytes,omitempty"`
+	DiskBytes       *int64 `json:"disk_bytes,omitempty"`   // held by the writable layer at the end
+	OutputBytes     *int64 `json:"output_bytes,omitempty"` // stdout and stderr together
+}
+
+// Events counts what the kernel did to the agent.
+type Events struct {
+	OOMKill             *int64 `json:"oom_kill,omitempty"`
+	PidsMax             *int64 `json:"pids_max,omitempty"` // forks refused by the pids limit
+	MemoryHigh          *int64 `json:"memory_high,omitempty"`
+	CPUThrottledPeriods *int64 `json:"cpu_throttled_periods,omitempty"`
+}
+
+// Denial is one thing that was refused, aggregated.
+type Denial struct {
+	Time   time.Time `json:"time"`
+	Kind   string    `json:"kind"` // network, syscall, file, capability
+	Target string    `json:"target"`
+	Rule   string    `json:"rule"`
+	Count  int64     `json:"count"`
+}
+
+// Host tells what the run ran on.
+type Host struct {
+	Kernel string `json:"kernel"`
+	Cgroup string `json:"cgroup"` // v2, hybrid, v1
+}

@@ -1,0 +1,33 @@
+package agent
+
+import "time"
+
+// Run is what the store keeps of one run, from its first moment on.
+type Run struct {
+	Spec    Spec      `json:"spec"`
+	State   State     `json:"state"`
+	Created time.Time `json:"created"`
+	Started time.Time `json:"started,omitzero"` // when the agent first executed
+	Lease   *Lease    `json:"lease,omitempty"`  // nil once released
+	PID     int       `json:"pid,omitempty"`    // host pid of clove-init, while running
+	Layer   string    `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
+	Record  *Record   `json:"record,omitempty"` // set when State is StateEnded
+}
+
+// Lease is what a live run owns on this host.
+type Lease struct {
+	IDRange       int    `json:"id_range"`       // index of the range of host ids
+	BootID        string `json:"boot_id"`        // /proc/sys/kernel/random/boot_id: another boot, nothing can live
+	SupervisorPID int    `json:"supervisor_pid"` // for people; liveness is the lock in the run directory
+	CgroupPath    string `json:"cgroup_path"`    // relative to the place that package cgroups chose
+}
+
+// FirstHostID is the first host id that leases use: systemd's table of ids
+// (UIDS-GIDS.md) leaves 0x70000000 to 0x7FFDFFFF unused by everyone.
+const (
+	FirstHostID = 0x70000000
+	IDRanges    = (0x7FFE0000 - 0x70000000) / IDsPerAgent
+)
+
+// HostID returns the host id of id 0 inside the sandbox.
+func (l Lease) HostID() uint32 { return FirstHostID + uint32(l.IDRange)*IDsPerAgent }

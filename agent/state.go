@@ -1,0 +1,49 @@
+package agent
+
+import "fmt"
+
+// State is where a run stands.
+type State string
+
+// The states, in the order of a life.
+const (
+	StateStarting State = "starting" // leased an id range, being built
+	StateRunning  State = "running"  // clove-init said that the agent executes
+	StateEnding   State = "ending"   // the agent ended or is being killed; tearing down
+	StateEnded    State = "ended"    // the record is final
+)
+
+// Event is what moves a run from one state to the next.
+type Event string
+
+// The events.
+const (
+	EventStarted  Event = "started"  // the agent executes
+	EventFailed   Event = "failed"   // a launch step failed
+	EventExited   Event = "exited"   // the agent ended, by itself or by a limit
+	EventRecorded Event = "recorded" // the record was written
+	EventLost     Event = "lost"     // the supervisor died; another clove cleaned up
+)
+
+// States and AllEvents list every value, for tables, tests and the diagram.
+var (
+	States    = []State{StateStarting, StateRunning, StateEnding, StateEnded}
+	AllEvents = []Event{EventStarted, EventFailed, EventExited, EventRecorded, EventLost}
+)
+
+// transitions is the one table; a pair that is absent is forbidden.
+var transitions = map[State]map[Event]State{
+	StateStarting: {EventStarted: StateRunning, EventFailed: StateEnding, EventExited: StateEnding, EventLost: StateEnded},
+	StateRunning:  {EventExited: StateEnding, EventLost: StateEnded},
+	StateEnding:   {EventRecorded: StateEnded, EventLost: StateEnded},
+	StateEnded:    {},
+}
+
+// Next returns the state that follows from s on event e, or an error where
+// the table has none.
+func (s State) Next(e Event) (State, error) {
+	if next, ok := transitions[s][e]; ok {
+		return next, nil
+	}
+	return s, fmt.Errorf("cannot apply event %q in state %q", e, s)
+}
