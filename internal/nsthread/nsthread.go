@@ -1,0 +1,88 @@
+// Package nsthread runs functions on an operating system thread that left its
+// process's namespaces.
+//
+// A Thread owns one locked OS thread. It unshares what it is told and then
+// serves Do calls in order. Nothing else in clove changes a thread's
+// namespaces, so no goroutine can find itself on a thread that sees another
+// file system or network. The thread is never given back to the Go scheduler:
+// Close ends it, and with it every namespace that nobody else holds.
+//
+// A process that is started inside Do inherits the thread's namespaces, and
+// its parent-death signal (prctl(2), PR_SET_PDEATHSIG) is tied to this thread,
+// not to the process: keep the Thread open for as long as such a child lives.
+package nsthread
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Thread is one locked OS thread in namespaces of its own.
+type Thread struct {
+	calls chan call
+	ended chan struct{}
+}
+
+type call struct {
+	run  func() error
+	done chan error
+}
+
+// Start makes a thread and unshares flags (CLONE_NEWNS, CLONE_NEWNET) on it.
+// With CLONE_NEWNS every mount in the new namespace is made private, so that
+// neither side sees what the other mounts.
+func Start(flags int) (*Thread, error) {
+	t := &Thread{calls: make(chan call), ended: make(chan struct{})}
+	started := make(chan error, 1)
+	go t.serve(flags, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// serve never unlocks its thread: the Go runtime ends a locked thread together
+// with its goroutine.
+func (t *Thread) serve(flags int, started chan<- error) {
+	defer close(t.ended)
+	runtime.LockOSThread()
+	err := unshare(flags)
+	started <- err
+	if err != nil {
+		return
+	}
+	for c := range t.calls {
+		c.done <- c.run()
+	}
+}
+
+func unshare(flags int) error {
+	// CLONE_FS first: a mount namespace cannot be left while the working
+	// directory is shared with other threads, unshare(2).
+	if err := unix.Unshare(unix.CLONE_FS | flags); err != nil {
+		return fmt.Errorf("cannot unshare namespaces %#x: %w", flags, err)
+	}
+	if flags&unix.CLONE_NEWNS == 0 {
+		return nil
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("cannot make the new mount namespace private: %w", err)
+	}
+	return nil
+}
+
+// Do runs f on the thread, after every earlier call, and returns its error.
+// It must not be called after Close.
+func (t *Thread) Do(f func() error) error {
+	c := call{run: f, done: make(chan error, 1)}
+	t.calls <- c
+	return <-c.done
+}
+
+// Close ends the thread and waits for the last call.
+func (t *Thread) Close() {
+	close(t.calls)
+	<-t.ended
+}

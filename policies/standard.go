@@ -1,0 +1,59 @@
+package policies
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// StandardName is the level that runs have when nothing else is asked.
+const StandardName = "standard"
+
+const mebibyte = 1 << 20
+
+// Standard returns the defaults of the standard level: everything that the
+// user did not say. Deny is the zero value: no network, no environment, no
+// host files.
+func Standard() agent.Spec {
+	spec := agent.Spec{
+		User:    AgentUser,
+		Dir:     agent.WorkspaceDir,
+		Network: agent.NetworkNone,
+		Seccomp: agent.Seccomp{Profile: "standard"},
+		Limits: agent.Limits{
+			MemoryBytes:     1024 * mebibyte,
+			MemorySwapBytes: 1024 * mebibyte, // no swap: a slow agent is worse than a dead one
+			Pids:            512,
+			Rlimits: []agent.Rlimit{
+				{Name: "core", Soft: 0, Hard: 0},
+				{Name: "nofile", Soft: 4096, Hard: 4096},
+			},
+			StopGrace: 2 * time.Second,
+			DiskBytes: 1024 * mebibyte,
+			ShmBytes:  64 * mebibyte, // docker's default for /dev/shm
+		},
+	}
+	spec.Policy = agent.Policy{Name: StandardName, SHA256: fingerprint(spec)}
+	return spec
+}
+
+// The two users that have names. Root is root in the agent's own user
+// namespace only.
+var (
+	AgentUser = agent.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}
+	RootUser  = agent.User{Name: "root", UID: 0, GID: 0, Home: "/root"}
+)
+
+// fingerprint is the hash of the level's canonical form, so that a record
+// tells whether two runs had the same defaults.
+func fingerprint(spec agent.Spec) string {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // a value of this package's own making always encodes
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
