@@ -1,0 +1,57 @@
+package initproto
+
+import (
+	"maps"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// rlimits are docker's words for the resources of setrlimit(2).
+var rlimits = map[string]int{
+	"as":         unix.RLIMIT_AS,
+	"core":       unix.RLIMIT_CORE,
+	"cpu":        unix.RLIMIT_CPU,
+	"data":       unix.RLIMIT_DATA,
+	"fsize":      unix.RLIMIT_FSIZE,
+	"locks":      unix.RLIMIT_LOCKS,
+	"memlock":    unix.RLIMIT_MEMLOCK,
+	"msgqueue":   unix.RLIMIT_MSGQUEUE,
+	"nice":       unix.RLIMIT_NICE,
+	"nofile":     unix.RLIMIT_NOFILE,
+	"nproc":      unix.RLIMIT_NPROC,
+	"rss":        unix.RLIMIT_RSS,
+	"rtprio":     unix.RLIMIT_RTPRIO,
+	"rttime":     unix.RLIMIT_RTTIME,
+	"sigpending": unix.RLIMIT_SIGPENDING,
+	"stack":      unix.RLIMIT_STACK,
+}
+
+// RlimitResource gives the number that setrlimit(2) wants.
+func RlimitResource(name string) (int, bool) {
+	resource, ok := rlimits[name]
+	return resource, ok
+}
+
+// RlimitNames lists every word, sorted.
+func RlimitNames() []string { return slices.Sorted(maps.Keys(rlimits)) }
+
+// capabilities are capabilities(7) in the order of their numbers, which
+// linux/capability.h fixes.
+var capabilities = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID",
+	"CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP", "CAP_LINUX_IMMUTABLE",
+	"CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK",
+	"CAP_IPC_OWNER", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_CHROOT", "CAP_SYS_PTRACE",
+	"CAP_SYS_PACCT", "CAP_SYS_ADMIN", "CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_RESOURCE",
+	"CAP_SYS_TIME", "CAP_SYS_TTY_CONFIG", "CAP_MKNOD", "CAP_LEASE", "CAP_AUDIT_WRITE",
+	"CAP_AUDIT_CONTROL", "CAP_SETFCAP", "CAP_MAC_OVERRIDE", "CAP_MAC_ADMIN", "CAP_SYSLOG",
+	"CAP_WAKE_ALARM", "CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF",
+	"CAP_CHECKPOINT_RESTORE",
+}
+
+// CapabilityNumber gives the number of a name such as "CAP_CHOWN".
+func CapabilityNumber(name string) (int, bool) {
+	number := slices.Index(capabilities, name)
+	return number, number >= 0
+}

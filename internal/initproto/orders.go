@@ -1,0 +1,142 @@
+package initproto
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Orders is everything that clove-init must know. Ids and paths are the
+// sandbox's own.
+type Orders struct {
+	Argv   Strings  `json:"argv"`
+	Env    Strings  `json:"env"` // KEY=VALUE; Argv[0] is looked up in its PATH
+	Dir    string   `json:"dir"` // absolute
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"` // supplementary
+	// Caps ("CAP_CHOWN") are all five sets of the agent: bounding, permitted,
+	// effective, inheritable, ambient. Empty: the agent has none and gets none.
+	Caps     []string  `json:"caps,omitempty"`
+	Rlimits  []Rlimit  `json:"rlimits,omitempty"`
+	Terminal *Terminal `json:"terminal,omitempty"` // nil: the agent keeps 0, 1 and 2
+	// WallClock runs on CLOCK_BOOTTIME from Started on. 0: no deadline.
+	WallClock time.Duration `json:"wall_clock_ns,omitempty"`
+	// StopGrace lies between TERM and KILL at the deadline.
+	StopGrace time.Duration `json:"stop_grace_ns"`
+}
+
+// Terminal is the first size of the agent's pty; 0 by 0 is fine.
+type Terminal struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
+}
+
+// Rlimit is one setrlimit(2); ^uint64(0) is infinity.
+type Rlimit struct {
+	Name string `json:"name"` // a word of RlimitNames
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
+}
+
+// maxID is the largest id that an agent may have (agent.MaxUser): the next one
+// is clove-init's own, and (uint32)-1 would mean "unchanged" to setuid's family.
+const maxID = 65532
+
+// Validate refuses orders that could not be carried out as they stand.
+func (o *Orders) Validate() error {
+	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes}
+	for _, check := range checks {
+		if err := check(o); err != nil {
+			return fmt.Errorf("cannot accept orders: %w", err)
+		}
+	}
+	return nil
+}
+
+func checkCommand(o *Orders) error {
+	if len(o.Argv) == 0 || o.Argv[0] == "" {
+		return errors.New("no command")
+	}
+	// The path is JSON text; other bytes would arrive changed.
+	if !strings.HasPrefix(o.Dir, "/") || !utf8.ValidString(o.Dir) || strings.Contains(o.Dir, "\x00") {
+		return fmt.Errorf("%q is not an absolute UTF-8 path", o.Dir)
+	}
+	return nil
+}
+
+func checkIDs(o *Orders) error {
+	for _, id := range append([]uint32{o.UID, o.GID}, o.Groups...) {
+		if id > maxID {
+			return fmt.Errorf("id %d is not an agent's", id)
+		}
+	}
+	for _, name := range o.Caps {
+		if _, ok := CapabilityNumber(name); !ok {
+			return fmt.Errorf("%q is not a capability", name)
+		}
+	}
+	return nil
+}
+
+func checkLimits(o *Orders) error {
+	seen := map[string]bool{}
+	for _, limit := range o.Rlimits {
+		if _, ok := RlimitResource(limit.Name); !ok {
+			return fmt.Errorf("%q is not a resource limit", limit.Name)
+		}
+		if seen[limit.Name] {
+			return fmt.Errorf("resource limit %s is there twice", limit.Name)
+		}
+		seen[limit.Name] = true
+		if limit.Soft > limit.Hard {
+			return fmt.Errorf("resource limit %s: soft %d is above hard %d", limit.Name, limit.Soft, limit.Hard)
+		}
+	}
+	return nil
+}
+
+func checkTimes(o *Orders) error {
+	if o.WallClock < 0 || o.StopGrace < 0 {
+		return errors.New("a duration is negative")
+	}
+	return nil
+}
+
+// Strings are arguments or environment: any bytes but NUL, which JSON text
+// cannot carry. On the wire they are base64 of NUL-terminated strings.
+type Strings []string
+
+// MarshalJSON refuses a string that execve(2) would cut.
+func (s Strings) MarshalJSON() ([]byte, error) {
+	var joined bytes.Buffer
+	for _, item := range s {
+		if strings.Contains(item, "\x00") {
+			return nil, fmt.Errorf("%q contains NUL", item)
+		}
+		joined.WriteString(item)
+		joined.WriteByte(0)
+	}
+	return json.Marshal(joined.Bytes())
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Strings) UnmarshalJSON(data []byte) error {
+	var joined []byte
+	if err := json.Unmarshal(data, &joined); err != nil {
+		return err
+	}
+	*s = nil
+	if len(joined) == 0 {
+		return nil
+	}
+	if joined[len(joined)-1] != 0 {
+		return errors.New("last string is not terminated")
+	}
+	*s = strings.Split(string(joined[:len(joined)-1]), "\x00")
+	return nil
+}
