@@ -1,0 +1,139 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"clove.run/clove/agent"
+)
+
+// Check returns everything in the file that should not be, in words; nothing
+// when it is sound. The error says that the file could not be read at all.
+func (s *Store) Check() ([]string, error) {
+	var problems []string
+	err := s.view(func(t *tables) error {
+		a := &audit{tables: t, byName: map[string]agent.ID{}, byRange: map[int]agent.ID{}}
+		a.schema()
+		a.everyRun()
+		a.everyName()
+		a.everyLease()
+		// Last, because bbolt reads in a goroutine of its own, beyond the edge:
+		// pages that cannot be read were found out above.
+		for err := range t.tx.Check() {
+			a.problem("pages: %v", err)
+		}
+		problems = a.problems
+		return nil
+	})
+	return problems, err
+}
+
+// audit collects what Check finds in one transaction. byName and byRange are
+// what the runs say, to hold the indexes against.
+type audit struct {
+	*tables
+	byName   map[string]agent.ID
+	byRange  map[int]agent.ID
+	problems []string
+}
+
+func (a *audit) problem(format string, arguments ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, arguments...))
+}
+
+func (a *audit) schema() {
+	if version, err := schemaOf(a.tx); err != nil || version != newestSchema(migrations) {
+		a.problem("schema: %d is not %d (%v)", version, newestSchema(migrations), err)
+	}
+	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases)}
+	for name := range each(a.tx.Cursor()) {
+		if !slices.Contains(known, string(name)) {
+			a.problem("schema: bucket %q is not part of it", name)
+		}
+	}
+}
+
+func (a *audit) everyRun() {
+	for key, value := range each(a.runs.Cursor()) {
+		run, err := decode(key, value)
+		if err != nil {
+			a.problem("run %q: %v", key, err)
+			continue
+		}
+		if id := agent.ID(key); !id.Valid() || run.Spec.ID != id {
+			a.problem("run %q: says that it is %q", key, run.Spec.ID)
+		}
+		for _, rule := range rules {
+			if !rule.holds(run) {
+				a.problem("run %q: %s (state %q)", key, rule.broken, run.State)
+			}
+		}
+		a.expect(run)
+	}
+}
+
+// rules are the invariants of one run by itself.
+var rules = []struct {
+	broken string
+	holds  func(*agent.Run) bool
+}{
+	{"its state is not one", func(r *agent.Run) bool { return slices.Contains(agent.States, r.State) }},
+	{"its name is not valid", func(r *agent.Run) bool { return agent.ValidateName(r.Spec.Name) == nil }},
+	{"it has no time of creation", func(r *agent.Run) bool { return !r.Created.IsZero() }},
+	{"a lease belongs to a run that has not ended, and to each of them", func(r *agent.Run) bool {
+		return (r.Lease != nil) == (r.State != agent.StateEnded)
+	}},
+	{"a record belongs to an ended run, and to each of them", func(r *agent.Run) bool {
+		return (r.Record != nil) == (r.State == agent.StateEnded)
+	}},
+	{"its record is not its own", func(r *agent.Run) bool {
+		return r.Record == nil || wrongRecord(r.Spec, *r.Record) == ""
+	}},
+	{"its id range is out of bounds", func(r *agent.Run) bool {
+		return r.Lease == nil || r.Lease.IDRange >= 0 && r.Lease.IDRange < agent.IDRanges
+	}},
+	{"it ended and has a process", func(r *agent.Run) bool {
+		return r.PID == 0 || r.State != agent.StateEnded
+	}},
+}
+
+// expect notes what the indexes should say of run.
+func (a *audit) expect(run *agent.Run) {
+	if other, taken := a.byName[run.Spec.Name]; taken {
+		a.problem("run %q: its name %q is also that of %q", run.Spec.ID, run.Spec.Name, other)
+	}
+	a.byName[run.Spec.Name] = run.Spec.ID
+	if run.Lease == nil {
+		return
+	}
+	if other, taken := a.byRange[run.Lease.IDRange]; taken {
+		a.problem("run %q: its id range %d is also that of %q", run.Spec.ID, run.Lease.IDRange, other)
+	}
+	a.byRange[run.Lease.IDRange] = run.Spec.ID
+}
+
+func (a *audit) everyName() {
+	for key, id := range each(a.names.Cursor()) {
+		if run, ok := a.byName[string(key)]; !ok || run != agent.ID(id) {
+			a.problem("name %q: the index says %q, the runs say %q", key, id, run)
+		}
+		delete(a.byName, string(key))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.byName)) {
+		a.problem("name %q: the index lacks it, run %q has it", name, a.byName[name])
+	}
+}
+
+func (a *audit) everyLease() {
+	for key, id := range each(a.leases.Cursor()) {
+		index, isRange := rangeOf(key)
+		if run, ok := a.byRange[index]; !ok || !isRange || run != agent.ID(id) {
+			a.problem("lease %x: the index says %q, the runs say %q", key, id, run)
+		}
+		delete(a.byRange, index)
+	}
+	for _, index := range slices.Sorted(maps.Keys(a.byRange)) {
+		a.problem("lease %d: the index lacks it, run %q has it", index, a.byRange[index])
+	}
+}

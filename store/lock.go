@@ -1,0 +1,75 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errBusy says that the lock did not come free in time.
+var errBusy = errors.New("locked by another process")
+
+// fileLock is an exclusive flock(2). It belongs to the open file, so the
+// kernel frees it when its process ends, however that happens.
+type fileLock struct{ file *os.File }
+
+// acquire waits for the lock on path until deadline, and fails with errBusy
+// then. The file is never removed: whoever locked a removed file would share
+// the lock with nobody.
+func acquire(path string, deadline time.Time) (*fileLock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the lock: %w", err)
+	}
+	err = flock(file, unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return wait(file, deadline)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	}
+	return &fileLock{file}, nil
+}
+
+// wait queues in the kernel rather than polling: a waiter is woken as soon as
+// the holder lets go, where a poll would leave it to chance who comes next.
+func wait(file *os.File, deadline time.Time) (*fileLock, error) {
+	locked := make(chan error, 1)
+	go func() { locked <- flock(file, unix.LOCK_EX) }()
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case err := <-locked:
+		if err != nil {
+			file.Close()
+			return nil, fmt.Errorf("cannot lock %s: %w", file.Name(), err)
+		}
+		return &fileLock{file}, nil
+	case <-timer.C:
+		// A wait in the kernel cannot be called off. When its turn comes, or
+		// with this process, it ends and hands the turn on.
+		go func() {
+			<-locked
+			file.Close()
+		}()
+		return nil, errBusy
+	}
+}
+
+// release frees the lock at once. Closing alone would not: a child between
+// fork and exec holds a copy of every descriptor.
+func (l *fileLock) release() error {
+	return errors.Join(flock(l.file, unix.LOCK_UN), l.file.Close())
+}
+
+func flock(file *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(file.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+)
+
+// migration brings a file from the schema before it to schema "to".
+type migration struct {
+	to    int
+	what  string // ends "cannot …" when it fails
+	apply func(*bbolt.Tx) error
+}
+
+// migrations is every step there ever was, in order, without a gap. A released
+// step is never changed: a change of schema, a renamed field of agent.Run
+// among them, is a new step at the end.
+var migrations = []migration{
+	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets},
+}
+
+// newestSchema is what this build reads and writes.
+func newestSchema(steps []migration) int { return steps[len(steps)-1].to }
+
+// migrate applies the steps that the file lacks. It runs in one transaction,
+// so a file is never left between two schemas.
+func migrate(tx *bbolt.Tx, steps []migration) error {
+	version, err := schemaOf(tx)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if step.to <= version {
+			continue
+		}
+		if err := step.apply(tx); err != nil {
+			return fmt.Errorf("cannot %s (schema %d): %w", step.what, step.to, err)
+		}
+		if err := setSchema(tx, step.to); err != nil {
+			return fmt.Errorf("cannot note schema %d: %w", step.to, err)
+		}
+	}
+	return nil
+}
+
+func setSchema(tx *bbolt.Tx, version int) error {
+	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
+	if err != nil {
+		return err
+	}
+	return meta.Put(keySchema, []byte(strconv.Itoa(version)))
+}
+
+func makeBuckets(tx *bbolt.Tx) error {
+	for _, name := range [][]byte{bucketRuns, bucketNames, bucketLeases} {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// Begin stores a new run in StateStarting. It takes the name and the lowest
+// free id range, which it writes into run.Lease; the lease's other fields are
+// the caller's. Created is set unless the caller did.
+func (s *Store) Begin(run agent.Run) (agent.Run, error) {
+	if err := checkNew(run); err != nil {
+		return agent.Run{}, err
+	}
+	lease := agent.Lease{}
+	if run.Lease != nil {
+		lease = *run.Lease
+	}
+	err := s.update(func(t *tables) error {
+		if err := t.nameFree(run.Spec); err != nil {
+			return err
+		}
+		index, ok := t.lowestFreeRange()
+		if !ok {
+			return &agent.Error{Kind: agent.KindBusy, Step: step,
+				Message: fmt.Sprintf("all %d ranges of host ids are leased to live runs", agent.IDRanges),
+				Hint:    "wait until a run ends; clove gc ends those whose supervisor died"}
+		}
+		lease.IDRange = index
+		run.Lease, run.State = &lease, agent.StateStarting
+		if run.Created.IsZero() {
+			run.Created = time.Now().UTC()
+		}
+		id := []byte(run.Spec.ID)
+		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run))
+	})
+	if err != nil {
+		return agent.Run{}, err
+	}
+	return run, nil
+}
+
+// Apply moves run id by event e and stores what change made of it; change may
+// be nil. It is the way of every event but the last, which is Finish's.
+func (s *Store) Apply(id agent.ID, e agent.Event, change func(*agent.Run)) (agent.Run, error) {
+	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
+		if next == agent.StateEnded {
+			return broken("event %q ends run %s, which takes a record", e, id)
+		}
+		return nil
+	})
+}
+
+// Finish moves run id by its last event: it sets the record and gives the
+// lease back.
+func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change func(*agent.Run)) (agent.Run, error) {
+	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
+		if next != agent.StateEnded {
+			return broken("event %q does not end run %s", e, id)
+		}
+		if problem := wrongRecord(run.Spec, record); problem != "" {
+			return broken("the record of run %s: %s", id, problem)
+		}
+		err := t.leases.Delete(rangeKey(run.Lease.IDRange))
+		run.Lease, run.PID, run.Record = nil, 0, &record
+		return err
+	})
+}
+
+// Remove forgets an ended run and frees its name. Its layer is the caller's.
+func (s *Store) Remove(id agent.ID) error {
+	return s.update(func(t *tables) error {
+		run, err := t.mustGet(id)
+		if err != nil {
+			return err
+		}
+		if run.State != agent.StateEnded {
+			return &agent.Error{Kind: agent.KindConflict, Step: step,
+				Message: fmt.Sprintf("run %s (%s) is %s, not ended", run.Spec.Name, id, run.State),
+				Hint:    "end it first, or wait for its end"}
+		}
+		return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(id)))
+	})
+}
+
+// move is the only writer of State: the caller's change first, then what
+// settle adds, then the state that the table gives.
+func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
+	settle func(*tables, *agent.Run, agent.State) error) (agent.Run, error) {
+	var moved agent.Run
+	err := s.update(func(t *tables) error {
+		run, err := t.mustGet(id)
+		if err != nil {
+			return err
+		}
+		next, err := run.State.Next(e)
+		if err != nil {
+			return &agent.Error{Kind: agent.KindConflict, Step: step,
+				Message: fmt.Sprintf("run %s (%s) has moved on", run.Spec.Name, id), Err: err}
+		}
+		if change != nil {
+			before := identityOf(*run)
+			called(change, run)
+			if identityOf(*run) != before {
+				return broken("event %q changed what only the store may change of run %s", e, id)
+			}
+		}
+		if err := settle(t, run, next); err != nil {
+			return err
+		}
+		run.State = next
+		moved = *run
+		return t.put(*run)
+	})
+	if err != nil {
+		return agent.Run{}, err
+	}
+	return moved, nil
+}
+
+// identity is what the indexes and the state table own of a run.
+type identity struct {
+	id       agent.ID
+	name     string
+	state    agent.State
+	idRange  int
+	recorded bool
+}
+
+func identityOf(run agent.Run) identity {
+	i := identity{run.Spec.ID, run.Spec.Name, run.State, -1, run.Record != nil}
+	if run.Lease != nil {
+		i.idRange = run.Lease.IDRange
+	}
+	return i
+}
+
+// checkNew refuses a run that no index could hold.
+func checkNew(run agent.Run) error {
+	if !run.Spec.ID.Valid() {
+		return broken("%q is not an id", run.Spec.ID)
+	}
+	if err := agent.ValidateName(run.Spec.Name); err != nil {
+		return err
+	}
+	if id := agent.ID(run.Spec.Name); id.Valid() && id != run.Spec.ID {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "name",
+			Message: fmt.Sprintf("%q looks like the id of another run", id), Hint: "choose another --name"}
+	}
+	if run.Record != nil {
+		return broken("new run %s has a record", run.Spec.ID)
+	}
+	return nil
+}
+
+// nameFree refuses a name or id that a kept run has.
+func (t *tables) nameFree(spec agent.Spec) error {
+	if t.runs.Get([]byte(spec.ID)) != nil {
+		return broken("run %s exists", spec.ID)
+	}
+	holder := t.names.Get([]byte(spec.Name))
+	if holder == nil {
+		return nil
+	}
+	run, err := t.mustGet(agent.ID(holder))
+	if err != nil {
+		return err
+	}
+	conflict := &agent.Error{Kind: agent.KindConflict, Step: "name",
+		Message: fmt.Sprintf("the name %q is taken by run %s, which is %s", spec.Name, holder, run.State),
+		Hint:    "choose another --name, or wait for its end"}
+	if run.State == agent.StateEnded {
+		conflict.Hint = "choose another --name, or remove the old run: clove rm " + spec.Name
+	}
+	return conflict
+}
+
+// wrongRecord says what is wrong with a record for the run of spec, "" if
+// nothing is.
+func wrongRecord(spec agent.Spec, record agent.Record) string {
+	switch {
+	case record.ID != spec.ID:
+		return fmt.Sprintf("it is of run %q", record.ID)
+	case record.Name != spec.Name:
+		return fmt.Sprintf("it has the name %q", record.Name)
+	case record.Version < 1 || record.Version > agent.RecordVersion:
+		return fmt.Sprintf("it has version %d", record.Version)
+	}
+	return ""
+}
+
+// broken reports a mistake of the calling code.
+func broken(format string, arguments ...any) error {
+	return &agent.Error{Kind: agent.KindInternal, Step: step, Message: fmt.Sprintf(format, arguments...)}
+}
