@@ -57,6 +57,9 @@ type Change struct {
 	Size   int64    `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32   `json:"mode"`             // the permission, setuid, setgid and sticky bits
 	Target string   `json:"target,omitempty"` // what a symbolic link says
+	// Was is what stood there before, where that was of another type. A
+	// directory that was is gone with all below it.
+	Was FileType `json:"was,omitempty"`
 	// Refused is why Apply did not make this change, or why Diff did not look
 	// below it; empty when neither happened.
 	Refused string `json:"refused,omitempty"`
@@ -74,6 +77,9 @@ func (c Change) String() string {
 	line.WriteString(letter + printable(c.Path))
 	if c.Type == TypeSymlink && c.Kind != Deleted {
 		line.WriteString(" -> " + printable(c.Target))
+	}
+	if c.Was != "" {
+		line.WriteString(" (was a " + string(c.Was) + ")")
 	}
 	if c.Refused != "" {
 		line.WriteString(" (refused: " + c.Refused + ")")

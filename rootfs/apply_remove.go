@@ -1,0 +1,108 @@
+package rootfs
+
+import (
+	"context"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// remove deletes name in the parent. What is gone already is no change.
+func (a *applier) remove(ctx context.Context, name string) (made bool, err error) {
+	st, ok, err := statAt(a.parent.dir, name)
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := a.untouched(ctx, a.parent.dir, name, st); err != nil {
+		return false, err
+	}
+	return true, removeTree(ctx, a.parent.dir, name)
+}
+
+// untouched refuses when the host changed name, or a file below it, since the
+// layer began. The change time decides: unlike the modification time it cannot
+// be set back, and it sees what was renamed into place. That of a directory
+// counts for nothing: it moves with each entry, ours included.
+func (a *applier) untouched(ctx context.Context, dir *os.File, name string, st unix.Stat_t) error {
+	return eachBelow(ctx, dir, name, st, func(_ *os.File, name string, st unix.Stat_t, _ bool) error {
+		if fileType(st.Mode) != TypeDir && !time.Unix(st.Ctim.Unix()).Before(a.since) {
+			return refusal("the host changed " + printable(name) + " since the run began")
+		}
+		return nil
+	})
+}
+
+// clearStaged removes what a killed Apply left in the parent.
+func (a *applier) clearStaged() error {
+	if _, ok, err := statAt(a.parent.dir, stagedName); err != nil || !ok {
+		return err
+	}
+	// An end that must not be cut short by the caller's.
+	return removeTree(context.Background(), a.parent.dir, stagedName)
+}
+
+// removeTree deletes name in dir and all below it, never following.
+func removeTree(ctx context.Context, dir *os.File, name string) error {
+	st, ok, err := statAt(dir, name)
+	if err != nil || !ok {
+		return err
+	}
+	return eachBelow(ctx, dir, name, st, func(dir *os.File, name string, st unix.Stat_t, last bool) error {
+		switch {
+		case !last:
+			return nil
+		case fileType(st.Mode) == TypeDir:
+			return unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+		}
+		return unix.Unlinkat(int(dir.Fd()), name, 0)
+	})
+}
+
+// visit sees one layerEntry, name in dir: first with last false, then, when all
+// below it was seen, with last true.
+type visit func(dir *os.File, name string, st unix.Stat_t, last bool) error
+
+// eachBelow visits name in dir and all below it. A mount point ends it with
+// EXDEV before anything in it was looked at.
+func eachBelow(ctx context.Context, dir *os.File, name string, st unix.Stat_t, see visit) error {
+	if err := see(dir, name, st, false); err != nil {
+		return err
+	}
+	if fileType(st.Mode) == TypeDir {
+		if err := insideOf(ctx, dir, name, see); err != nil {
+			return err
+		}
+	}
+	return see(dir, name, st, true)
+}
+
+// insideOf visits the entries of the directory name in parent.
+func insideOf(ctx context.Context, parent *os.File, name string, see visit) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dir, err := beneath{parent}.openDir(path.Base(name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := namesIn(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		st, ok, err := statAt(dir, name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := eachBelow(ctx, dir, name, st, see); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// written remembers where a file with several names was written, so that its
+// other names become links to it again: copies would let one file of the layer
+// fill the host's disk as often as it has names.
+type written struct {
+	rel string
+	ino uint64
+}
+
+// stage makes e, complete and flushed, under the staged name.
+func (a *applier) stage(ctx context.Context, e layerEntry) error {
+	switch fileType(e.st.Mode) {
+	case TypeDir:
+		return a.stageDir(e)
+	case TypeSymlink:
+		return a.stageLink(e)
+	}
+	if e.st.Nlink == 1 {
+		return a.stageFile(ctx, e)
+	}
+	linked, err := a.stageHardLink(e)
+	if err != nil || linked {
+		return err
+	}
+	return a.stageFile(ctx, e)
+}
+
+func (a *applier) stageDir(e layerEntry) error {
+	if err := unix.Mkdirat(int(a.parent.dir.Fd()), stagedName, 0o700); err != nil {
+		return err
+	}
+	dir, err := a.openStaged(unix.O_RDONLY | unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return a.handOver(dir, e)
+}
+
+// stageLink makes a symbolic link; O_PATH because there is no other way to
+// hold one.
+func (a *applier) stageLink(e layerEntry) error {
+	if err := unix.Symlinkat(e.link, int(a.parent.dir.Fd()), stagedName); err != nil {
+		return err
+	}
+	link, err := a.openStaged(unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	return unix.Fchownat(int(link.Fd()), "", int(a.owner.Uid), int(a.owner.Gid), unix.AT_EMPTY_PATH)
+}
+
+// openStaged opens what was just made under the staged name. The owner of the
+// directory could have put another file there to have it given to him.
+func (a *applier) openStaged(flags uint64) (*os.File, error) {
+	file, err := beneath{a.parent.dir}.open(stagedName, flags)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(int(file.Fd()), &st)
+	if err == nil && (st.Uid != uint32(os.Geteuid()) || fileType(st.Mode) != TypeDir && st.Nlink != 1) {
+		err = refusal("something else was put in its place")
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// handOver gives file to the owner of the target, then its permissions:
+// chown(2) clears bits.
+func (a *applier) handOver(file *os.File, e layerEntry) error {
+	if err := unix.Fchown(int(file.Fd()), int(a.owner.Uid), int(a.owner.Gid)); err != nil {
+		return err
+	}
+	return unix.Fchmod(int(file.Fd()), e.st.Mode&rwx)
+}
+
+// stageFile copies the content and flushes it before the name can point to it.
+func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
+	from, err := a.upper.openRegular(e.rel)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	fd, err := unix.Openat(int(a.parent.dir.Fd()), stagedName,
+		unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	to := os.NewFile(uintptr(fd), stagedName)
+	defer to.Close()
+	if err := copyData(ctx, to, from, e.st.Size); err != nil {
+		return err
+	}
+	if err := errors.Join(a.handOver(to, e), to.Sync()); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if e.st.Nlink > 1 {
+		a.links[e.st.Ino] = written{e.rel, st.Ino}
+	}
+	return nil
+}
+
+// copyData copies the parts that hold data and leaves the holes: a sparse
+// file of the layer can claim far more bytes than the layer has.
+func copyData(ctx context.Context, to, from *os.File, size int64) error {
+	if err := to.Truncate(size); err != nil {
+		return err
+	}
+	for offset := int64(0); offset < size; {
+		start, err := unix.Seek(int(from.Fd()), offset, unix.SEEK_DATA)
+		if err == unix.ENXIO {
+			return nil // only a hole is left
+		}
+		if err != nil {
+			return fmt.Errorf("cannot find its data: %w", err)
+		}
+		if offset, err = unix.Seek(int(from.Fd()), start, unix.SEEK_HOLE); err != nil {
+			return fmt.Errorf("cannot find its holes: %w", err)
+		}
+		if err := copyRange(ctx, to, from, start, min(offset, size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRange copies the bytes from start to end, in pieces so that it can be
+// ended.
+func copyRange(ctx context.Context, to, from *os.File, start, end int64) error {
+	const piece = 8 << 20
+	if _, err := to.Seek(start, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := from.Seek(start, io.SeekStart); err != nil {
+		return err
+	}
+	for start < end {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(to, from, min(piece, end-start))
+		if err != nil {
+			return err
+		}
+		start += n
+	}
+	return nil
+}
+
+// stageHardLink links the staged name to the file that another name of e was
+// written to, if there is one and it is still that file.
+func (a *applier) stageHardLink(e layerEntry) (linked bool, err error) {
+	first, ok := a.links[e.st.Ino]
+	if !ok {
+		return false, nil
+	}
+	dir, err := a.target.openDir(path.Dir(first.rel))
+	if err != nil {
+		return false, nil
+	}
+	defer dir.Close()
+	to := int(a.parent.dir.Fd())
+	if err := unix.Linkat(int(dir.Fd()), path.Base(first.rel), to, stagedName, 0); err != nil {
+		return false, fmt.Errorf("cannot link it to %s: %w", printable(first.rel), err)
+	}
+	st, ok, err := statAt(a.parent.dir, stagedName)
+	if err == nil && ok && st.Ino == first.ino {
+		return true, nil
+	}
+	return false, errors.Join(err, unix.Unlinkat(to, stagedName, 0))
+}

@@ -1,0 +1,146 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPath is the kernel's PATH_MAX without the final NUL. A tree that goes
+// deeper cannot be named in one call, so it is reported and not entered.
+const maxPath = unix.PathMax - 1
+
+// The bounds on the memory that a layer can make its reader spend: an agent
+// that hard-links one file fills 1 GiB with some 90 million names.
+const (
+	maxNames     = 1 << 20   // in one directory
+	maxListBytes = 512 << 20 // of all changes; 2 million usual ones
+)
+
+// beneath is a directory outside of which none of its methods reads or writes:
+// symbolic links are refused, not followed, at every component, and so are
+// mount points, because the agent never saw what is mounted there.
+type beneath struct{ root *os.File }
+
+// openBeneath opens the directory dir; how adds RESOLVE_* flags of openat2(2)
+// for the way to it.
+func openBeneath(dir string, how uint64) (beneath, error) {
+	root, err := openat2(unix.AT_FDCWD, dir, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_DIRECTORY, Resolve: how | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return beneath{}, fmt.Errorf("cannot open directory %s: %w", printable(dir), err)
+	}
+	return beneath{root}, nil
+}
+
+func (b beneath) close() { b.root.Close() }
+
+// open opens what stands at rel ("" is the directory itself). O_NONBLOCK keeps
+// a FIFO from holding the caller for ever.
+func (b beneath) open(rel string, flags uint64) (*os.File, error) {
+	return openat2(int(b.root.Fd()), path.Join(".", rel), &unix.OpenHow{
+		Flags: flags | unix.O_NOFOLLOW | unix.O_NONBLOCK,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS |
+			unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV})
+}
+
+// openDir opens the directory rel for reading its names.
+func (b beneath) openDir(rel string) (*os.File, error) {
+	return b.open(rel, unix.O_RDONLY|unix.O_DIRECTORY)
+}
+
+// openRegular opens the regular file rel for reading and refuses anything else.
+func (b beneath) openRegular(rel string) (*os.File, error) {
+	file, err := b.open(rel, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil || fileType(st.Mode) != TypeFile {
+		file.Close()
+		return nil, fmt.Errorf("not a regular file: %w", errors.Join(err, unix.EINVAL))
+	}
+	return file, nil
+}
+
+// openat2 is openat2(2), again when a signal or a concurrent rename got in
+// its way.
+func openat2(dir int, name string, how *unix.OpenHow) (*os.File, error) {
+	how.Flags |= unix.O_CLOEXEC
+	for {
+		fd, err := unix.Openat2(dir, name, how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), printable(name)), nil
+		case err != unix.EINTR && err != unix.EAGAIN:
+			return nil, err
+		}
+	}
+}
+
+// statAt describes name in dir without following it; ok is false when there
+// is nothing.
+func statAt(dir *os.File, name string) (st unix.Stat_t, ok bool, err error) {
+	err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+	if err == unix.ENOENT {
+		return st, false, nil
+	}
+	return st, err == nil, err
+}
+
+// readLink returns what the symbolic link name in dir says.
+func readLink(dir *os.File, name string) (string, error) {
+	buffer := make([]byte, unix.PathMax) // no link is longer
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer)
+	if err != nil {
+		return "", err
+	}
+	return string(buffer[:n]), nil
+}
+
+// namesIn lists dir in order.
+func namesIn(dir *os.File) ([]string, error) {
+	var names []string
+	for {
+		batch, err := dir.Readdirnames(1024)
+		names = append(names, batch...)
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.Sort(names)
+			return names, nil
+		case err != nil:
+			return nil, err
+		case len(names) > maxNames:
+			return nil, errTooMany
+		}
+	}
+}
+
+var errTooMany = errors.New("the layer holds more names than can be listed")
+
+// overlayMark reads the overlayfs attribute of name in dir. Only the kernel
+// writes trusted.*: an agent's own are stored under an escaped name, and the
+// user.overlay.* ones that it can set mean nothing to a mount without userxattr.
+func overlayMark(dir *os.File, name, mark string) (value string, ok bool, err error) {
+	var buffer [512]byte // a file handle and its header fit
+	at := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
+	n, err := unix.Lgetxattr(at, "trusted.overlay."+mark, buffer[:])
+	switch err {
+	case nil:
+		return string(buffer[:n]), true, nil
+	case unix.ENODATA, unix.ENOTSUP:
+		return "", false, nil
+	}
+	return "", false, fmt.Errorf("cannot read overlay attribute %s: %w", mark, err)
+}
+
+// sandboxPath joins prefix and rel.
+func sandboxPath(prefix, rel string) string {
+	return strings.TrimSuffix(prefix, "/") + "/" + rel
+}

@@ -1,0 +1,177 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is one directory being compared.
+type place struct {
+	*differ
+	rel          string
+	upper, lower *os.File // lower is nil where there is none
+}
+
+func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error) {
+	var deeper []subdir
+	for _, name := range names {
+		isDir, merged, err := p.compare(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot compare %s: %w", printable(path.Join(p.rel, name)), err)
+		}
+		if !isDir {
+			continue
+		}
+		if len(p.rel)+1+len(name)+1+unix.NAME_MAX > maxPath {
+			if err := p.tooDeep(name); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		deeper = append(deeper, subdir{name, merged})
+	}
+	return deeper, nil
+}
+
+// compare records what happened to name, an entry of the upper directory.
+func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, err error) {
+	now, ok, err := statAt(p.upper, name)
+	if err != nil || !ok {
+		return false, false, err
+	}
+	var before unix.Stat_t
+	existed := false
+	if p.lower != nil {
+		if before, existed, err = statAt(p.lower, name); err != nil {
+			return false, false, err
+		}
+	}
+	whiteout, err := p.isWhiteout(name, now)
+	if err != nil {
+		return false, false, err
+	}
+	if whiteout {
+		return false, false, p.whitedOut(name, before, existed)
+	}
+	isDir = fileType(now.Mode) == TypeDir
+	merged = isDir && existed && fileType(before.Mode) == TypeDir
+	if !existed {
+		return isDir, false, p.unmatched(name, now)
+	}
+	same, err := p.same(ctx, name, now, before)
+	if err != nil || same {
+		return isDir, merged, err
+	}
+	c, err := p.describe(Changed, p.upper, name, now)
+	if was := fileType(before.Mode); was != c.Type {
+		c.Was = was
+	}
+	return isDir, merged, errors.Join(err, p.list(c))
+}
+
+// whitedOut records a whiteout. One above nothing has lost its file on the
+// host as well.
+func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
+	switch {
+	case existed:
+		return p.record(Deleted, p.lower, name, before)
+	case p.differ.lower == nil:
+		return p.list(Change{Kind: Deleted, Path: p.sandboxPath(name)})
+	}
+	return nil
+}
+
+// unmatched records an entry that the lower directory does not have. Where
+// there is no lower directory left, the kernel's note that an entry was copied
+// up tells the agent's own ones from those that were there.
+func (p *place) unmatched(name string, now unix.Stat_t) error {
+	if p.differ.lower != nil {
+		return p.record(Added, p.upper, name, now)
+	}
+	_, copied, err := p.marks(p.upper, name, "origin")
+	switch {
+	case err != nil:
+		return err
+	case !copied:
+		return p.record(Added, p.upper, name, now)
+	case fileType(now.Mode) == TypeDir:
+		return nil
+	}
+	return p.record(Changed, p.upper, name, now)
+}
+
+// deleteHidden records what an opaque directory took away: the lower entries
+// that the upper directory does not replace.
+func (p *place) deleteHidden(names []string) error {
+	hidden, err := namesIn(p.lower)
+	if err != nil {
+		return err
+	}
+	for _, name := range hidden {
+		if _, replaced := slices.BinarySearch(names, name); replaced {
+			continue
+		}
+		before, ok, err := statAt(p.lower, name)
+		if err == nil && ok {
+			err = p.record(Deleted, p.lower, name, before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isWhiteout knows both forms of overlayfs: the character device 0:0 and the
+// empty file with an attribute (Linux 6.7).
+func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
+	switch fileType(st.Mode) {
+	case TypeChar:
+		return st.Rdev == 0, nil
+	case TypeFile:
+		if st.Size == 0 {
+			_, ok, err := p.marks(p.upper, name, "whiteout")
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// record lists one change that describes name in dir, which st is about.
+func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
+	c, err := p.describe(kind, dir, name, st)
+	return errors.Join(err, p.list(c))
+}
+
+func (p *place) describe(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) (c Change, err error) {
+	c = Change{Kind: kind, Path: p.sandboxPath(name), Type: fileType(st.Mode), Mode: st.Mode & permissions}
+	switch c.Type {
+	case TypeFile:
+		c.Size = st.Size
+	case TypeSymlink:
+		c.Target, err = readLink(dir, name)
+	}
+	return c, err
+}
+
+func (p *place) sandboxPath(name string) string {
+	return sandboxPath(p.prefix, path.Join(p.rel, name))
+}
+
+// tooDeep says that the directory name was not entered, on the change that
+// was just recorded for it or on one of its own.
+func (p *place) tooDeep(name string) error {
+	const reason = "its path is too long to look further"
+	at := p.sandboxPath(name)
+	if last := len(p.changes) - 1; last >= 0 && p.changes[last].Path == at {
+		p.changes[last].Refused = reason
+		return nil
+	}
+	return p.list(Change{Kind: Changed, Path: at, Type: TypeDir, Refused: reason})
+}

@@ -1,0 +1,93 @@
+package rootfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// permissions are the bits of st_mode that chmod(2) sets.
+const permissions = 0o7777
+
+// same tells whether name is in the upper directory what it is in the lower.
+func (p *place) same(ctx context.Context, name string, now, before unix.Stat_t) (bool, error) {
+	if (now.Mode^before.Mode)&(unix.S_IFMT|permissions) != 0 {
+		return false, nil
+	}
+	rel := path.Join(p.rel, name)
+	return sameContent(ctx, side{p.differ.upper, p.upper, name, rel, now}, side{*p.differ.lower, p.lower, name, rel, before})
+}
+
+// side is one of two entries of the same type that are compared.
+type side struct {
+	tree beneath
+	dir  *os.File
+	name string
+	rel  string
+	st   unix.Stat_t
+}
+
+// sameContent compares two entries of one type apart from their permissions.
+func sameContent(ctx context.Context, a, b side) (bool, error) {
+	switch fileType(a.st.Mode) {
+	case TypeFile:
+		if a.st.Size != b.st.Size {
+			return false, nil
+		}
+		return sameBytes(ctx, a, b)
+	case TypeSymlink:
+		left, err := readLink(a.dir, a.name)
+		if err != nil {
+			return false, err
+		}
+		right, err := readLink(b.dir, b.name)
+		return left == right, err
+	case TypeChar, TypeBlock:
+		return a.st.Rdev == b.st.Rdev, nil
+	}
+	return true, nil
+}
+
+// sameBytes compares two regular files of one size. It reads the host's file
+// to its end at most, so a huge sparse file costs what the host's own size is.
+func sameBytes(ctx context.Context, a, b side) (bool, error) {
+	left, err := a.tree.openRegular(a.rel)
+	if err != nil {
+		return false, err
+	}
+	defer left.Close()
+	right, err := b.tree.openRegular(b.rel)
+	if err != nil {
+		return false, err
+	}
+	defer right.Close()
+	var leftBuffer, rightBuffer [64 << 10]byte
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		n, err := io.ReadFull(left, leftBuffer[:])
+		m, otherErr := io.ReadFull(right, rightBuffer[:])
+		if !bytes.Equal(leftBuffer[:n], rightBuffer[:m]) {
+			return false, nil
+		}
+		switch {
+		case ended(err) && ended(otherErr):
+			return true, nil
+		case ended(err), ended(otherErr):
+			return false, nil
+		case err != nil || otherErr != nil:
+			return false, errors.Join(err, otherErr)
+		}
+	}
+}
+
+// ended tells whether io.ReadFull met the end of the file.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
