@@ -61,7 +61,7 @@ type ExecFailed struct {
 	ExitCode int           `json:"exit_code"` // ExitNotFound, ExitCannotExec or ExitStartFailed
 }
 
-func (f *ExecFailed) Error() string { return "cannot " + f.Step + ": " + f.Message }
+func (f *ExecFailed) Error() string { return f.Step + ": " + f.Message }
 
 // Unwrap gives the errno, nil where the kernel refused nothing.
 func (f *ExecFailed) Unwrap() error {

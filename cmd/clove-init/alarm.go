@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootTimeNS reads the clock that goes on while the host sleeps.
+func bootTimeNS() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // fails only for an unknown clock
+	return now.Nano()
+}
+
+// alarm is a timer on CLOCK_BOOTTIME: Go's own timers stand still while the
+// host sleeps.
+type alarm struct {
+	file   *os.File
+	dueNS  int64 // 0: not set
+	passed chan struct{}
+}
+
+// newAlarm makes an alarm that is not set. Its goroutine lives as long as
+// the process.
+func newAlarm() (*alarm, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make timer: %w", err)
+	}
+	a := &alarm{file: os.NewFile(uintptr(fd), "timer"), passed: make(chan struct{}, 1)}
+	go a.wait()
+	return a, nil
+}
+
+func (a *alarm) wait() {
+	var expirations [8]byte
+	for {
+		if _, err := a.file.Read(expirations[:]); err != nil {
+			return
+		}
+		a.passed <- struct{}{}
+	}
+}
+
+// set makes the alarm pass once, d from now; at once where d is not positive.
+func (a *alarm) set(d time.Duration) {
+	d = max(d, 1) // 0 would disarm it
+	a.dueNS = bootTimeNS() + int64(d)
+	when := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
+	// It fails only for a wrong descriptor or time; this file's are right.
+	_ = control(a.file, func(fd int) error { return unix.TimerfdSettime(fd, 0, &when, nil) })
+}
+
+// left is the time until the alarm passes; of no meaning before set.
+func (a *alarm) left() time.Duration { return time.Duration(a.dueNS - bootTimeNS()) }
+
+// control runs f on the descriptor of file without changing its mode, as
+// file.Fd would.
+func control(file *os.File, f func(fd int) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}

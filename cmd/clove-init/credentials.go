@@ -1,0 +1,115 @@
+package main
+
+import (
+	"unsafe"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// The calls below are raw: x/sys and syscall would change every thread of the
+// process, by signals, where only the one that executes the agent counts.
+
+func raw(trap, a1, a2, a3 uintptr) error {
+	if _, _, errno := unix.RawSyscall(trap, a1, a2, a3); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func setGroups(orders *initproto.Orders) error {
+	var list unsafe.Pointer
+	if len(orders.Groups) > 0 {
+		list = unsafe.Pointer(&orders.Groups[0])
+	}
+	return raw(unix.SYS_SETGROUPS, uintptr(len(orders.Groups)), uintptr(list), 0)
+}
+
+func setGID(orders *initproto.Orders) error {
+	gid := uintptr(orders.GID)
+	return raw(unix.SYS_SETRESGID, gid, gid, gid)
+}
+
+// setUID gives up every capability with the id, unless some are the agent's:
+// those are kept, permitted only, until setCapabilities.
+func setUID(orders *initproto.Orders) error {
+	if len(orders.Caps) > 0 {
+		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	uid := uintptr(orders.UID)
+	return raw(unix.SYS_SETRESUID, uid, uid, uid)
+}
+
+// words splits capability numbers into the kernel's two 32 bit words.
+func words(orders *initproto.Orders) (set [2]uint32) {
+	for _, name := range orders.Caps {
+		number, _ := initproto.CapabilityNumber(name) // Validate knows it
+		set[number/32] |= 1 << (number % 32)
+	}
+	return set
+}
+
+// dropBounding leaves the agent's capabilities in the bounding set, which is
+// all that root or a file's capabilities could give back at execve(2). The
+// kernel's own last capability ends the loop: it may know more than we do.
+func dropBounding(orders *initproto.Orders) error {
+	keep := words(orders)
+	for number := range uintptr(64) {
+		if keep[number/32]&(1<<(number%32)) != 0 {
+			continue
+		}
+		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
+		if err == unix.EINVAL {
+			return nil
+		}
+		if err == nil && held == 1 {
+			err = unix.Prctl(unix.PR_CAPBSET_DROP, number, 0, 0, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setCapabilities makes permitted, effective, inheritable and ambient sets
+// exactly the agent's.
+func setCapabilities(orders *initproto.Orders) error {
+	set := words(orders)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{}
+	for i, word := range set {
+		data[i] = unix.CapUserData{Effective: word, Permitted: word, Inheritable: word}
+	}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	for _, name := range orders.Caps {
+		number, _ := initproto.CapabilityNumber(name)
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uintptr(number), 0, 0); err != nil {
+			return at(name, err)
+		}
+	}
+	return nil
+}
+
+// permitted lists the numbers of this thread's permitted capabilities.
+func permitted() ([]uintptr, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{}
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return nil, err
+	}
+	var held []uintptr
+	for number := range uintptr(64) {
+		if data[number/32].Permitted&(1<<(number%32)) != 0 {
+			held = append(held, number)
+		}
+	}
+	return held, nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// harden makes PID 1 unreadable and deaf before any agent exists.
+func harden() error {
+	// Not dumpable: /proc/1 belongs to the host's root, and no process of the
+	// sandbox may read its memory, environment, descriptors or executable.
+	if err := notDumpable(); err != nil {
+		return err
+	}
+	if err := ignoreSignals(); err != nil {
+		return err
+	}
+	return closeInherited()
+}
+
+func notDumpable() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot become undumpable: %w", err)
+	}
+	return nil
+}
+
+// forgetParent undoes the parent-death signal that the launch set: from here
+// on the control socket is the lifeline, and it outlives a thread of the
+// supervisor, which is what the signal would follow.
+func forgetParent() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot clear parent-death signal: %w", err)
+	}
+	return nil
+}
+
+// lastSignal is _NSIG of Linux's amd64 and arm64.
+const lastSignal = 64
+
+// ignoreSignals puts back the kernel's default action for every signal that
+// Go's runtime took. For PID 1 the default means that nobody in or above its
+// namespace can send it, KILL and STOP from above aside; a handler would mean
+// that root in the sandbox could crash it (signal(7), pid_namespaces(7)). A
+// default action also is what children inherit. SIGURG stays with the runtime,
+// which stops its own goroutines with it and bears a flood of them.
+func ignoreSignals() error {
+	for number := unix.Signal(1); number <= lastSignal; number++ {
+		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG {
+			continue
+		}
+		if err := defaultAction(number); err != nil {
+			return fmt.Errorf("cannot reset signal %d: %w", int(number), err)
+		}
+	}
+	return nil
+}
+
+// sigactionBytes is more than struct sigaction of the kernel; all zero it is
+// SIG_DFL without flags.
+const sigactionBytes = 32
+
+// sigsetBytes is the size of the kernel's sigset_t.
+const sigsetBytes = 8
+
+func defaultAction(number unix.Signal) error {
+	var action [sigactionBytes]byte
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number),
+		uintptr(unsafe.Pointer(&action)), 0, sigsetBytes, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// closeInherited closes what the launch may have left open beyond the protocol
+// and keeps the rest from the agent. What Go's runtime opened by itself is
+// close-on-exec and so cannot be inherited.
+func closeInherited() error {
+	unix.CloseOnExec(initproto.ControlFD)
+	unix.CloseOnExec(initproto.ExitFD)
+	folder, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("cannot list descriptors: %w", err)
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("cannot list descriptors: %w", err)
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd <= initproto.ExitFD {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// image is the agent's execve(2), ready to go: between its limits and the call
+// nothing may allocate, because a small RLIMIT_AS or RLIMIT_DATA would kill
+// Go's runtime there.
+type image struct {
+	path   string
+	limits []limit
+	path0  *byte
+	argv   []*byte
+	env    []*byte
+}
+
+// limit is one rlimit as prlimit64(2) takes it.
+type limit struct {
+	name     string
+	resource uintptr
+	value    [2]uint64 // soft, hard
+}
+
+func newImage(path string, orders *initproto.Orders) (*image, error) {
+	i := &image{path: path}
+	for _, r := range orders.Rlimits {
+		resource, _ := initproto.RlimitResource(r.Name) // Validate knows it
+		i.limits = append(i.limits, limit{r.Name, uintptr(resource), [2]uint64{r.Soft, r.Hard}})
+	}
+	var err error
+	if i.path0, err = syscall.BytePtrFromString(path); err != nil {
+		return nil, err
+	}
+	if i.argv, err = syscall.SlicePtrFromStrings(orders.Argv); err != nil {
+		return nil, err
+	}
+	if i.env, err = syscall.SlicePtrFromStrings(orders.Env); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// execute returns only a failure. It does not go through syscall.Exec, which
+// would put back the RLIMIT_NOFILE that the runtime found at its start, and not
+// through syscall.Setrlimit for the same reason.
+func (i *image) execute() *initproto.ExecFailed {
+	for n := range i.limits {
+		limit := &i.limits[n]
+		_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, limit.resource,
+			uintptr(unsafe.Pointer(&limit.value)), 0, 0, 0)
+		if errno != 0 {
+			return startFailed("rlimit "+limit.name, fmt.Errorf("soft %d, hard %d: %w",
+				limit.value[0], limit.value[1], errno))
+		}
+	}
+	// The last thing: what comes now must not wait in the runtime.
+	var none [sigsetBytes]byte
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&none)), 0, sigsetBytes, 0, 0)
+	if errno != 0 {
+		return startFailed("signal mask", errno)
+	}
+	_, _, errno = unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(i.path0)),
+		uintptr(unsafe.Pointer(&i.argv[0])), uintptr(unsafe.Pointer(&i.env[0])))
+	return execFailed(i.path, errno)
+}

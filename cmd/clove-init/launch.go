@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// agentProcess is the agent's first process, or the second stage that will
+// become it.
+type agentProcess struct {
+	pid       int
+	master    *os.File           // of its pty; nil without a terminal
+	launched  chan launchOutcome // gets one value; nil once it was taken
+	startedNS int64              // CLOCK_BOOTTIME
+}
+
+// launchOutcome says that the agent executes since bootTimeNS, or why not.
+type launchOutcome struct {
+	bootTimeNS int64
+	failure    *initproto.ExecFailed
+}
+
+// startFailed is a failure of a step before the command's own.
+func startFailed(step string, err error) *initproto.ExecFailed {
+	failure := &initproto.ExecFailed{Step: step, Message: err.Error(), ExitCode: initproto.ExitStartFailed}
+	errors.As(err, &failure.Errno)
+	return failure
+}
+
+// launch starts the second stage and gives it its orders.
+func launch(orders *initproto.Orders) (*agentProcess, *initproto.ExecFailed) {
+	conn, inherited, err := initproto.Pair()
+	if err != nil {
+		return nil, startFailed("launch", err)
+	}
+	defer inherited.Close()
+	agent := &agentProcess{launched: make(chan launchOutcome, 1)}
+	stdio := []uintptr{0, 1, 2}
+	if orders.Terminal != nil {
+		master, slave, err := openTerminal(orders)
+		if err != nil {
+			return nil, startFailed("terminal", err)
+		}
+		defer unix.Close(slave)
+		agent.master = master
+		stdio = []uintptr{uintptr(slave), uintptr(slave), uintptr(slave)}
+	}
+	agent.pid, err = forkSecondStage(append(stdio, inherited.Fd()))
+	if err != nil {
+		return nil, startFailed("fork", err)
+	}
+	spareThreads()
+	if err := leaveStdio(); err != nil {
+		return nil, startFailed("stdio", err)
+	}
+	go agent.follow(conn, orders)
+	return agent, nil
+}
+
+// forkSecondStage runs this binary again with every capability that PID 1 has:
+// an id that is not 0 would lose them at execve(2) if they were not ambient.
+func forkSecondStage(files []uintptr) (int, error) {
+	held, err := permitted()
+	if err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec("/proc/self/exe", []string{secondStageName}, &syscall.ProcAttr{
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off"}, // it lives for a millisecond
+		Files: files,
+		Sys:   &syscall.SysProcAttr{AmbientCaps: held},
+	})
+}
+
+// follow gives the second stage its orders and waits until it is the agent
+// (its socket closes at execve), says why not, or dies.
+func (a *agentProcess) follow(conn *initproto.Conn, orders *initproto.Orders) {
+	defer conn.Close()
+	outcome := launchOutcome{}
+	if err := conn.Send(initproto.Message{Orders: orders}); err != nil {
+		outcome.failure = startFailed("orders", err)
+	}
+	orders = nil
+	for outcome.failure == nil {
+		m, err := conn.Receive()
+		switch {
+		case err == nil && m.Started != nil:
+			outcome.bootTimeNS = m.Started.BootTimeNS
+			continue
+		case err == nil && m.ExecFailed != nil:
+			outcome.failure = m.ExecFailed
+		case err == io.EOF && outcome.bootTimeNS != 0:
+		case err == io.EOF:
+			outcome.failure = startFailed("prepare", errors.New("killed before the command was executed"))
+		default:
+			outcome.failure = startFailed("prepare", errors.Join(err, errors.New("second stage makes no sense")))
+		}
+		break
+	}
+	a.launched <- outcome
+}
+
+// toGroup are the signals that a terminal sends to the whole foreground group.
+var toGroup = map[syscall.Signal]bool{unix.SIGHUP: true, unix.SIGINT: true, unix.SIGQUIT: true,
+	unix.SIGTSTP: true, unix.SIGCONT: true, unix.SIGWINCH: true}
+
+// signal reaches the agent; its pid is its group's, since it began a session.
+// Once the agent ended, the worst that a forwarded signal does is to hit
+// another process of the same sandbox, which is being killed.
+func (a *agentProcess) signal(number syscall.Signal) {
+	pid := a.pid
+	if toGroup[number] {
+		pid = -pid
+	}
+	_ = unix.Kill(pid, number)
+}
+
+// spares are threads kept in reserve. More are never needed at once: one waits
+// for children, one in epoll, and each other goroutine could at most hold one
+// in a system call.
+const spares = 6
+
+// spareThreads makes threads that the runtime keeps for later. An agent that
+// holds every process of its pids limit makes clone(2) fail, and Go's runtime
+// dies when it wants a thread and gets none.
+func spareThreads() {
+	var ready, done sync.WaitGroup
+	release := make(chan struct{})
+	for range spares {
+		ready.Add(1)
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			runtime.LockOSThread() // so that each needs a thread of its own
+			ready.Done()
+			<-release
+			runtime.UnlockOSThread()
+		}()
+	}
+	ready.Wait()
+	close(release)
+	done.Wait()
+}
+
+// leaveStdio lets go of the agent's input and output, so that the supervisor
+// sees when the agent closes them. Something else must have the numbers, or
+// the next descriptor would. 2 stays, for the last words of a crash.
+func leaveStdio() error {
+	dead, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dead)
+	for _, fd := range []int{0, 1} {
+		if err := unix.Dup3(dead, fd, unix.O_CLOEXEC); err != nil {
+			return err
+		}
+	}
+	return nil
+}

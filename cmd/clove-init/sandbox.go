@@ -1,0 +1,196 @@
+package main
+
+import (
+	"runtime/debug"
+	"time"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// killAgain is how often the rest is killed again until nobody is left. One
+// round is enough for all that forks (fork(2) fails while a KILL is pending);
+// more are for a process that enters the namespace from outside meanwhile.
+const killAgain = 100 * time.Millisecond
+
+// sandbox is PID 1's view of the run. Only run touches it.
+type sandbox struct {
+	agent    *agentProcess
+	children *reaper
+	commands <-chan initproto.Message // closed: the supervisor is gone
+	deadline *alarm
+	grace    *alarm
+	again    *time.Ticker // while killing
+
+	wallClock time.Duration // 0: no deadline
+	stopGrace time.Duration
+
+	started  bool
+	failure  *initproto.ExecFailed // the agent never executed
+	stopping bool                  // TERM was sent to all
+	killing  bool                  // KILL was sent to all
+	cause    initproto.Cause       // the first one
+	end      ending                // of the agent's first process
+}
+
+// newSandbox acquires all that the run will need, and starts the second stage.
+// Nothing may be missing later: an agent that holds every process or all
+// memory of its limits must not be able to stop its own deadline.
+func newSandbox(conn *initproto.Conn, orders *initproto.Orders) (*sandbox, *initproto.ExecFailed) {
+	if err := orders.Validate(); err != nil {
+		return nil, startFailed("orders", err)
+	}
+	deadline, err := newAlarm()
+	if err != nil {
+		return nil, startFailed("clock", err)
+	}
+	grace, err := newAlarm()
+	if err != nil {
+		return nil, startFailed("clock", err)
+	}
+	agent, failure := launch(orders)
+	if failure != nil {
+		return nil, failure
+	}
+	again := time.NewTicker(killAgain)
+	again.Stop()
+	return &sandbox{
+		agent: agent, children: reap(agent.pid), commands: receive(conn),
+		deadline: deadline, grace: grace, again: again,
+		wallClock: orders.WallClock, stopGrace: orders.StopGrace,
+	}, nil
+}
+
+// receive hands on the supervisor's messages until the connection ends or
+// breaks, which is the same: the lifeline is lost.
+func receive(conn *initproto.Conn) <-chan initproto.Message {
+	commands := make(chan initproto.Message)
+	go func() {
+		defer close(commands)
+		for {
+			m, err := conn.Receive()
+			if err != nil {
+				return
+			}
+			commands <- m
+		}
+	}()
+	return commands
+}
+
+// run decides everything until no process but PID 1 is left, and returns the
+// last message.
+func (s *sandbox) run(report *report) initproto.Message {
+	for {
+		select {
+		case outcome := <-s.agent.launched:
+			s.onLaunch(outcome, report)
+		case m, ok := <-s.commands:
+			s.onCommand(m, ok)
+		case <-s.deadline.passed:
+			s.stop(initproto.CauseDeadline, s.stopGrace)
+		case <-s.grace.passed:
+			s.kill()
+		case <-s.again.C:
+			signalAll(unix.SIGKILL)
+		case s.end = <-s.children.agent:
+			// The agent's end is everybody's, unless they were asked to end:
+			// then each has its grace.
+			if !s.stopping {
+				s.kill()
+			}
+		case <-s.children.none:
+			return s.last(report)
+		}
+	}
+}
+
+func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
+	s.agent.launched = nil
+	if outcome.failure != nil {
+		s.failure = outcome.failure
+		return
+	}
+	s.started = true
+	s.agent.startedNS = outcome.bootTimeNS
+	if s.wallClock > 0 {
+		s.deadline.set(s.wallClock - time.Duration(bootTimeNS()-outcome.bootTimeNS))
+	}
+	report.send(initproto.Message{Started: &initproto.Started{
+		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Terminal: s.agent.master}})
+	if s.agent.master != nil {
+		s.agent.master.Close() // the supervisor's now: its end is the terminal's end
+	}
+	debug.FreeOSMemory() // the start's garbage, off the agent's path
+}
+
+func (s *sandbox) onCommand(m initproto.Message, ok bool) {
+	switch {
+	case !ok:
+		s.commands = nil
+		s.blame(initproto.CauseLifeline)
+		s.kill()
+	case m.Signal != nil:
+		s.agent.signal(m.Signal.Number)
+	case m.Stop != nil:
+		s.stop(initproto.CauseStop, m.Stop.Grace)
+	}
+}
+
+// stop asks everybody to end. CONT wakes those that could not hear it.
+func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
+	s.blame(cause)
+	if !s.stopping {
+		s.stopping = true
+		signalAll(unix.SIGTERM)
+		signalAll(unix.SIGCONT)
+		s.grace.set(grace)
+	} else if grace < s.grace.left() {
+		s.grace.set(grace)
+	}
+}
+
+// kill ends everybody, stopped or not.
+func (s *sandbox) kill() {
+	if s.killing {
+		return
+	}
+	s.killing = true
+	s.children.killing.Store(true)
+	signalAll(unix.SIGKILL)
+	s.again.Reset(killAgain)
+}
+
+// blame keeps the first cause, and none that came after the agent's own end.
+func (s *sandbox) blame(cause initproto.Cause) {
+	if s.cause == initproto.CauseSelf && s.end.bootTimeNS == 0 {
+		s.cause = cause
+	}
+}
+
+// last makes the last message once nobody is left. Two events may still wait
+// in their channels, because select takes any that is ready.
+func (s *sandbox) last(report *report) initproto.Message {
+	if s.agent.launched != nil {
+		s.onLaunch(<-s.agent.launched, report)
+	}
+	if s.end.bootTimeNS == 0 {
+		s.end = <-s.children.agent
+	}
+	if s.failure != nil && s.cause == initproto.CauseSelf {
+		return initproto.Message{ExecFailed: s.failure}
+	}
+	exited := &initproto.Exited{Code: s.end.status.ExitStatus(), CoreDumped: s.end.status.CoreDump(),
+		Cause: s.cause, Leftover: int(s.children.leftover.Load())}
+	if s.end.status.Signaled() {
+		exited.Signal = s.end.status.Signal()
+	}
+	if s.started {
+		exited.WallNS = max(0, s.end.bootTimeNS-s.agent.startedNS)
+	}
+	return initproto.Message{Exited: exited}
+}
+
+// signalAll reaches every process of the namespace but PID 1. It fails only
+// where there is none.
+func signalAll(number unix.Signal) { _ = unix.Kill(-1, number) }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// secondStageName is argv[0] of the second stage.
+const secondStageName = "clove-init-exec"
+
+// secondStage turns this process into the agent. It returns only after a
+// failure: nil where PID 1 has been told.
+func secondStage() error {
+	runtime.LockOSThread() // ids, capabilities and masks are a thread's own
+	conn, err := initproto.NewConn(initproto.ControlFD)
+	if err != nil {
+		return err
+	}
+	m, err := conn.Receive()
+	if err != nil {
+		return err
+	}
+	if m.Orders == nil {
+		return errors.New("cannot become the agent: no orders")
+	}
+	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, conn)})
+}
+
+// step is one thing that makes the process more like the agent.
+type step struct {
+	name string
+	do   func(*initproto.Orders) error
+}
+
+// steps are in the only order that works; each says what it must precede.
+var steps = []step{
+	// First, or the pty could not become this session's.
+	{"setsid", func(*initproto.Orders) error { return ignoreInt(unix.Setsid()) }},
+	{"terminal", takeTerminal},
+	{"umask", func(*initproto.Orders) error { unix.Umask(agentUmask); return nil }},
+	// Needs SETPCAP, which changing ids takes away.
+	{"bounding set", dropBounding},
+	{"no_new_privs", noNewPrivs},
+	// Groups before the user: setgroups(2) needs SETGID.
+	{"groups", setGroups},
+	{"gid", setGID},
+	{"uid", setUID},
+	{"capabilities", setCapabilities},
+	// As the agent: what it may not enter or see, it must not start in.
+	{"chdir", func(o *initproto.Orders) error { return at(o.Dir, unix.Chdir(o.Dir)) }},
+	{"descriptors", closeOnExec},
+}
+
+// agentUmask is what login shells start with.
+const agentUmask = 0o022
+
+// become runs the steps, finds the command and executes it.
+func become(orders *initproto.Orders, conn *initproto.Conn) *initproto.ExecFailed {
+	if err := notDumpable(); err != nil {
+		return startFailed("dumpable", err)
+	}
+	for _, step := range steps {
+		if err := step.do(orders); err != nil {
+			return startFailed(step.name, err)
+		}
+	}
+	path, failure := lookUp(orders.Argv[0], orders.Env)
+	if failure != nil {
+		return failure
+	}
+	image, err := newImage(path, orders)
+	if err != nil {
+		return startFailed("prepare", err)
+	}
+	// The wall clock starts here: nothing that is left can take time.
+	now := initproto.Message{Started: &initproto.Started{BootTimeNS: bootTimeNS()}}
+	if err := conn.Send(now); err != nil {
+		return startFailed("prepare", err)
+	}
+	return image.execute()
+}
+
+func takeTerminal(orders *initproto.Orders) error {
+	if orders.Terminal == nil {
+		return nil
+	}
+	return unix.IoctlSetInt(0, unix.TIOCSCTTY, 0)
+}
+
+// closeOnExec leaves the agent 0, 1 and 2, whatever else is open here.
+func closeOnExec(*initproto.Orders) error {
+	return unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+}
+
+func noNewPrivs(*initproto.Orders) error {
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+func ignoreInt(_ int, err error) error { return err }
+
+// at names what the failure is about.
+func at(subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", subject, err)
+}
