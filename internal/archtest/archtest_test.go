@@ -1,0 +1,120 @@
+package archtest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "clove.run/clove/"
+
+// tags are those that the product is built with.
+const tags = "seccomp,urfave_cli_no_docs"
+
+// mayImport lists, for each package, what it may import inside clove. A
+// package that is absent here fails the test: new rooms are entered knowingly.
+var mayImport = []struct {
+	pkg     string
+	imports []string
+	reason  string
+}{
+	{"agent", nil, "the vocabulary: everybody imports it, so it imports nobody"},
+	{"policies", []string{"agent"}, "defaults and documents are values"},
+	{"seccomp", nil, "a filter is data and serves any caller"},
+	{"cgroups", nil, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
+	{"netns", []string{"internal/nsthread"}, "a kernel leaf"},
+	{"rootfs", []string{"internal/nsthread", "internal/undo"}, "a kernel leaf"},
+	{"store", []string{"agent"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
+	{"runtime", []string{"agent", "cgroups", "netns", "rootfs", "seccomp", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
+		"the one place where the leaves meet"},
+	{"cmd/clove", []string{"agent", "policies", "rootfs", "runtime", "seccomp"}, "flags to calls"},
+	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
+	{"internal/initproto", nil, "a protocol is values and one connection"},
+	{"internal/nsthread", nil, "a leaf"},
+	{"internal/undo", nil, "a leaf"},
+	{"internal/archtest", nil, "a test"},
+	{"internal/testhost", nil, "what tests need of a machine"},
+}
+
+// owners lists the one package that may import each heavy library outside of
+// tests: a library that leaks into the tree can never be replaced.
+var owners = []struct {
+	library string
+	owner   string
+	reason  string
+}{
+	{"github.com/opencontainers/runc", "runtime", "libcontainer promises no stable interface"},
+	{"github.com/opencontainers/cgroups", "runtime", "comes with libcontainer; one writer of limits"},
+	{"github.com/containerd/cgroups/v3", "cgroups", "one reader of limits"},
+	{"github.com/vishvananda/netlink", "netns", "networks are made in one place"},
+	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
+	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
+	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
+	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
+	{"github.com/docker/go-units", "cmd/clove", "sizes are numbers behind the edge"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+// packages returns every package of the module with its direct imports.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-tags", tags, "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("cannot list packages: %v", err)
+	}
+	found := map[string][]string{}
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for decoder.More() {
+		var p listed
+		if err := decoder.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		found[strings.TrimPrefix(p.ImportPath, module)] = p.Imports
+	}
+	return found
+}
+
+func TestImportsFollowTheArchitecture(t *testing.T) {
+	found := packages(t)
+	for _, rule := range mayImport {
+		for _, path := range found[rule.pkg] {
+			inside, ours := strings.CutPrefix(path, module)
+			if ours && !slices.Contains(rule.imports, inside) {
+				t.Errorf("%s imports %s, but %s", rule.pkg, inside, rule.reason)
+			}
+		}
+		delete(found, rule.pkg)
+	}
+	for pkg := range found {
+		if !strings.HasPrefix(pkg, "integration") {
+			t.Errorf("%s has no row in mayImport", pkg)
+		}
+	}
+}
+
+func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
+	found := packages(t)
+	for _, rule := range owners {
+		used := false
+		for pkg, imports := range found {
+			for _, path := range imports {
+				if path != rule.library && !strings.HasPrefix(path, rule.library+"/") {
+					continue
+				}
+				used = used || pkg == rule.owner
+				if pkg != rule.owner {
+					t.Errorf("%s imports %s, which belongs to %s: %s", pkg, path, rule.owner, rule.reason)
+				}
+			}
+		}
+		if !used {
+			t.Errorf("nobody imports %s: take it out of the table and of go.mod", rule.library)
+		}
+	}
+}
