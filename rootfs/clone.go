@@ -1,0 +1,129 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+type cloneFlags struct {
+	ReadOnly, Recursive bool
+	Dir                 bool // the source must be a directory, else it must not
+}
+
+// clone returns a detached mount of source, a path without symbolic links,
+// id-mapped unless m is empty. Set-user-ID programs and devices mean nothing
+// in it.
+func (b *builder) clone(source string, m idMap, flags cloneFlags) (*os.File, error) {
+	from, err := openSource(source, flags.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	openFlags, setFlags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH), uint(unix.AT_EMPTY_PATH)
+	if flags.Recursive {
+		openFlags, setFlags = openFlags|unix.AT_RECURSIVE, setFlags|unix.AT_RECURSIVE
+	}
+	fd, err := unix.OpenTree(int(from.Fd()), "", openFlags)
+	if err != nil {
+		return nil, fmt.Errorf("cannot clone the mount of %s: %w", source, err)
+	}
+	clone := os.NewFile(uintptr(fd), source)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if flags.ReadOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if len(m.UID) > 0 {
+		namespace, err := b.namespace(m)
+		if err != nil {
+			clone.Close()
+			return nil, err
+		}
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = uint64(namespace.Fd())
+	}
+	if err := unix.MountSetattr(fd, "", setFlags, &attr); err != nil {
+		clone.Close()
+		return nil, mapError(source, err)
+	}
+	return clone, nil
+}
+
+// openSource refuses symbolic links: the path was resolved and judged when the
+// plan was made, and whoever owns a directory on the way may have changed it since.
+func openSource(source string, dir bool) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if dir {
+		how.Flags |= unix.O_DIRECTORY
+	}
+	if strings.HasPrefix(source, "/proc/self/fd/") {
+		how.Resolve = 0 // our own handle
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, source, &how)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", source, err)
+	}
+	return os.NewFile(uintptr(fd), source), nil
+}
+
+// namespace returns the user namespace that carries m, made at most once.
+func (b *builder) namespace(m idMap) (*os.File, error) {
+	if known, ok := b.maps[m.String()]; ok {
+		return known, nil
+	}
+	namespace, err := userNamespace(m)
+	if err == nil {
+		b.maps[m.String()] = namespace
+	}
+	return namespace, err
+}
+
+// mapError says which file system cannot be id-mapped: mount_setattr(2) does not.
+func mapError(source string, err error) error {
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("cannot set the attributes of the mount of %s: %w", source, err)
+	}
+	kind := "its file system"
+	mounts, infoErr := mountinfo.GetMounts(mountinfo.ParentsFilter(source))
+	if infoErr == nil {
+		longest := -1
+		for _, m := range mounts {
+			if len(m.Mountpoint) >= longest {
+				longest, kind = len(m.Mountpoint), "the "+m.FSType+" file system at "+m.Mountpoint
+			}
+		}
+	}
+	return fmt.Errorf("cannot map the owners of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", source, kind, err)
+}
+
+// attach mounts a detached mount at path.
+func attach(mount *os.File, path string) error {
+	err := unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS)
+	if err != nil {
+		return fmt.Errorf("cannot attach the mount of %s: %w", mount.Name(), err)
+	}
+	return nil
+}
+
+// mountImage mounts image at target. Neither a crash nor fsync in the sandbox
+// is worth a flush of the host's disk (nobarrier), and the inode tables must
+// stay holes (noinit_itable).
+func mountImage(image *os.File, target string, readOnly bool, scratch string) error {
+	device, err := attachLoop(image, readOnly, scratch)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME)
+	if readOnly {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount(fdPath(device), target, "ext4", flags, "noinit_itable,nobarrier"); err != nil {
+		return fmt.Errorf("cannot mount %s: %w", image.Name(), err)
+	}
+	return nil
+}

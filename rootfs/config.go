@@ -1,0 +1,136 @@
+package rootfs
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Config is what a root is built from. NewPlan validates it.
+type Config struct {
+	ID                 string   // names the layer's image; letters, digits, '_', '.', '-'
+	HostID             uint32   // host id of id 0 inside; the 65536 ids from here on are the agent's
+	AgentUID, AgentGID uint32   // the agent's ids inside, at most 65532
+	Hostname           string   // for /etc/hostname and /etc/hosts; empty: ID
+	StateDir           string   // holds layers/ and templates/
+	RunDir             string   // this run's own directory; the root is staged in RunDir/mnt
+	DiskBytes          int64    // size of the writable layer, its own bookkeeping included
+	MemoryBytes        int64    // the memory limit; a tmpfs without a size gets half of it
+	Rootfs             string   // host directory that replaces the host's base system; empty: the base system
+	Workspace          string   // host directory that appears, copy on write, at /workspace; empty: an empty one
+	ReadOnly           bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
+	Prefixes           []string // host directories that appear read-only at their own path
+	Binds              []Bind
+	Tmpfs              []Tmpfs
+}
+
+// Bind is a host path that appears inside at Target, submounts included.
+type Bind struct {
+	Source   string
+	Target   string
+	ReadOnly bool
+}
+
+// Tmpfs is a private memory file system inside.
+type Tmpfs struct {
+	Target    string
+	SizeBytes int64  // 0: half of Config.MemoryBytes
+	Mode      uint32 // 0: 01777
+}
+
+const (
+	workspaceDir = "/workspace"
+	agentHome    = "/home/agent"
+
+	idsPerAgent = 65536
+	maxAgentID  = 65532 // 65533 is clove-init's, 65534 nobody's
+
+	// minDiskBytes is the least that holds an ext4 file system with the upper
+	// directories in it.
+	minDiskBytes = 1 << 20
+)
+
+var idPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+
+// check refuses what can be refused without a look at the host.
+func (c Config) check() error {
+	switch {
+	case !idPattern.MatchString(c.ID):
+		return fmt.Errorf("cannot plan a root: %q is not an id", c.ID)
+	case c.HostID < idsPerAgent:
+		return fmt.Errorf("cannot plan a root: host id %d belongs to the host", c.HostID)
+	case c.HostID > 1<<32-1-idsPerAgent:
+		return fmt.Errorf("cannot plan a root: no %d host ids from %d on", idsPerAgent, c.HostID)
+	case c.AgentUID > maxAgentID || c.AgentGID > maxAgentID:
+		return fmt.Errorf("cannot plan a root: user %d:%d is beyond %d", c.AgentUID, c.AgentGID, maxAgentID)
+	case c.DiskBytes < minDiskBytes:
+		return fmt.Errorf("cannot plan a root: a disk of %d bytes is too small, the least is %d", c.DiskBytes, minDiskBytes)
+	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
+		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
+	}
+	return c.checkTargets()
+}
+
+// checkTargets also refuses two mounts at one place: the later would hide the
+// earlier, and a user who asks for both is mistaken about one.
+func (c Config) checkTargets() error {
+	var targets []string
+	for _, b := range c.Binds {
+		targets = append(targets, b.Target)
+	}
+	for _, t := range c.Tmpfs {
+		if t.SizeBytes < 0 || t.Mode > 0o7777 {
+			return fmt.Errorf("cannot mount tmpfs at %s: size %d or mode %#o is out of range", t.Target, t.SizeBytes, t.Mode)
+		}
+		if t.SizeBytes == 0 && c.MemoryBytes <= 0 {
+			return fmt.Errorf("cannot mount tmpfs at %s: no size, and no memory limit to take it from", t.Target)
+		}
+		targets = append(targets, t.Target)
+	}
+	for i, target := range targets {
+		if err := checkTarget(target); err != nil {
+			return err
+		}
+		if slices.Contains(targets[:i], target) {
+			return fmt.Errorf("cannot mount two things at %s", target)
+		}
+	}
+	return nil
+}
+
+func checkTarget(target string) error {
+	if !isCleanAbsolute(target) {
+		return fmt.Errorf("cannot mount at %q: not a clean absolute path", target)
+	}
+	if target == "/" {
+		return fmt.Errorf("cannot mount at /: use a root file system directory instead")
+	}
+	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
+		if within(target, kernel) {
+			return fmt.Errorf("cannot mount at %s: %s is the kernel's", target, kernel)
+		}
+	}
+	return nil
+}
+
+func isCleanAbsolute(p string) bool {
+	return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
+}
+
+// within tells whether p is dir or lies below it. Both are clean.
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
+func (c Config) hostname() string {
+	if c.Hostname != "" {
+		return c.Hostname
+	}
+	return c.ID
+}
+
+func (c Config) image() string { return filepath.Join(c.StateDir, "layers", c.ID+".img") }
+func (c Config) stage() string { return filepath.Join(c.RunDir, "mnt") }

@@ -1,0 +1,192 @@
+package rootfs
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// etcNames is the positive list of /etc: what programs need to run and nothing
+// that tells about this host's users, services or peers. A directory is copied
+// with all below it. /etc/alternatives and /etc/ssl/certs are too large to
+// copy and are overlays of their own, see baseDirs.
+var etcNames = []string{
+	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
+	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "debconf.conf", "debian_version", "default/locale",
+	"default/useradd", "deluser.conf", "dpkg", "ethertypes", "fonts", "gai.conf", "gss", "host.conf", "inputrc",
+	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libaudit.conf", "locale.alias", "locale.conf",
+	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "manpath.config", "mime.types", "nanorc",
+	"netconfig", "networks", "nsswitch.conf", "os-release", "pam.conf", "pam.d", "perl", "profile", "profile.d",
+	"protocols", "python*", "rpc", "services", "shells", "skel", "ssl/openssl.cnf", "terminfo", "timezone", "ucf.conf",
+	"vim", "wgetrc", "xattr.conf",
+}
+
+// etcFileBytes bounds a copied file, etcEntries all of them: a host with more
+// has something else in there than the configuration of programs.
+const (
+	etcFileBytes = 1 << 20
+	etcEntries   = 2000
+)
+
+// credential is a name and password in a URL, as people put them into apt's
+// sources and proxies.
+var credential = regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`)
+
+// readEtc copies the positive list out of dir. Only what every user of the
+// host may read is taken, and only files and links; the copy is what makes a
+// name that appears on the host later (shadow+ while a password is being
+// changed) invisible inside.
+func readEtc(dir string) []entry {
+	var entries []entry
+	for _, pattern := range etcNames {
+		matches, _ := filepath.Glob(filepath.Join(dir, pattern)) // fails on a bad pattern only
+		for _, match := range matches {
+			_ = filepath.WalkDir(match, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || len(entries) >= etcEntries {
+					return nil // unreadable or vanished: not there
+				}
+				inside := "/etc" + strings.TrimPrefix(path, dir)
+				if e, ok := etcEntry(path, inside, d); ok {
+					entries = append(entries, e)
+				}
+				return nil
+			})
+		}
+	}
+	return entries
+}
+
+func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
+	info, err := d.Info()
+	if err != nil {
+		return entry{}, false
+	}
+	switch {
+	case info.Mode().IsDir():
+		return entry{Path: inside, Kind: kindDir, Mode: 0o755}, true
+	case info.Mode()&fs.ModeSymlink != 0:
+		link, err := os.Readlink(path)
+		return entry{Path: inside, Kind: kindLink, Data: link}, err == nil
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 || info.Size() > etcFileBytes:
+		return entry{}, false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || credential.Match(data) {
+		return entry{}, false
+	}
+	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, Data: string(data)}, true
+}
+
+// etcGenerated are the files of /etc that no host supplies.
+func etcGenerated(cfg Config, f facts) []entry {
+	passwd, shadow := users(f.Passwd, cfg.AgentUID, cfg.AgentGID)
+	group, gshadow := groups(f.Group, cfg.AgentGID)
+	name := cfg.hostname()
+	file := func(path string, mode uint32, data string) entry {
+		return entry{Path: path, Kind: kindFile, Mode: mode, Data: data}
+	}
+	return []entry{
+		file("/etc/group", 0o644, group),
+		file("/etc/gshadow", 0o640, gshadow),
+		file("/etc/hostname", 0o644, name+"\n"),
+		file("/etc/hosts", 0o644, hosts(name)),
+		file("/etc/machine-id", 0o444, ""),
+		{Path: "/etc/mtab", Kind: kindLink, Data: "../proc/self/mounts"},
+		file("/etc/passwd", 0o644, passwd),
+		file("/etc/resolv.conf", 0o644, resolvConf),
+		file("/etc/shadow", 0o640, shadow),
+	}
+}
+
+const resolvConf = "# This sandbox has no name server.\n"
+
+func hosts(name string) string {
+	return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + name + "\n"
+}
+
+const (
+	agentName   = "agent"
+	usualAgent  = 1000 // the agent's id unless the caller chose another
+	firstHuman  = 1000 // login.defs: UID_MIN
+	nobodyID    = 65534
+	lockedField = "*"
+)
+
+// agentIDs returns whom /home/agent belongs to: a run as root has an agent
+// user too, to become.
+func agentIDs(uid, gid uint32) (uint32, uint32) {
+	if uid == 0 {
+		return usualAgent, usualAgent
+	}
+	return uid, gid
+}
+
+// users returns the sandbox's passwd and shadow: the host's system users, so
+// that packages find theirs, and the agent. The people of the host are left out.
+func users(host []byte, uid, gid uint32) (passwd, shadow string) {
+	uid, gid = agentIDs(uid, gid)
+	var names []string
+	var out strings.Builder
+	known := false
+	for _, field := range systemEntries(host, 7) {
+		known = known || field[2] == strconv.Itoa(int(uid))
+		field[1] = "x"
+		names = append(names, field[0])
+		out.WriteString(strings.Join(field, ":") + "\n")
+	}
+	if !known {
+		names = append(names, agentName)
+		fmt.Fprintf(&out, "%s:x:%d:%d::%s:/bin/sh\n", agentName, uid, gid, agentHome)
+	}
+	return out.String(), locked(names, ":1:0:99999:7:::\n")
+}
+
+// groups is to group and gshadow what users is to passwd and shadow.
+func groups(host []byte, gid uint32) (group, gshadow string) {
+	_, gid = agentIDs(gid, gid)
+	var names []string
+	var out strings.Builder
+	known := false
+	for _, field := range systemEntries(host, 4) {
+		known = known || field[2] == strconv.Itoa(int(gid))
+		field[1], field[3] = "x", ""
+		names = append(names, field[0])
+		out.WriteString(strings.Join(field, ":") + "\n")
+	}
+	if !known {
+		names = append(names, agentName)
+		fmt.Fprintf(&out, "%s:x:%d:\n", agentName, gid)
+	}
+	return out.String(), locked(names, "::\n")
+}
+
+func locked(names []string, rest string) string {
+	var out strings.Builder
+	for _, name := range names {
+		out.WriteString(name + ":" + lockedField + rest)
+	}
+	return out.String()
+}
+
+// systemEntries returns the fields of the lines of a passwd or group file that
+// belong to the system.
+func systemEntries(file []byte, fields int) [][]string {
+	var entries [][]string
+	for line := range bytes.Lines(file) {
+		field := strings.Split(strings.TrimRight(string(line), "\n"), ":")
+		if len(field) != fields || field[0] == agentName {
+			continue
+		}
+		id, err := strconv.ParseUint(field[2], 10, 32)
+		if err == nil && (id < firstHuman || id == nobodyID) {
+			entries = append(entries, slices.Clone(field))
+		}
+	}
+	return entries
+}

@@ -1,0 +1,182 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// facts are what a plan needs to know of the host. They are read once, so that
+// the planning itself is pure.
+type facts struct {
+	Links     map[string]string // usr-merge: "/bin" to "usr/bin"
+	Base      []string          // directories of the base system, and the mounts below them
+	Etc       []entry           // what of /etc is copied, see readEtc
+	Passwd    []byte
+	Group     []byte
+	Rootfs    source
+	Workspace source
+	Binds     []source // as Config.Binds
+	Prefixes  []source // as Config.Prefixes, those the base already shows left out
+}
+
+// source is a host path that is about to be shown, its symlinks resolved.
+type source struct {
+	Path  string
+	Dir   bool
+	Owner uint32
+	Group uint32
+}
+
+// baseDirs are the directories that make up the host's base system. The first
+// level is a symbolic link on a usr-merged host.
+var (
+	baseDirs  = []string{"/usr", "/opt", "/etc/alternatives", "/etc/ssl/certs", "/var/lib/dpkg"}
+	mergeDirs = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+)
+
+func readFacts(cfg Config) (facts, error) {
+	var f facts
+	if err := f.readSources(cfg); err != nil {
+		return facts{}, err
+	}
+	if cfg.Rootfs != "" {
+		return f, nil
+	}
+	if err := f.readBase(); err != nil {
+		return facts{}, err
+	}
+	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
+	var err error
+	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return facts{}, fmt.Errorf("cannot read the host's users: %w", err)
+	}
+	if f.Group, err = os.ReadFile("/etc/group"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return facts{}, fmt.Errorf("cannot read the host's groups: %w", err)
+	}
+	f.Etc = readEtc("/etc")
+	return f, nil
+}
+
+// readBase finds the base directories, and the file systems mounted below
+// them: an overlay does not look through a mount point in its lower layer.
+func (f *facts) readBase() error {
+	f.Links = make(map[string]string)
+	dirs := slices.Clone(baseDirs)
+	for _, dir := range mergeDirs {
+		if link, err := os.Readlink(dir); err == nil {
+			f.Links[dir] = link
+		} else {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range dirs {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			f.Base = append(f.Base, dir)
+		}
+	}
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !slices.ContainsFunc(f.Base, func(dir string) bool { return m.Mountpoint != dir && within(m.Mountpoint, dir) }), false
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read the host's mounts: %w", err)
+	}
+	for _, m := range mounts {
+		info, err := os.Stat(m.Mountpoint)
+		if err == nil && info.IsDir() && !pseudo[m.FSType] && !slices.Contains(f.Base, m.Mountpoint) {
+			f.Base = append(f.Base, m.Mountpoint)
+		}
+	}
+	slices.Sort(f.Base) // parents before children
+	return nil
+}
+
+// pseudo are the kernel's own file systems; one mounted below /usr is somebody
+// else's sandbox or chroot, and nothing of the base system.
+var pseudo = map[string]bool{
+	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "mqueue": true, "cgroup": true, "cgroup2": true,
+	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "autofs": true, "binfmt_misc": true,
+}
+
+func (f *facts) readSources(cfg Config) (err error) {
+	if cfg.Rootfs != "" {
+		if f.Rootfs, err = readSource("root file system", cfg.Rootfs, cfg, true); err != nil {
+			return err
+		}
+	}
+	if cfg.Workspace != "" {
+		if f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(systemDirs, func(dir string) bool { return f.Workspace.Path == dir }) {
+			return fmt.Errorf("cannot use %s as the workspace: it is a directory of the system", f.Workspace.Path)
+		}
+	}
+	for _, prefix := range cfg.Prefixes {
+		s, err := readSource("interpreter prefix", prefix, cfg, true)
+		if err != nil {
+			return err
+		}
+		f.Prefixes = append(f.Prefixes, s)
+	}
+	for _, bind := range cfg.Binds {
+		s, err := readSource("bind source", bind.Source, cfg, false)
+		if err != nil {
+			return err
+		}
+		f.Binds = append(f.Binds, s)
+	}
+	return nil
+}
+
+// systemDirs are never a workspace: a script that lies in one of them is no
+// reason to show all of it.
+var systemDirs = []string{"/bin", "/boot", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
+	"/root", "/run", "/sbin", "/srv", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/sbin",
+	"/usr/share", "/var", "/var/lib", "/var/tmp"}
+
+// readSource resolves path and refuses what may never be shown: the kernel's
+// trees, the whole host, and clove's own state, in which other agents' layers lie.
+func readSource(what, path string, cfg Config, wantDir bool) (source, error) {
+	if !filepath.IsAbs(path) {
+		return source{}, fmt.Errorf("cannot use %s %q: not an absolute path", what, path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return source{}, fmt.Errorf("cannot use %s: %w", what, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Lstat(real, &stat); err != nil {
+		return source{}, fmt.Errorf("cannot use %s %s: %w", what, real, err)
+	}
+	s := source{Path: real, Dir: stat.Mode&unix.S_IFMT == unix.S_IFDIR, Owner: stat.Uid, Group: stat.Gid}
+	if wantDir && !s.Dir {
+		return source{}, fmt.Errorf("cannot use %s %s: not a directory", what, real)
+	}
+	if real == "/" {
+		return source{}, fmt.Errorf("cannot use %s %s: it is the whole host", what, real)
+	}
+	for _, kernel := range []string{"/proc", "/sys", "/dev"} {
+		if within(real, kernel) {
+			return source{}, fmt.Errorf("cannot use %s %s: %s is the kernel's", what, real, kernel)
+		}
+	}
+	for _, own := range []string{cfg.StateDir, cfg.RunDir} {
+		if resolved, err := filepath.EvalSymlinks(own); err == nil {
+			own = resolved
+		}
+		if within(real, own) || within(own, real) {
+			return source{}, fmt.Errorf("cannot use %s %s: clove's own directory %s is in its way", what, real, own)
+		}
+	}
+	if strings.ContainsRune(real, '\n') {
+		return source{}, fmt.Errorf("cannot use %s %q: a line break in its name", what, real)
+	}
+	return s, nil
+}

@@ -1,0 +1,127 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// dirAttr is what a directory gets that had to be made.
+type dirAttr struct {
+	Mode     uint32
+	UID, GID uint32 // inside
+	NoLinks  bool   // refuse symbolic links on the way
+}
+
+// openInside opens a path of the root under construction. Whatever the links in
+// it say, the kernel keeps the walk below the root.
+func (b *builder) openInside(p string, flags uint64, noLinks bool) (*os.File, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	if noLinks {
+		how.Resolve |= unix.RESOLVE_NO_SYMLINKS
+	}
+	fd, err := unix.Openat2(int(b.root.Fd()), p, &how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), p), nil
+}
+
+// makeDir opens the directory at p inside, and makes it and its parents where
+// they are missing. Parents belong to the sandbox's root.
+func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
+	dir, err := b.openInside("/", unix.O_DIRECTORY, false)
+	if err != nil {
+		return nil, err
+	}
+	walked := "/"
+	for _, name := range strings.FieldsFunc(p, func(r rune) bool { return r == '/' }) {
+		walked = path.Join(walked, name)
+		own := dirAttr{Mode: 0o755}
+		if walked == p {
+			own = attr
+		}
+		next, err := b.stepInto(dir, name, walked, own, attr.NoLinks)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// stepInto opens the directory walked, whose parent is open as dir.
+func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr, noLinks bool) (*os.File, error) {
+	next, err := b.openInside(walked, unix.O_DIRECTORY, noLinks)
+	if err == nil {
+		return next, nil
+	}
+	if !errors.Is(err, unix.ENOENT) {
+		return nil, insideError(walked, err)
+	}
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil {
+		return nil, insideError(walked, err)
+	}
+	b.tree.table.Made = append(b.tree.table.Made, walked)
+	next, err = b.openInside(walked, unix.O_DIRECTORY, noLinks)
+	if err != nil {
+		return nil, insideError(walked, err)
+	}
+	if err := unix.Chown(fdPath(next), int(b.cfg.HostID+attr.UID), int(b.cfg.HostID+attr.GID)); err != nil {
+		next.Close()
+		return nil, insideError(walked, err)
+	}
+	if err := unix.Chmod(fdPath(next), attr.Mode); err != nil {
+		next.Close()
+		return nil, insideError(walked, err)
+	}
+	return next, nil
+}
+
+// makeFile opens the file at p inside, and makes an empty one where there is none.
+func (b *builder) makeFile(p string) (*os.File, error) {
+	parent, err := b.makeDir(path.Dir(p), dirAttr{Mode: 0o755})
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	file, err := b.openInside(p, 0, false)
+	if errors.Is(err, unix.ENOENT) {
+		fd, createErr := unix.Openat(int(parent.Fd()), path.Base(p), unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
+		if createErr != nil {
+			return nil, insideError(p, createErr)
+		}
+		defer unix.Close(fd)
+		b.tree.table.Made = append(b.tree.table.Made, p)
+		if err := unix.Fchown(fd, int(b.cfg.HostID), int(b.cfg.HostID)); err != nil {
+			return nil, insideError(p, err)
+		}
+		file, err = b.openInside(p, 0, false)
+	}
+	if err != nil {
+		return nil, insideError(p, err)
+	}
+	if info, err := file.Stat(); err != nil || info.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("cannot mount a file on the directory %s", p)
+	}
+	return file, nil
+}
+
+// insideError says what errno means of a path that the root's maker chose.
+func insideError(p string, err error) error {
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return fmt.Errorf("cannot use %s of the root: a symbolic link is in its place: %w", p, err)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("cannot use %s of the root: not a directory: %w", p, err)
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("cannot use %s of the root: a symbolic link that leads nowhere is in its place: %w", p, err)
+	}
+	return fmt.Errorf("cannot use %s of the root: %w", p, err)
+}

@@ -1,0 +1,168 @@
+package rootfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// table is written into the layer itself, outside of every upper directory: the
+// agent can neither read nor write it.
+type table struct {
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	HostID  uint32    `json:"host_id"`
+	Since   time.Time `json:"since"`
+	Uppers  []Upper   `json:"uppers"` // Dir relative to the layer
+	Made    []string  `json:"made"`   // mount points that clove made in the uppers
+}
+
+const (
+	tableName    = "clove.json"
+	tableVersion = 1
+)
+
+// Usage is what the agent's files hold of the writable layer.
+type Usage struct {
+	Bytes  int64
+	Inodes int64
+}
+
+// Uppers returns the parts of the writable layer.
+func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
+
+// Usage returns what was written since Mount. What the file system itself needs
+// is not counted.
+func (t *Tree) Usage() (Usage, error) {
+	now, err := t.held()
+	return Usage{Bytes: max(0, now.Bytes-t.before.Bytes), Inodes: max(0, now.Inodes-t.before.Inodes)}, err
+}
+
+func (t *Tree) held() (Usage, error) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
+		return Usage{}, fmt.Errorf("cannot read the layer's usage: %w", err)
+	}
+	return Usage{Bytes: int64(s.Blocks-s.Bfree) * s.Bsize, Inodes: int64(s.Files - s.Ffree)}, nil
+}
+
+// Changed tells whether the agent left anything in the layer.
+func (t *Tree) Changed() (bool, error) {
+	for _, upper := range t.Uppers() {
+		changed, err := t.table.changed(upper)
+		if changed || err != nil {
+			return changed, err
+		}
+	}
+	return false, nil
+}
+
+var errChanged = errors.New("changed")
+
+// changed looks for the first name that clove did not make itself.
+func (t table) changed(upper Upper) (bool, error) {
+	err := filepath.WalkDir(upper.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		inside := filepath.Join(upper.Prefix, strings.TrimPrefix(path, upper.Dir))
+		if path == upper.Dir || slices.Contains(t.Made, inside) || d.IsDir() && t.leadsToMade(inside) {
+			return nil
+		}
+		return errChanged
+	})
+	if errors.Is(err, errChanged) {
+		return true, nil
+	}
+	return false, err
+}
+
+// leadsToMade tells whether overlayfs copied dir up for a mount point of ours.
+func (t table) leadsToMade(dir string) bool {
+	return slices.ContainsFunc(t.Made, func(made string) bool { return within(made, dir) })
+}
+
+func (t table) at(dir string) []Upper {
+	uppers := slices.Clone(t.Uppers)
+	for i := range uppers {
+		uppers[i].Dir = filepath.Join(dir, uppers[i].Dir)
+		uppers[i].Since = t.Since
+	}
+	return uppers
+}
+
+// Layer is a kept image, mounted read-only.
+type Layer struct {
+	dir   string
+	root  *os.File
+	table table
+}
+
+// OpenLayer mounts a kept image read-only at dir, an empty directory, in the
+// calling thread's private mount namespace. Close must be called on that thread.
+func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(image)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the layer: %w", err)
+	}
+	defer file.Close()
+	if err := mountImage(file, dir, true, dir); err != nil {
+		return nil, err
+	}
+	l := &Layer{dir: dir}
+	if err := l.load(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Layer) load() (err error) {
+	if l.root, err = os.Open(l.dir); err != nil {
+		return fmt.Errorf("cannot open the layer: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(l.dir, tableName))
+	if err != nil {
+		return fmt.Errorf("cannot read the layer's table: %w", err)
+	}
+	if err := json.Unmarshal(text, &l.table); err != nil {
+		return fmt.Errorf("cannot read the layer's table: %w", err)
+	}
+	if l.table.Version != tableVersion {
+		return fmt.Errorf("cannot read the layer: version %d is not %d", l.table.Version, tableVersion)
+	}
+	return nil
+}
+
+// Uppers returns the parts of the layer; they can be read on any thread.
+func (l *Layer) Uppers() []Upper { return l.table.at(fdPath(l.root)) }
+
+// Close unmounts the layer.
+func (l *Layer) Close() error {
+	if l.root != nil {
+		l.root.Close()
+	}
+	if err := unix.Unmount(l.dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return fmt.Errorf("cannot unmount the layer: %w", err)
+	}
+	return nil
+}
+
+// RemoveLayer removes a kept image. One that is gone already is no error.
+func RemoveLayer(image string) error {
+	if err := os.Remove(image); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot remove the layer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopTries bounds the race for a free loop device: with n starters each try
+// loses at most once to each of the others.
+const loopTries = 1000
+
+// attachLoop puts image behind a loop device and returns the device, held
+// open. The kernel frees the device when its last user closes or unmounts it,
+// so nothing is left when clove is killed.
+func attachLoop(image *os.File, readOnly bool, scratch string) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask for a loop device: %w", err)
+	}
+	defer control.Close()
+	config := unix.LoopConfig{Fd: uint32(image.Fd())}
+	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+	if readOnly {
+		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
+	}
+	for range loopTries {
+		device, err := freeLoop(int(control.Fd()), scratch)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
+		if err == nil {
+			return device, nil
+		}
+		device.Close()
+		// LOOP_CTL_GET_FREE reserves nothing: somebody else may have been faster.
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("cannot attach %s to a loop device: %w", image.Name(), err)
+		}
+	}
+	return nil, fmt.Errorf("cannot attach %s: lost %d races for a loop device", image.Name(), loopTries)
+}
+
+// freeLoop opens a loop device that was free a moment ago. A container's /dev
+// may lack its node; then one is made in scratch, for as long as it takes to
+// open it.
+func freeLoop(control int, scratch string) (*os.File, error) {
+	index, err := unix.IoctlRetInt(control, unix.LOOP_CTL_GET_FREE)
+	if err != nil {
+		return nil, fmt.Errorf("cannot get a free loop device: %w", err)
+	}
+	path := fmt.Sprintf("/dev/loop%d", index)
+	device, err := os.OpenFile(path, os.O_RDWR|unix.O_CLOEXEC, 0)
+	if !errors.Is(err, os.ErrNotExist) {
+		return device, err
+	}
+	number, err := os.ReadFile(fmt.Sprintf("/sys/block/loop%d/dev", index))
+	if err != nil {
+		return nil, fmt.Errorf("cannot find loop device %d: %w", index, err)
+	}
+	major, minor, _ := strings.Cut(strings.TrimSpace(string(number)), ":")
+	majorNumber, errMajor := strconv.ParseUint(major, 10, 32)
+	minorNumber, errMinor := strconv.ParseUint(minor, 10, 32)
+	if err := errors.Join(errMajor, errMinor); err != nil {
+		return nil, fmt.Errorf("cannot read the number of loop device %d: %w", index, err)
+	}
+	node := filepath.Join(scratch, fmt.Sprintf("loop%d", index))
+	if err := unix.Mknod(node, unix.S_IFBLK|0o600, int(unix.Mkdev(uint32(majorNumber), uint32(minorNumber)))); err != nil {
+		return nil, fmt.Errorf("cannot make a node for loop device %d: %w", index, err)
+	}
+	defer os.Remove(node)
+	return os.OpenFile(node, os.O_RDWR|unix.O_CLOEXEC, 0)
+}

@@ -1,0 +1,145 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"clove.run/clove/internal/undo"
+	"golang.org/x/sys/unix"
+)
+
+// Timing is how long one step of a plan took.
+type Timing struct {
+	Step string
+	Took time.Duration
+}
+
+// Tree is a root that was built. It belongs to the mount namespace of the
+// thread that called Mount, and Close and Discard must be called there; the
+// other methods work on any thread.
+type Tree struct {
+	Root  string   // the root's path in that mount namespace
+	Times []Timing // of the steps, in their order
+
+	layer   *os.File // the writable layer's own root
+	table   table
+	before  Usage
+	undo    *undo.Stack // unmounts everything
+	discard *undo.Stack // then removes the image
+}
+
+// builder is the state of one Mount.
+type builder struct {
+	cfg     Config
+	tree    *Tree
+	undo    undo.Stack
+	discard undo.Stack
+	stage   *os.File // the stage's root
+	root    *os.File // the root being built, nil before its overlay is there
+	maps    map[string]*os.File
+}
+
+// Mount builds the root. The calling goroutine must be locked to a thread whose
+// mount namespace is its own and private. On failure everything is undone, the
+// image included.
+func (p Plan) Mount() (*Tree, error) {
+	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: map[string]*os.File{}}
+	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
+	err := b.runAll(p)
+	b.close()
+	if err != nil {
+		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())
+	}
+	b.tree.undo, b.tree.discard = b.undo.Take(), b.discard.Take()
+	return b.tree, nil
+}
+
+func (b *builder) runAll(p Plan) error {
+	for k, s := range p.steps {
+		began := time.Now()
+		var err error
+		if p.fault != nil {
+			err = p.fault(k)
+		}
+		if err == nil {
+			err = s.run(b)
+		}
+		name := firstLine(s.String())
+		if err != nil {
+			return fmt.Errorf("cannot build the root: %s: %w", name, err)
+		}
+		b.tree.Times = append(b.tree.Times, Timing{name, time.Since(began)})
+	}
+	var err error
+	b.tree.before, err = b.tree.held()
+	return err
+}
+
+// close closes the handles that only the building needed.
+func (b *builder) close() {
+	for _, f := range b.maps {
+		f.Close()
+	}
+	for _, f := range []*os.File{b.root, b.stage} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// staged names a path below the stage by its handle. So the mount table, which
+// the agent can read, tells nothing about the host's directories, and no
+// character of them can be taken for one of mount's options.
+func (b *builder) staged(elements ...string) string {
+	return filepath.Join(append([]string{fdPath(b.stage)}, elements...)...)
+}
+
+// upper makes the upper directory of the overlay at target and gives it the
+// owner and mode of like: a merged directory shows its upper's.
+func (b *builder) upper(index int, target, host, like string) (string, error) {
+	name := filepath.Join("upper", fmt.Sprint(index))
+	dir := b.staged("layer", name)
+	var stat unix.Stat_t
+	if err := unix.Stat(like, &stat); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if err := unix.Chown(dir, int(stat.Uid), int(stat.Gid)); err != nil {
+		return "", err
+	}
+	if err := unix.Chmod(dir, stat.Mode&0o7777); err != nil {
+		return "", err
+	}
+	b.tree.table.Uppers = append(b.tree.table.Uppers, Upper{Dir: name, Prefix: target, Lower: host})
+	return dir, nil
+}
+
+func (b *builder) openRoot() error {
+	root, err := os.OpenFile(b.staged("root"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	b.root = root
+	return err
+}
+
+// Close unmounts everything and keeps the image.
+func (t *Tree) Close() error {
+	t.discard.Release()
+	return t.undo.Run()
+}
+
+// Discard unmounts everything and removes the image.
+func (t *Tree) Discard() error {
+	return errors.Join(t.undo.Run(), t.discard.Run())
+}
+
+func fdPath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

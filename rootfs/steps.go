@@ -1,0 +1,175 @@
+package rootfs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageStep mounts the tmpfs below which everything else is mounted: one
+// detached unmount of it takes everything away.
+type stageStep struct{}
+
+func (stageStep) String() string { return "stage" }
+
+// The stage allows devices: freeLoop may need a node in it. Its mode lets the
+// sandbox's root walk through it, as libcontainer does before it pivots.
+func (stageStep) run(b *builder) error {
+	dir := b.cfg.stage()
+	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
+		return err
+	}
+	if err := unix.Mount("clove", dir, "tmpfs", unix.MS_NOSUID, "mode=0711"); err != nil {
+		return err
+	}
+	b.undo.Add("stage", func() error { return unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) })
+	stage, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	b.stage = stage
+	for _, name := range []string{"layer", "low", "root", "skel", "sys"} {
+		if err := os.Mkdir(b.staged(name), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layerStep makes the writable layer's image and mounts it.
+type layerStep struct {
+	Image string
+	Bytes int64
+}
+
+func (s layerStep) String() string { return fmt.Sprintf("layer %s of %d bytes", s.Image, s.Bytes) }
+
+func (s layerStep) run(b *builder) error {
+	blank, err := template(b.cfg.StateDir, s.Bytes)
+	if err != nil {
+		return err
+	}
+	image, err := cloneImage(blank, s.Image)
+	if err != nil {
+		return err
+	}
+	defer image.Close() // the loop device holds it
+	b.discard.Add("image", func() error { return os.Remove(s.Image) })
+	if err := mountImage(image, b.staged("layer"), false, b.staged("")); err != nil {
+		return err
+	}
+	b.tree.layer, err = os.Open(b.staged("layer"))
+	if err != nil {
+		return err
+	}
+	b.undo.Add("handle of the layer", b.tree.layer.Close)
+	for _, name := range []string{"upper", "work"} {
+		if err := os.Mkdir(b.staged("layer", name), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skeletonStep writes the lowest layer of the root.
+type skeletonStep struct{ Entries []entry }
+
+func (s skeletonStep) String() string {
+	text := "skeleton"
+	for _, e := range s.Entries {
+		text += "\n  " + e.String()
+	}
+	return text
+}
+
+func (s skeletonStep) run(b *builder) error {
+	for _, e := range s.Entries {
+		if err := e.write(b.staged("skel"), b.cfg.HostID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cloneStep attaches an id-mapped, read-only clone of a host directory to the
+// stage, for an overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
+type cloneStep struct {
+	Source, At string
+	Map        idMap
+}
+
+func (s cloneStep) String() string { return fmt.Sprintf("clone %s as %s, %s", s.Source, s.At, s.Map) }
+
+func (s cloneStep) run(b *builder) error {
+	clone, err := b.clone(s.Source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
+	if err != nil {
+		return err
+	}
+	defer clone.Close()
+	if err := os.Mkdir(b.staged(s.At), 0o755); err != nil {
+		return err
+	}
+	return attach(clone, b.staged(s.At))
+}
+
+// overlayStep mounts a writable view of Lower at Target.
+type overlayStep struct {
+	Target string
+	Lower  string // below the stage
+	Host   string // the host directory that Lower shows; empty for the skeleton
+	Index  int    // names the upper and work directories
+}
+
+func (s overlayStep) String() string {
+	return fmt.Sprintf("overlay %s on %s, upper %d", s.Target, s.Lower, s.Index)
+}
+
+func (s overlayStep) run(b *builder) error {
+	upper, err := b.upper(s.Index, s.Target, s.Host, b.staged(s.Lower))
+	if err != nil {
+		return err
+	}
+	work := b.staged("layer", "work", fmt.Sprint(s.Index))
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
+	}
+	target := b.staged("root")
+	if s.Target != "/" {
+		at, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
+		if err != nil {
+			return err
+		}
+		defer at.Close()
+		target = fdPath(at)
+	}
+	// Each of these may be on by the kernel's configuration. redirect_dir and
+	// metacopy let a file's place and bytes be named by attributes, which a kept
+	// layer must not do to clove diff; index and xino buy nothing here.
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
+		b.staged(s.Lower), upper, work)
+	if err := unix.Mount("clove", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return err
+	}
+	if s.Target == "/" {
+		return b.openRoot()
+	}
+	return nil
+}
+
+// tableStep writes down inside the layer what its uppers are, for OpenLayer.
+type tableStep struct{}
+
+func (tableStep) String() string { return "table" }
+
+func (tableStep) run(b *builder) error {
+	b.tree.table.Since = time.Now()
+	text, err := json.Marshal(b.tree.table)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(fdPath(b.tree.layer), tableName), text, 0o600)
+}

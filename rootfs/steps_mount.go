@@ -1,0 +1,176 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeDirStep makes sure that a directory stands at Path. An existing one
+// keeps its owner and mode.
+type makeDirStep struct {
+	Path     string
+	Mode     uint32
+	UID, GID uint32
+	NoLinks  bool // a symbolic link on the way is an error
+}
+
+func (s makeDirStep) String() string {
+	text := fmt.Sprintf("make directory %s %04o %d:%d", s.Path, s.Mode, s.UID, s.GID)
+	if s.NoLinks {
+		text += " without links"
+	}
+	return text
+}
+
+func (s makeDirStep) run(b *builder) error {
+	dir, err := b.makeDir(s.Path, dirAttr{Mode: s.Mode, UID: s.UID, GID: s.GID, NoLinks: s.NoLinks})
+	if err != nil {
+		return err
+	}
+	return dir.Close()
+}
+
+// bindStep shows a host path at Target.
+type bindStep struct {
+	Source, Target           string
+	Map                      idMap
+	Dir, ReadOnly, Recursive bool
+}
+
+func (s bindStep) String() string {
+	text := fmt.Sprintf("bind %s at %s, %s", s.Source, s.Target, s.Map)
+	if s.Recursive {
+		text += ", recursive"
+	}
+	if s.ReadOnly {
+		text += ", read-only"
+	}
+	return text
+}
+
+func (s bindStep) run(b *builder) error {
+	clone, err := b.clone(s.Source, s.Map, cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir})
+	if err != nil {
+		return err
+	}
+	defer clone.Close()
+	var target *os.File
+	if s.Dir {
+		target, err = b.makeDir(s.Target, dirAttr{Mode: 0o755})
+	} else {
+		target, err = b.makeFile(s.Target)
+	}
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	return attach(clone, fdPath(target))
+}
+
+// tmpfsStep mounts an empty memory file system at Target.
+type tmpfsStep struct {
+	Target string
+	Bytes  int64
+	Mode   uint32
+}
+
+func (s tmpfsStep) String() string {
+	return fmt.Sprintf("tmpfs %s %04o of %d bytes", s.Target, s.Mode, s.Bytes)
+}
+
+func (s tmpfsStep) run(b *builder) error {
+	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	options := fmt.Sprintf("size=%d,mode=%04o,uid=%d,gid=%d", s.Bytes, s.Mode, b.cfg.HostID, b.cfg.HostID)
+	return unix.Mount("clove", fdPath(target), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
+}
+
+// scratchStep mounts a writable directory of the layer at Target, where the
+// root around it is going to be read-only.
+type scratchStep struct {
+	Target string
+	Index  int
+}
+
+func (s scratchStep) String() string { return fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index) }
+
+func (s scratchStep) run(b *builder) error {
+	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	dir, err := b.upper(s.Index, s.Target, "", fdPath(target))
+	if err != nil {
+		return err
+	}
+	clone, err := b.clone(dir, idMap{}, cloneFlags{Dir: true})
+	if err != nil {
+		return err
+	}
+	defer clone.Close()
+	return attach(clone, fdPath(target))
+}
+
+// sysStep builds /sys: what programs ask about processors, and the mount point
+// for the cgroup namespace's view. The rest of sysfs tells about the host.
+type sysStep struct{}
+
+func (sysStep) String() string { return "sys" }
+
+var sysDirs = []string{"/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage"}
+
+func (sysStep) run(b *builder) error {
+	if err := os.MkdirAll(b.staged("sys", "fs", "cgroup"), 0o755); err != nil {
+		return err
+	}
+	for _, dir := range sysDirs {
+		if _, err := os.Stat(dir); err != nil {
+			continue // not on every kernel
+		}
+		clone, err := b.clone(dir, idMap{}, cloneFlags{ReadOnly: true, Dir: true})
+		if err != nil {
+			return err
+		}
+		at := b.staged(dir[1:])
+		if err = os.MkdirAll(at, 0o755); err == nil {
+			err = attach(clone, at)
+		}
+		clone.Close()
+		if err != nil {
+			return err
+		}
+	}
+	tree, err := b.clone(b.staged("sys"), idMap{}, cloneFlags{ReadOnly: true, Recursive: true, Dir: true})
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	target, err := b.makeDir("/sys", dirAttr{Mode: 0o755, NoLinks: true})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	return attach(tree, fdPath(target))
+}
+
+// sealStep makes one overlay of the root read-only, after all mount points in
+// it were made.
+type sealStep struct{ Target string }
+
+func (s sealStep) String() string { return "seal " + s.Target }
+
+func (s sealStep) run(b *builder) error {
+	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	return unix.MountSetattr(int(target.Fd()), "", unix.AT_EMPTY_PATH, &attr)
+}

@@ -1,0 +1,47 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// userNamespace returns a user namespace with the map m, for mount_setattr(2).
+//
+// A namespace needs a process to be born in. Ours is stopped by ptrace at its
+// exec, before it has run one instruction, and killed once its namespace is
+// held open: so the program does not matter, and nothing of it ever runs.
+func userNamespace(m idMap) (*os.File, error) {
+	runtime.LockOSThread() // the thread that traces is the one that must wait
+	defer runtime.UnlockOSThread()
+	process, err := os.StartProcess("/proc/self/exe", []string{"clove-userns"}, &os.ProcAttr{
+		Sys: &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: sysMap(m.UID),
+			GidMappings: sysMap(m.GID),
+			Ptrace:      true,
+			Pdeathsig:   unix.SIGKILL,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a user namespace: %w", err)
+	}
+	defer process.Wait()
+	defer process.Kill()
+	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", process.Pid))
+	if err != nil {
+		return nil, fmt.Errorf("cannot hold a user namespace: %w", err)
+	}
+	return namespace, nil
+}
+
+func sysMap(extents []extent) []syscall.SysProcIDMap {
+	mapped := make([]syscall.SysProcIDMap, len(extents))
+	for i, e := range extents {
+		mapped[i] = syscall.SysProcIDMap{ContainerID: int(e.Disk), HostID: int(e.Shown), Size: int(e.Size)}
+	}
+	return mapped
+}
