@@ -54,7 +54,8 @@ func Open(path string, timeout time.Duration) (*Store, error) {
 		err = busy(path, path, timeout.String())
 	}
 	if err != nil {
-		return nil, errors.Join(explain(path, err), s.Close())
+		s.Close() // the first error is the one to tell
+		return nil, explain(path, err)
 	}
 	return s, nil
 }

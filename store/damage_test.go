@@ -1,0 +1,144 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+)
+
+// soundFile returns the content of a store with enough runs for branch pages.
+func soundFile(t *testing.T) []byte {
+	t.Helper()
+	path := tempFile(t)
+	s := open(t, path)
+	s.db.NoSync = true
+	for i := range 60 {
+		run := newRun("")
+		run.Spec.Env = []string{"FILL=" + strings.Repeat("x", 300)}
+		_, err := s.Begin(run)
+		must(t, err)
+		if i%2 == 0 {
+			_, err = endRun(s, run.Spec)
+			must(t, err)
+		}
+	}
+	must(t, s.Close())
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
+}
+
+func TestOpenRefusesADamagedFile(t *testing.T) {
+	sound := soundFile(t)
+	zeroed := append([]byte(nil), sound...)
+	clear(zeroed[:2*os.Getpagesize()])
+	for name, data := range map[string][]byte{
+		"empty":         {},
+		"text":          []byte("this is no store"),
+		"no meta pages": zeroed,
+		"cut short":     sound[:3*os.Getpagesize()],
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "clove.db")
+			must(t, os.WriteFile(path, data, 0o600))
+			_, err := Open(path, patience)
+			known := wantKind(t, err, agent.KindInternal)
+			if !strings.Contains(known.Hint, "mv "+path) {
+				t.Errorf("the hint names no remedy: %s", known.Hint)
+			}
+			must(t, os.Rename(path, path+".damaged")) // the remedy
+			_, err = open(t, path).Begin(newRun(""))
+			must(t, err)
+		})
+	}
+}
+
+// Every page is overwritten in turn. Whatever that does to bbolt, the process
+// lives, errors say that the file is damaged, and Close lets others in.
+func TestNoDamagedPageIsFatal(t *testing.T) {
+	sound := soundFile(t)
+	size := os.Getpagesize()
+	fills := map[string]func(page []byte){
+		"zeros":   func(page []byte) { clear(page) },
+		"ones":    func(page []byte) { fill(page, 0xff) },
+		"content": func(page []byte) { fill(page[16:], 0xff) }, // behind a sound header
+		"header":  func(page []byte) { fill(page[8:16], 0x7f) },
+		"cycle":   func(page []byte) { copy(page, sound[2*size:3*size]) },
+	}
+	refused := 0
+	for name, spoil := range fills {
+		for at := 0; at+size <= len(sound); at += size {
+			data := append([]byte(nil), sound...)
+			spoil(data[at : at+size])
+			path := filepath.Join(t.TempDir(), "clove.db")
+			must(t, os.WriteFile(path, data, 0o600))
+			if err := useAll(path); err != nil {
+				refused++
+				if agent.KindOf(err) == agent.KindBusy || !errors.As(err, new(*agent.Error)) {
+					t.Errorf("page %d, %s: %v", at/size, name, err)
+				}
+			}
+			s, err := Open(path, 0)
+			if agent.KindOf(err) == agent.KindBusy {
+				t.Fatalf("page %d, %s: the lock was not given back", at/size, name)
+			}
+			if err == nil {
+				s.Close()
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no damage was noticed")
+	}
+	t.Logf("%d of %d damaged files were refused", refused, len(fills)*len(sound)/size)
+}
+
+func fill(page []byte, value byte) {
+	for i := range page {
+		page[i] = value
+	}
+}
+
+// useAll does all that a Store can do and returns the first error.
+func useAll(path string) error {
+	s, err := Open(path, patience)
+	if err != nil {
+		return err
+	}
+	_, list := s.List()
+	_, get := s.Get("abcd")
+	if agent.KindOf(get) == agent.KindNotFound {
+		get = nil
+	}
+	run, begin := s.Begin(newRun(""))
+	var end error
+	if begin == nil {
+		_, end = endRun(s, run.Spec)
+	}
+	problems, check := s.Check()
+	if len(problems) > 0 {
+		check = firstOf(check, &agent.Error{Message: fmt.Sprint(problems)})
+	}
+	return firstOf(list, get, begin, end, check, s.Close())
+}
+
+// A broken Store refuses everything and still closes.
+func TestABrokenStoreStaysClosed(t *testing.T) {
+	path := tempFile(t)
+	s := open(t, path)
+	err := s.update(func(*tables) error { panic("a page") })
+	if !errors.Is(err, errDamaged) {
+		t.Fatalf("got %v", err)
+	}
+	_, err = s.List()
+	wantKind(t, err, agent.KindInternal)
+	_, err = s.Begin(newRun(""))
+	wantKind(t, err, agent.KindInternal)
+	must(t, s.Close())
+	must(t, open(t, path).Close())
+}

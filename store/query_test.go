@@ -1,0 +1,76 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+func TestGet(t *testing.T) {
+	s := openNew(t)
+	ids := []agent.ID{"aaaa000000000001", "aaaa000000000002", "bbbb000000000003"}
+	names := []string{"first", "bbbb", "aaaa000000000"}
+	for i, id := range ids {
+		run := newRun(names[i])
+		run.Spec.ID = id
+		_, err := s.Begin(run)
+		must(t, err)
+	}
+	cases := map[string]struct {
+		want agent.ID
+		kind agent.Kind
+	}{
+		"aaaa000000000001":  {want: ids[0]},
+		"first":             {want: ids[0]},
+		"bbbb000":           {want: ids[2]},
+		"bbbb":              {want: ids[1]}, // a name before a prefix
+		"aaaa000000000":     {want: ids[2]},
+		"aaaa00000000000":   {kind: agent.KindInvalid},
+		"aaaa":              {kind: agent.KindInvalid},
+		"bbb":               {kind: agent.KindNotFound}, // too short for a prefix
+		"cccc":              {kind: agent.KindNotFound},
+		"BBBB000":           {kind: agent.KindNotFound},
+		"":                  {kind: agent.KindNotFound},
+		"firs":              {kind: agent.KindNotFound}, // names have no prefixes
+		"bbbb0000000000030": {kind: agent.KindNotFound},
+	}
+	for ref, c := range cases {
+		t.Run(ref, func(t *testing.T) {
+			run, err := s.Get(ref)
+			if c.kind != "" {
+				wantKind(t, err, c.kind)
+				return
+			}
+			must(t, err)
+			if run.Spec.ID != c.want {
+				t.Errorf("got %s, want %s", run.Spec.ID, c.want)
+			}
+		})
+	}
+}
+
+func TestListIsNewestFirst(t *testing.T) {
+	s := openNew(t)
+	if all, err := s.List(); err != nil || len(all) != 0 {
+		t.Fatalf("an empty store lists %d runs, %v", len(all), err)
+	}
+	var want []agent.ID
+	for _, second := range []int64{5, 9, 1, 7} {
+		run := newRun("")
+		run.Created = time.Unix(second, 0).UTC()
+		_, err := s.Begin(run)
+		must(t, err)
+		want = append(want, run.Spec.ID)
+	}
+	all, err := s.List()
+	must(t, err)
+	var got []agent.ID
+	for _, run := range all {
+		got = append(got, run.Spec.ID)
+	}
+	if order := []agent.ID{want[1], want[3], want[0], want[2]}; !slices.Equal(got, order) {
+		t.Errorf("got %v, want %v", got, order)
+	}
+}
