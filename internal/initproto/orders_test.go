@@ -1,0 +1,105 @@
+package initproto
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+func valid() *Orders { return &Orders{Argv: Strings{"sh"}, Dir: "/", UID: 1000, GID: 1000} }
+
+func TestValidate(t *testing.T) {
+	for name, change := range map[string]func(*Orders){
+		"no command":          func(o *Orders) { o.Argv = nil },
+		"empty command":       func(o *Orders) { o.Argv = Strings{""} },
+		"relative folder":     func(o *Orders) { o.Dir = "w" },
+		"folder not text":     func(o *Orders) { o.Dir = "/\xff" },
+		"folder with NUL":     func(o *Orders) { o.Dir = "/\x00" },
+		"unchanged id":        func(o *Orders) { o.UID = ^uint32(0) },
+		"the init's id":       func(o *Orders) { o.UID = 65533 },
+		"group out of range":  func(o *Orders) { o.GID = 70000 },
+		"groups out of range": func(o *Orders) { o.Groups = []uint32{4, 65533} },
+		"capability":          func(o *Orders) { o.Caps = []string{"chown"} },
+		"limit":               func(o *Orders) { o.Rlimits = []Rlimit{{Name: "NOFILE"}} },
+		"limit twice":         func(o *Orders) { o.Rlimits = []Rlimit{{Name: "cpu"}, {Name: "cpu"}} },
+		"soft above hard":     func(o *Orders) { o.Rlimits = []Rlimit{{"cpu", 2, 1}} },
+		"negative clock":      func(o *Orders) { o.WallClock = -1 },
+		"negative grace":      func(o *Orders) { o.StopGrace = -1 },
+	} {
+		o := valid()
+		if err := o.Validate(); err != nil {
+			t.Fatalf("without the change: %v", err)
+		}
+		change(o)
+		if err := o.Validate(); err == nil {
+			t.Errorf("%s: accepted", name)
+		} else if !strings.HasPrefix(err.Error(), "cannot accept orders: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestStringsCarryAnyBytes: environment is bytes, not text.
+func TestStringsCarryAnyBytes(t *testing.T) {
+	item := rapid.Custom(func(t *rapid.T) string {
+		return strings.ReplaceAll(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")), "\x00", "")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		want := valid()
+		want.Env = rapid.SliceOf(item).Draw(t, "env")
+		data, err := Encode(Message{Orders: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(data)
+		if err != nil || len(got.Orders.Env) != len(want.Env) || (len(want.Env) > 0 && !reflect.DeepEqual(got.Orders.Env, want.Env)) {
+			t.Fatalf("got %q, %v", got.Orders.Env, err)
+		}
+	})
+}
+
+// TestLargestCommandFits: what execve(2) takes, the protocol takes.
+func TestLargestCommandFits(t *testing.T) {
+	const largest = 6 << 20
+	o := valid()
+	o.Env = slices.Repeat(Strings{strings.Repeat("x", 128<<10-1)}, largest/(128<<10))
+	if _, err := Encode(Message{Orders: o}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRlimitNames(t *testing.T) {
+	want := []string{"as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile",
+		"nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
+	if got := RlimitNames(); !slices.Equal(got, want) {
+		t.Errorf("names %v", got)
+	}
+	seen := map[int]string{}
+	for _, name := range RlimitNames() {
+		number, ok := RlimitResource(name)
+		if !ok || number < 0 || number > 15 || seen[number] != "" {
+			t.Errorf("%s has number %d, as has %q", name, number, seen[number])
+		}
+		seen[number] = name
+	}
+	if _, ok := RlimitResource("RLIMIT_CPU"); ok {
+		t.Error("an unknown word has a number")
+	}
+}
+
+func TestCapabilityNumbers(t *testing.T) {
+	for name, want := range map[string]int{"CAP_CHOWN": unix.CAP_CHOWN, "CAP_SETPCAP": unix.CAP_SETPCAP,
+		"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_SETFCAP": unix.CAP_SETFCAP, "CAP_BPF": unix.CAP_BPF,
+		"CAP_CHECKPOINT_RESTORE": unix.CAP_LAST_CAP} {
+		if got, ok := CapabilityNumber(name); !ok || got != want {
+			t.Errorf("%s has number %d, want %d", name, got, want)
+		}
+	}
+	if _, ok := CapabilityNumber("CAP_"); ok {
+		t.Error("an unknown name has a number")
+	}
+}
