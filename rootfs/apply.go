@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +140,7 @@ func (a *applier) relative(c Change) (string, error) {
 	switch {
 	case !ok:
 		return "", refusal("only the workspace is applied")
-	case rel == "" || rel != path.Clean(rel) || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") || strings.Contains(rel, "\x00"):
+	case rel == "." || rel != path.Clean(rel) || !filepath.IsLocal(rel) || strings.Contains(rel, "\x00"):
 		return "", refusal("not a path below the workspace")
 	case slices.Contains(strings.Split(rel, "/"), stagedName):
 		return "", refusal("the name is clove's own")
@@ -162,7 +163,7 @@ func (a *applier) enter(rel string) error {
 	case err == nil:
 		a.parent = parent{dir: dir, rel: rel}
 		return nil
-	case err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP:
+	case gone(err):
 		return refusal("the host has no such directory to hold it")
 	case err == unix.EXDEV:
 		return refusal("another file system is mounted there")
@@ -184,10 +185,11 @@ func (a *applier) leave() error {
 	return errors.Join(err, a.parent.dir.Close())
 }
 
-// refuseForNow turns the errors that concern one file into a refusal.
+// refuseForNow turns the errors that concern one file into a refusal: the
+// host's permissions, attributes and mounts, and what came or went meanwhile.
 func refuseForNow(err error) error {
-	for _, one := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.EEXIST, unix.EFBIG,
-		unix.EMLINK, unix.EXDEV, unix.ENOTEMPTY, unix.EINVAL, unix.ENAMETOOLONG, unix.ENOENT} {
+	for _, one := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.EXDEV,
+		unix.EFBIG, unix.EMLINK, unix.ENAMETOOLONG, unix.EEXIST, unix.ENOTEMPTY, unix.ENOENT} {
 		if errors.Is(err, one) {
 			return refusal(err.Error())
 		}

@@ -13,6 +13,9 @@ import (
 // (setuid, setgid, sticky) would act with the owner's rights.
 const rwx = 0o777
 
+// errStale refuses a change that the layer does not hold.
+const errStale = refusal("the layer is not what it was when it was listed")
+
 // layerEntry is one entry of the layer on its way to the host.
 type layerEntry struct {
 	side        // in the layer
@@ -22,6 +25,9 @@ type layerEntry struct {
 // write puts the layer's entry rel into the parent.
 func (a *applier) write(ctx context.Context, c Change, rel string) (made bool, err error) {
 	dir, err := a.upper.openDir(path.Dir(rel))
+	if gone(err) {
+		return false, errStale
+	}
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +67,7 @@ func (a *applier) entryAt(dir *os.File, c Change, rel string) (layerEntry, error
 	case err != nil:
 		return layerEntry{}, err
 	case !ok || fileType(st.Mode) != c.Type:
-		return layerEntry{}, refusal("the layer is not what it was when it was listed")
+		return layerEntry{}, errStale
 	}
 	e := layerEntry{side: side{a.upper, dir, name, rel, st}}
 	switch c.Type {
@@ -148,10 +154,14 @@ func (a *applier) create(ctx context.Context, e layerEntry) error {
 func (a *applier) replace(ctx context.Context, e layerEntry, there unix.Stat_t) error {
 	swap := fileType(e.st.Mode) == TypeDir || fileType(there.Mode) == TypeDir
 	return a.stageAnd(ctx, e, func(dir int) error {
-		if swap {
-			return unix.Renameat2(dir, stagedName, dir, e.name, unix.RENAME_EXCHANGE)
+		if !swap {
+			return unix.Renameat(dir, stagedName, dir, e.name)
 		}
-		return unix.Renameat(dir, stagedName, dir, e.name)
+		err := unix.Renameat2(dir, stagedName, dir, e.name, unix.RENAME_EXCHANGE)
+		if err == unix.EINVAL || err == unix.ENOSYS {
+			return refusal("its file system cannot swap a directory and a file in one step")
+		}
+		return err
 	})
 }
 

@@ -41,11 +41,10 @@ func openBeneath(dir string, how uint64) (beneath, error) {
 
 func (b beneath) close() { b.root.Close() }
 
-// open opens what stands at rel ("" is the directory itself). O_NONBLOCK keeps
-// a FIFO from holding the caller for ever.
+// open opens what stands at rel ("" is the directory itself).
 func (b beneath) open(rel string, flags uint64) (*os.File, error) {
 	return openat2(int(b.root.Fd()), path.Join(".", rel), &unix.OpenHow{
-		Flags: flags | unix.O_NOFOLLOW | unix.O_NONBLOCK,
+		Flags: flags | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS |
 			unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV})
 }
@@ -55,9 +54,10 @@ func (b beneath) openDir(rel string) (*os.File, error) {
 	return b.open(rel, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// openRegular opens the regular file rel for reading and refuses anything else.
+// openRegular opens the regular file rel for reading and refuses anything
+// else. O_NONBLOCK keeps a FIFO from holding the caller for ever.
 func (b beneath) openRegular(rel string) (*os.File, error) {
-	file, err := b.open(rel, unix.O_RDONLY)
+	file, err := b.open(rel, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}

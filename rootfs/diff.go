@@ -130,7 +130,7 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	return deeper, err
 }
 
-// gone tells whether err means that the host has no directory there (now).
+// gone tells whether err means that no directory stands there (any more).
 func gone(err error) bool {
 	return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP
 }
