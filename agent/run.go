@@ -19,7 +19,9 @@ type Lease struct {
 	IDRange       int    `json:"id_range"`       // index of the range of host ids
 	BootID        string `json:"boot_id"`        // /proc/sys/kernel/random/boot_id: another boot, nothing can live
 	SupervisorPID int    `json:"supervisor_pid"` // for people; liveness is the lock in the run directory
-	CgroupPath    string `json:"cgroup_path"`    // relative to the place that package cgroups chose
+	// Cgroups are the agent's cgroups: controller (v1) or "" (v2) to the
+	// directory's path below that hierarchy's mount point.
+	Cgroups map[string]string `json:"cgroups"`
 }
 
 // FirstHostID is the first host id that leases use: systemd's table of ids
