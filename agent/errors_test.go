@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestErrorText(t *testing.T) {
+	rows := []struct {
+		err  Error
+		want string
+	}{
+		{Error{Message: "cannot do it"}, "cannot do it"},
+		{Error{Step: "--memory", Message: "cannot read 12X"}, "--memory: cannot read 12X"},
+		{Error{Step: "rootfs", Message: "cannot mount", Err: syscall.ENOSPC}, "rootfs: cannot mount: no space left on device"},
+	}
+	for _, row := range rows {
+		if got := row.err.Error(); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
+	}
+}
+
+func TestFailedKeepsTheFirstStep(t *testing.T) {
+	if Failed("x", nil) != nil {
+		t.Error("no error became one")
+	}
+	inner := &Error{Step: "inner", Message: "m"}
+	if got := Failed("outer", fmt.Errorf("on the way: %w", inner)); !strings.Contains(got.Error(), "inner") || strings.Contains(got.Error(), "outer") {
+		t.Errorf("got %q", got)
+	}
+	if got := Failed("outer", syscall.EPERM); KindOf(got) != KindInternal || !errors.Is(got, syscall.EPERM) {
+		t.Errorf("got %v of kind %s", got, KindOf(got))
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	if got := KindOf(fmt.Errorf("wrapped: %w", &Error{Kind: KindBusy})); got != KindBusy {
+		t.Errorf("got %s", got)
+	}
+	if got := KindOf(errors.New("plain")); got != KindInternal {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFailureOfNamesTheErrno(t *testing.T) {
+	f := FailureOf(&Error{Step: "network", Message: "cannot make it", Hint: "try", Err: fmt.Errorf("unshare: %w", syscall.ENOSPC)})
+	want := Failure{Step: "network", Message: "cannot make it: unshare: no space left on device",
+		Errno: "no space left on device", Hint: "try"}
+	if *f != want {
+		t.Errorf("got %+v", f)
+	}
+	if FailureOf(nil) != nil {
+		t.Error("no error became a failure")
+	}
+}
