@@ -48,9 +48,8 @@ const (
 	idsPerAgent = 65536
 	maxAgentID  = 65532 // 65533 is clove-init's, 65534 nobody's
 
-	// minDiskBytes is the least that holds an ext4 file system with the upper
-	// directories in it.
-	minDiskBytes = 1 << 20
+	// minDiskBytes holds the skeleton of any host, see etcEntries and etcFileBytes.
+	minDiskBytes = 8 << 20
 )
 
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)

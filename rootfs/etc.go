@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // etcNames is the positive list of /etc: what programs need to run and nothing
@@ -38,10 +39,10 @@ const (
 // sources and proxies.
 var credential = regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`)
 
-// readEtc copies the positive list out of dir. Only what every user of the
-// host may read is taken, and only files and links; the copy is what makes a
-// name that appears on the host later (shadow+ while a password is being
-// changed) invisible inside.
+// readEtc lists what of dir will be copied. Only what every user of the host
+// may read is taken, and only files and links; that it is a copy makes a name
+// that appears on the host later (shadow+ while a password is being changed)
+// invisible inside.
 func readEtc(dir string) []entry {
 	var entries []entry
 	for _, pattern := range etcNames {
@@ -62,6 +63,8 @@ func readEtc(dir string) []entry {
 	return entries
 }
 
+// etcEntry looks at path without reading it: its bytes matter only when a new
+// template is made, and its stamp tells when that is.
 func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	info, err := d.Info()
 	if err != nil {
@@ -76,11 +79,22 @@ func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 || info.Size() > etcFileBytes:
 		return entry{}, false
 	}
-	data, err := os.ReadFile(path)
-	if err != nil || credential.Match(data) {
-		return entry{}, false
+	stamp := fmt.Sprintf("%d@%d", info.Size(), info.ModTime().UnixNano())
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // cannot be set back
 	}
-	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, Data: string(data)}, true
+	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, From: path, Stamp: stamp}, true
+}
+
+// load reads the bytes of a copied file. One that vanished, or that holds a
+// credential, is left out.
+func (e entry) load() (entry, bool) {
+	if e.From == "" {
+		return e, true
+	}
+	data, err := os.ReadFile(e.From)
+	e.Data = string(data)
+	return e, err == nil && !credential.Match(data)
 }
 
 // etcGenerated are the files of /etc that no host supplies.
@@ -97,7 +111,6 @@ func etcGenerated(cfg Config, f facts) []entry {
 		file("/etc/hostname", 0o644, name+"\n"),
 		file("/etc/hosts", 0o644, hosts(name)),
 		file("/etc/machine-id", 0o444, ""),
-		{Path: "/etc/mtab", Kind: kindLink, Data: "../proc/self/mounts"},
 		file("/etc/passwd", 0o644, passwd),
 		file("/etc/resolv.conf", 0o644, resolvConf),
 		file("/etc/shadow", 0o640, shadow),

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -22,44 +23,109 @@ func inodeRatio(size int64) int64 {
 	return 16384
 }
 
-// template returns the path of an empty file system of size bytes, made at its
-// first use. Concurrent makers each make their own and the last rename wins;
-// the files are alike.
-func template(stateDir string, size int64) (string, error) {
-	dir := filepath.Join(stateDir, "templates")
-	path := filepath.Join(dir, fmt.Sprintf("ext4-%d.img", size))
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the directory of templates: %w", err)
-	}
-	temp, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return "", fmt.Errorf("cannot make a template: %w", err)
-	}
-	defer os.Remove(temp.Name())
-	defer temp.Close()
-	if err := temp.Truncate(size); err != nil {
-		return "", fmt.Errorf("cannot make a template of %d bytes: %w", size, err)
-	}
-	if err := makeFileSystem(temp.Name(), size); err != nil {
-		return "", err
-	}
-	if err := temp.Sync(); err != nil {
-		return "", fmt.Errorf("cannot write template %s: %w", temp.Name(), err)
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return "", fmt.Errorf("cannot name the template: %w", err)
-	}
-	return path, nil
+// skeletonDir is where a layer's image keeps the skeleton: beside the upper
+// directories, out of the agent's reach.
+const skeletonDir = "skel"
+
+// template is an empty layer of Bytes bytes with the skeleton in it, kept as a
+// file that each run copies.
+type template struct {
+	Path    string
+	Bytes   int64
+	Entries []entry // the skeleton; none for a root of its own
 }
 
-// makeFileSystem formats image. No journal: the layer need not outlive a power
-// cut, and a journal would write everything twice. No reserved blocks: nobody
-// in the sandbox is the host's root. metadata_csum and lazy_itable_init
-// together leave the inode tables as holes.
-func makeFileSystem(image string, size int64) error {
+// newTemplate names the template for what is in it, so that a change of the
+// host's /etc asks for a new one.
+func newTemplate(cfg Config, entries []entry) template {
+	hash := sha256.New()
+	for _, e := range entries {
+		fmt.Fprintln(hash, e)
+	}
+	name := fmt.Sprintf("ext4-%d-%.8x.img", cfg.DiskBytes, hash.Sum(nil))
+	return template{Path: filepath.Join(cfg.StateDir, "templates", name), Bytes: cfg.DiskBytes, Entries: entries}
+}
+
+func (t template) String() string {
+	return fmt.Sprintf("%s with %d names", filepath.Base(t.Path), len(t.Entries))
+}
+
+// open opens the template and makes it at its first use. Concurrent makers each
+// make their own and the last rename wins; the files are alike.
+func (t template) open() (*os.File, error) {
+	file, err := os.Open(t.Path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return file, err
+	}
+	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the directory of templates: %w", err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(t.Path), ".new-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a template: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	if file, err = t.make(scratch); err != nil {
+		return nil, fmt.Errorf("cannot make a template of %d bytes: %w", t.Bytes, err)
+	}
+	t.removeOlder()
+	return file, nil
+}
+
+func (t template) make(scratch string) (*os.File, error) {
+	content, image := filepath.Join(scratch, "content"), filepath.Join(scratch, "image")
+	for _, name := range []string{"", "upper", "work", skeletonDir} {
+		// The sandbox's root looks up names below these, so they are not 0700.
+		if err := os.Mkdir(filepath.Join(content, name), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range t.Entries {
+		loaded, ok := e.load()
+		if !ok {
+			continue
+		}
+		if err := loaded.write(filepath.Join(content, skeletonDir)); err != nil {
+			return nil, err
+		}
+	}
+	file, err := os.OpenFile(image, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = file.Truncate(t.Bytes); err == nil {
+		err = makeFileSystem(image, t.Bytes, content)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(image, t.Path)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// removeOlder removes the templates of this size that the host's /etc has
+// outgrown. Whoever is copying one has it open.
+func (t template) removeOlder() {
+	like := filepath.Join(filepath.Dir(t.Path), fmt.Sprintf("ext4-%d-*.img", t.Bytes))
+	matches, _ := filepath.Glob(like) // fails on a bad pattern only
+	for _, path := range matches {
+		if path != t.Path && len(t.Entries) > 0 {
+			os.Remove(path)
+		}
+	}
+}
+
+// makeFileSystem formats image with content in it. No journal: the layer need
+// not outlive a power cut, and a journal would write everything twice. No
+// reserved blocks: nobody in the sandbox is the host's root. metadata_csum and
+// lazy_itable_init together leave the inode tables as holes.
+func makeFileSystem(image string, size int64, content string) error {
 	mkfs, err := exec.LookPath("mke2fs")
 	if err != nil {
 		mkfs = "/sbin/mke2fs" // not on every PATH
@@ -67,24 +133,19 @@ func makeFileSystem(image string, size int64) error {
 	out, err := exec.Command(mkfs, "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0",
 		"-i", strconv.FormatInt(inodeRatio(size), 10),
 		"-O", "^has_journal,^resize_inode,^64bit,metadata_csum",
-		"-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", image).CombinedOutput()
+		"-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", "-d", content, image).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("cannot make a file system of %d bytes with %s: %w: %s", size, mkfs, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("cannot run %s: %w: %s", mkfs, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
-// cloneImage makes path a copy of template that shares its holes. It fails if
+// cloneImage makes path a copy of the template blank that shares its holes. It fails if
 // path exists.
-func cloneImage(template, path string) (image *os.File, err error) {
+func cloneImage(blank *os.File, path string) (image *os.File, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of layers: %w", err)
 	}
-	from, err := os.Open(template)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the template: %w", err)
-	}
-	defer from.Close()
 	image, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the layer's image: %w", err)
@@ -95,10 +156,10 @@ func cloneImage(template, path string) (image *os.File, err error) {
 			os.Remove(path)
 		}
 	}()
-	if unix.IoctlFileClone(int(image.Fd()), int(from.Fd())) == nil {
+	if unix.IoctlFileClone(int(image.Fd()), int(blank.Fd())) == nil {
 		return image, nil
 	}
-	if err := copyExtents(image, from); err != nil {
+	if err := copyExtents(image, blank); err != nil {
 		return nil, fmt.Errorf("cannot copy the template to %s: %w", path, err)
 	}
 	return image, nil

@@ -95,6 +95,9 @@ func (t table) at(dir string) []Upper {
 	uppers := slices.Clone(t.Uppers)
 	for i := range uppers {
 		uppers[i].Dir = filepath.Join(dir, uppers[i].Dir)
+		if uppers[i].Lower == skeletonDir {
+			uppers[i].Lower = filepath.Join(dir, skeletonDir)
+		}
 		uppers[i].Since = t.Since
 	}
 	return uppers

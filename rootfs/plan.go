@@ -2,7 +2,6 @@ package rootfs
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -45,8 +44,9 @@ func (p Plan) String() string {
 // planFor is the pure part of NewPlan.
 func planFor(cfg Config, f facts) Plan {
 	p := &planner{cfg: cfg, facts: f}
-	p.add(stageStep{}, layerStep{Image: cfg.image(), Bytes: cfg.DiskBytes})
+	p.add(stageStep{})
 	if cfg.Rootfs != "" {
+		p.add(layerStep{Image: cfg.image(), Template: newTemplate(cfg, nil)})
 		p.planRootfs()
 	} else {
 		p.planBase()
@@ -64,26 +64,22 @@ type planner struct {
 	cfg    Config
 	facts  facts
 	steps  []step
-	lowers int      // clones staged so far
-	uppers int      // overlays so far
+	uppers int      // overlays and scratch directories so far
 	base   []string // targets of the root's own overlays, which --read-only seals
 }
 
 func (p *planner) add(steps ...step) { p.steps = append(p.steps, steps...) }
 
-// overlay plans a writable view of the host directory source at target.
-func (p *planner) overlay(target string, source string, m idMap) {
-	lower := fmt.Sprintf("low/%d", p.lowers)
-	p.lowers++
-	p.add(cloneStep{Source: source, At: lower, Map: m},
-		overlayStep{Target: target, Lower: lower, Host: source, Index: p.uppers})
+// overlay plans a writable view of the directory source at target.
+func (p *planner) overlay(target, source string, m idMap) {
+	p.add(overlayStep{Target: target, Source: source, Map: m, Index: p.uppers})
 	p.uppers++
 }
 
 func (p *planner) planBase() {
-	p.add(skeletonStep{Entries: skeleton(p.cfg, p.facts)},
-		overlayStep{Target: "/", Lower: "skel", Index: p.uppers})
-	p.uppers++
+	p.add(layerStep{Image: p.cfg.image(), Template: newTemplate(p.cfg, skeleton(p.facts))},
+		skeletonStep{Entries: personal(p.cfg, p.facts)})
+	p.overlay("/", skeletonDir, shiftMap(p.cfg.HostID))
 	for _, dir := range p.facts.Base {
 		p.overlay(dir, dir, shiftMap(p.cfg.HostID))
 	}

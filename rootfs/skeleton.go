@@ -20,14 +20,15 @@ const (
 	kindLink entryKind = "link"
 )
 
-// entry is one name of the skeleton: the lowest layer of the root, made anew
-// for each run.
+// entry is one name of the skeleton, the lowest layer of the root.
 type entry struct {
 	Path     string
 	Kind     entryKind
 	Mode     uint32 // permissions with the sticky bit; unused for a link
 	UID, GID uint32 // inside
 	Data     string // a file's bytes, a link's text
+	From     string // the host's file that has the bytes, where Data has not
+	Stamp    string // says which state of From is meant
 }
 
 func (e entry) String() string {
@@ -35,52 +36,57 @@ func (e entry) String() string {
 	case kindLink:
 		return fmt.Sprintf("link %s -> %s", e.Path, e.Data)
 	case kindFile:
-		return fmt.Sprintf("file %s %04o %d:%d %d bytes", e.Path, e.Mode, e.UID, e.GID, len(e.Data))
+		text := fmt.Sprintf("file %s %04o %d:%d", e.Path, e.Mode, e.UID, e.GID)
+		if e.From != "" {
+			return text + " from " + e.From + " " + e.Stamp
+		}
+		return fmt.Sprintf("%s %d bytes", text, len(e.Data))
 	default:
 		return fmt.Sprintf("dir %s %04o %d:%d", e.Path, e.Mode, e.UID, e.GID)
 	}
 }
 
 // skeleton returns the positive list of names of a root over the host's base,
-// parents before children. What is not on it, and in no overlay, is not there.
-func skeleton(cfg Config, f facts) []entry {
-	homeUID, homeGID := agentIDs(cfg.AgentUID, cfg.AgentGID)
+// parents before children: what is the same for every run on this host. What is
+// not on it, and in no overlay, is not there.
+func skeleton(f facts) []entry {
 	known := map[string]entry{}
-	add := func(e entry) { known[e.Path] = e }
-	dir := func(path string, mode uint32) { add(entry{Path: path, Kind: kindDir, Mode: mode}) }
+	dir := func(path string, mode uint32) { known[path] = entry{Path: path, Kind: kindDir, Mode: mode} }
 	for _, e := range f.Etc {
-		add(e)
-	}
-	for _, e := range etcGenerated(cfg, f) {
-		add(e)
+		known[e.Path] = e
 	}
 	for _, path := range f.Base {
 		dir(path, 0o755)
 	}
 	for path, link := range f.Links {
-		add(entry{Path: path, Kind: kindLink, Data: link})
+		known[path] = entry{Path: path, Kind: kindLink, Data: link}
 	}
-	for _, path := range []string{"/dev", "/proc", "/run", "/sys", "/var/cache/apt/archives/partial", "/var/cache/debconf",
-		"/var/lib/apt/lists/partial", "/var/lib/misc", "/var/log/apt", "/var/spool"} {
+	for path, link := range map[string]string{"/etc/mtab": "../proc/self/mounts", "/var/lock": "/run/lock", "/var/run": "/run"} {
+		known[path] = entry{Path: path, Kind: kindLink, Data: link}
+	}
+	for _, path := range []string{"/dev", "/etc", "/home", "/proc", "/run", "/sys", "/var/cache/apt/archives/partial",
+		"/var/cache/debconf", "/var/lib/apt/lists/partial", "/var/lib/misc", "/var/log/apt", "/var/spool"} {
 		dir(path, 0o755)
 	}
 	for _, path := range []string{"/run/lock", "/tmp", "/var/tmp"} {
 		dir(path, 0o1777)
 	}
-	add(entry{Path: "/var/run", Kind: kindLink, Data: "/run"})
-	add(entry{Path: "/var/lock", Kind: kindLink, Data: "/run/lock"})
-	add(entry{Path: "/root", Kind: kindDir, Mode: rootHomeMode(f)})
-	add(entry{Path: agentHome, Kind: kindDir, Mode: 0o755, UID: homeUID, GID: homeGID})
-	add(entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
+	dir("/root", 0o700)
 	return withParents(known)
 }
 
-// rootHomeMode opens /root to the agent only where an interpreter lies below it.
-func rootHomeMode(f facts) uint32 {
+// personal are the names of the skeleton that differ from run to run. Their
+// parents are in skeleton.
+func personal(cfg Config, f facts) []entry {
+	homeUID, homeGID := agentIDs(cfg.AgentUID, cfg.AgentGID)
+	entries := append(etcGenerated(cfg, f),
+		entry{Path: agentHome, Kind: kindDir, Mode: 0o755, UID: homeUID, GID: homeGID},
+		entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
+	// An interpreter below /root opens that directory to the agent.
 	if slices.ContainsFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/root") }) {
-		return 0o755
+		entries = append(entries, entry{Path: "/root", Kind: kindDir, Mode: 0o755})
 	}
-	return 0o700
+	return entries
 }
 
 // withParents adds the directories that lead to each entry and sorts them all.
@@ -106,13 +112,14 @@ func withParents(known map[string]entry) []entry {
 	})
 }
 
-// write makes e below dir, which nobody but clove can reach.
-func (e entry) write(dir string, hostID uint32) error {
+// write makes e below dir, which nobody but clove can reach. Ids are written as
+// they are inside: the mount of the skeleton shifts them.
+func (e entry) write(dir string) error {
 	at := filepath.Join(dir, e.Path)
 	var err error
 	switch e.Kind {
 	case kindDir:
-		if err = os.Mkdir(at, 0o700); os.IsExist(err) && e.Path == "/" {
+		if err = os.Mkdir(at, 0o700); os.IsExist(err) {
 			err = nil
 		}
 	case kindFile:
@@ -124,7 +131,7 @@ func (e entry) write(dir string, hostID uint32) error {
 		return fmt.Errorf("cannot make %s: %w", e, err)
 	}
 	// chown before chmod: chown clears bits.
-	if err := os.Lchown(at, int(hostID+e.UID), int(hostID+e.GID)); err != nil {
+	if err := os.Lchown(at, int(e.UID), int(e.GID)); err != nil {
 		return fmt.Errorf("cannot give away %s: %w", e, err)
 	}
 	if e.Kind == kindLink {

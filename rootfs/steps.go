@@ -32,7 +32,7 @@ func (stageStep) run(b *builder) error {
 		return err
 	}
 	b.stage = stage
-	for _, name := range []string{"layer", "low", "root", "skel", "sys"} {
+	for _, name := range []string{"layer", "low", "root", "sys"} {
 		if err := os.Mkdir(b.staged(name), 0o755); err != nil {
 			return err
 		}
@@ -42,17 +42,18 @@ func (stageStep) run(b *builder) error {
 
 // layerStep makes the writable layer's image and mounts it.
 type layerStep struct {
-	Image string
-	Bytes int64
+	Image    string
+	Template template
 }
 
-func (s layerStep) String() string { return fmt.Sprintf("layer %s of %d bytes", s.Image, s.Bytes) }
+func (s layerStep) String() string { return fmt.Sprintf("layer %s from %s", s.Image, s.Template) }
 
 func (s layerStep) run(b *builder) error {
-	blank, err := template(b.cfg.StateDir, s.Bytes)
+	blank, err := s.Template.open()
 	if err != nil {
 		return err
 	}
+	defer blank.Close()
 	image, err := cloneImage(blank, s.Image)
 	if err != nil {
 		return err
@@ -62,20 +63,15 @@ func (s layerStep) run(b *builder) error {
 	if err := mountImage(image, b.staged("layer"), false, b.staged("")); err != nil {
 		return err
 	}
-	b.tree.layer, err = os.Open(b.staged("layer"))
-	if err != nil {
+	if b.tree.layer, err = os.Open(b.staged("layer")); err != nil {
 		return err
 	}
 	b.undo.Add("handle of the layer", b.tree.layer.Close)
-	for _, name := range []string{"upper", "work"} {
-		if err := os.Mkdir(b.staged("layer", name), 0o755); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// skeletonStep writes the lowest layer of the root.
+// skeletonStep adds what is this run's own to the skeleton, the lowest layer
+// of the root, which the template brought.
 type skeletonStep struct{ Entries []entry }
 
 func (s skeletonStep) String() string {
@@ -88,48 +84,31 @@ func (s skeletonStep) String() string {
 
 func (s skeletonStep) run(b *builder) error {
 	for _, e := range s.Entries {
-		if err := e.write(b.staged("skel"), b.cfg.HostID); err != nil {
+		if err := e.write(b.staged("layer", skeletonDir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cloneStep attaches an id-mapped, read-only clone of a host directory to the
-// stage, for an overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
-type cloneStep struct {
-	Source, At string
-	Map        idMap
-}
-
-func (s cloneStep) String() string { return fmt.Sprintf("clone %s as %s, %s", s.Source, s.At, s.Map) }
-
-func (s cloneStep) run(b *builder) error {
-	clone, err := b.clone(s.Source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
-	if err != nil {
-		return err
-	}
-	defer clone.Close()
-	if err := os.Mkdir(b.staged(s.At), 0o755); err != nil {
-		return err
-	}
-	return attach(clone, b.staged(s.At))
-}
-
-// overlayStep mounts a writable view of Lower at Target.
+// overlayStep mounts a writable view of Source, id-mapped, at Target.
 type overlayStep struct {
 	Target string
-	Lower  string // below the stage
-	Host   string // the host directory that Lower shows; empty for the skeleton
-	Index  int    // names the upper and work directories
+	Source string // a host directory, or skeletonDir
+	Map    idMap
+	Index  int // names the upper and work directories
 }
 
 func (s overlayStep) String() string {
-	return fmt.Sprintf("overlay %s on %s, upper %d", s.Target, s.Lower, s.Index)
+	return fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, s.Source, s.Map, s.Index)
 }
 
 func (s overlayStep) run(b *builder) error {
-	upper, err := b.upper(s.Index, s.Target, s.Host, b.staged(s.Lower))
+	lower, err := s.stageLower(b)
+	if err != nil {
+		return err
+	}
+	upper, err := b.upper(s.Index, s.Target, s.Source, lower)
 	if err != nil {
 		return err
 	}
@@ -150,7 +129,7 @@ func (s overlayStep) run(b *builder) error {
 	// metacopy let a file's place and bytes be named by attributes, which a kept
 	// layer must not do to clove diff; index and xino buy nothing here.
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
-		b.staged(s.Lower), upper, work)
+		lower, upper, work)
 	if err := unix.Mount("clove", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return err
 	}
@@ -158,6 +137,25 @@ func (s overlayStep) run(b *builder) error {
 		return b.openRoot()
 	}
 	return nil
+}
+
+// stageLower attaches an id-mapped, read-only clone of the source to the stage,
+// for the overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
+func (s overlayStep) stageLower(b *builder) (string, error) {
+	source := s.Source
+	if source == skeletonDir {
+		source = b.staged("layer", skeletonDir)
+	}
+	clone, err := b.clone(source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
+	if err != nil {
+		return "", err
+	}
+	defer clone.Close()
+	lower := b.staged("low", fmt.Sprint(s.Index))
+	if err := os.Mkdir(lower, 0o755); err != nil {
+		return "", err
+	}
+	return lower, attach(clone, lower)
 }
 
 // tableStep writes down inside the layer what its uppers are, for OpenLayer.
