@@ -142,3 +142,18 @@ func TestABrokenStoreStaysClosed(t *testing.T) {
 	must(t, s.Close())
 	must(t, open(t, path).Close())
 }
+
+// A page that the file no longer has is a memory fault, not a panic: without
+// the edge it would end the process.
+func TestAFaultIsAnError(t *testing.T) {
+	sound := soundFile(t)
+	path := filepath.Join(t.TempDir(), "clove.db")
+	must(t, os.WriteFile(path, sound, 0o600))
+	s := open(t, path)
+	must(t, os.Truncate(path, int64(2*os.Getpagesize())))
+	_, err := s.List()
+	if wantKind(t, err, agent.KindInternal); !errors.Is(err, errDamaged) {
+		t.Errorf("got %v", err)
+	}
+	must(t, s.Close())
+}

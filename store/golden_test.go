@@ -1,0 +1,81 @@
+package store
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The golden file is what is on people's disks. A field that was renamed or
+// lost its place there shows as a difference: then schema 2 needs a migration.
+// A field that is new needs only -update.
+func TestStoredFieldsAreGolden(t *testing.T) {
+	const golden = "testdata/run.golden.json"
+	var run agent.Run
+	number := 0
+	fillAll(t, reflect.ValueOf(&run).Elem(), &number)
+	got, err := json.MarshalIndent(run, "", "  ")
+	must(t, err)
+	got = append(got, '\n')
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(golden, got, 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if string(got) != string(want) {
+		t.Errorf("a stored run is not what it was; got\n%s", got)
+	}
+	read, err := decode([]byte("id"), want)
+	must(t, err)
+	if !reflect.DeepEqual(*read, run) {
+		t.Errorf("what was stored reads as\n%+v, want\n%+v", *read, run)
+	}
+}
+
+// fillAll gives every field below v, however deep, a value of its own.
+func fillAll(t *testing.T, v reflect.Value, number *int) {
+	*number++
+	switch n := *number; v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(n))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(n % 256))
+	case reflect.Float64:
+		v.SetFloat(float64(n) + 0.5)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillAll(t, v.Elem(), number)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillAll(t, v.Index(0), number)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillAll(t, key, number)
+		fillAll(t, value, number)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(int64(n), int64(n)).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fillAll(t, v.Field(i), number)
+		}
+	default:
+		t.Fatalf("cannot fill a %s: teach fillAll", v.Type())
+	}
+}
