@@ -65,13 +65,20 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// The refusals that are met at more than one place.
+const (
+	errMounted refusal = "another file system is mounted there"
+	errStale   refusal = "the layer is not what it was when it was listed"
+)
+
 // applier holds both sides.
 type applier struct {
 	upper, target beneath
 	prefix        string
 	since         time.Time
-	owner         unix.Stat_t // of target
-	links         map[uint64]written
+	owner         unix.Stat_t        // of target
+	links         map[uint64]written // by inode of the layer
+	unlinked      map[uint64]bool    // inodes of the host that lost a name to us
 	parent        parent
 }
 
@@ -84,7 +91,7 @@ type parent struct {
 }
 
 func openApplier(upper Upper, target string) (*applier, error) {
-	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}}
+	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
 	var err error
 	if a.upper, err = openBeneath(upper.Dir, 0); err != nil {
 		return nil, err
@@ -165,8 +172,6 @@ func (a *applier) enter(rel string) error {
 		return nil
 	case gone(err):
 		return refusal("the host has no such directory to hold it")
-	case err == unix.EXDEV:
-		return refusal("another file system is mounted there")
 	}
 	return err
 }
@@ -188,8 +193,11 @@ func (a *applier) leave() error {
 // refuseForNow turns the errors that concern one file into a refusal: the
 // host's permissions, attributes and mounts, and what came or went meanwhile.
 func refuseForNow(err error) error {
-	for _, one := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.EXDEV,
-		unix.EFBIG, unix.EMLINK, unix.ENAMETOOLONG, unix.EEXIST, unix.ENOTEMPTY, unix.ENOENT} {
+	if errors.Is(err, unix.EXDEV) {
+		return errMounted
+	}
+	for _, one := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EBUSY, unix.EFBIG,
+		unix.EMLINK, unix.ENAMETOOLONG, unix.EEXIST, unix.ENOTEMPTY, unix.ENOENT} {
 		if errors.Is(err, one) {
 			return refusal(err.Error())
 		}

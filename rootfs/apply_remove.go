@@ -22,13 +22,26 @@ func (a *applier) remove(ctx context.Context, name string) (made bool, err error
 }
 
 // untouched refuses when the host changed name, or a file below it, since the
-// layer began. The change time decides: unlike the modification time it cannot
-// be set back, and it sees what was renamed into place. That of a directory
-// counts for nothing: it moves with each entry, ours included.
+// layer began. What passes is about to go.
+//
+// The change time decides: unlike the modification time it cannot be set back,
+// and it sees what was renamed into place. It also moves when another name of
+// the file goes; where that was our doing, the modification time must do. The
+// times of a directory count for nothing: they move with each entry.
 func (a *applier) untouched(ctx context.Context, dir *os.File, name string, st unix.Stat_t) error {
 	return eachBelow(ctx, dir, name, st, func(_ *os.File, name string, st unix.Stat_t, _ bool) error {
-		if fileType(st.Mode) != TypeDir && !time.Unix(st.Ctim.Unix()).Before(a.since) {
+		if fileType(st.Mode) == TypeDir {
+			return nil
+		}
+		touched := st.Ctim
+		if a.unlinked[st.Ino] {
+			touched = st.Mtim
+		}
+		if !time.Unix(touched.Unix()).Before(a.since) {
 			return refusal("the host changed " + printable(name) + " since the run began")
+		}
+		if st.Nlink > 1 {
+			a.unlinked[st.Ino] = true
 		}
 		return nil
 	})

@@ -249,6 +249,35 @@ func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 	}
 }
 
+// Replacing one name of a host's file moves the change time of its others:
+// that is no change by the host. A new content is, under any name.
+func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
+	for _, conflict := range []bool{false, true} {
+		w := newWorkspace(t, []string{"f a 1", "h b a", "d d", "h d/c a"}, []string{"f a 2", "f b 2", "w d"})
+		st := statOf(t, w.host, "a")
+		w.upper.Since = time.Unix(st.Ctim.Unix()).Add(1)
+		a, err := openApplier(w.upper, w.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.close()
+		if made, err := a.apply(t.Context(), Change{Kind: Changed, Path: "/w/a", Type: TypeFile}); !made || err != nil {
+			t.Fatalf("the first name: %v, %v", made, err)
+		}
+		if conflict {
+			plant(t, w.host, "f b host")
+			if err := os.Chtimes(filepath.Join(w.host, "b"), time.Time{}, w.upper.Since); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []Change{{Kind: Changed, Path: "/w/b", Type: TypeFile}, {Kind: Deleted, Path: "/w/d"}} {
+			if made, err := a.apply(t.Context(), c); made == conflict || (err != nil) != conflict {
+				t.Errorf("conflict: %v, %s: %v, %v", conflict, c, made, err)
+			}
+		}
+	}
+}
+
 func TestApplyKeepsWhatTheHostAdded(t *testing.T) {
 	w := newWorkspace(t, nil, []string{"f x 1", "d d", "f same 1"})
 	changes, err := Diff(t.Context(), []Upper{w.upper})

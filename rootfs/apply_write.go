@@ -13,9 +13,6 @@ import (
 // (setuid, setgid, sticky) would act with the owner's rights.
 const rwx = 0o777
 
-// errStale refuses a change that the layer does not hold.
-const errStale = refusal("the layer is not what it was when it was listed")
-
 // layerEntry is one entry of the layer on its way to the host.
 type layerEntry struct {
 	side        // in the layer

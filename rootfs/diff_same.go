@@ -16,11 +16,24 @@ const permissions = 0o7777
 
 // same tells whether name is in the upper directory what it is in the lower.
 func (p *place) same(ctx context.Context, name string, now, before unix.Stat_t) (bool, error) {
+	rel := path.Join(p.rel, name)
 	if (now.Mode^before.Mode)&(unix.S_IFMT|permissions) != 0 {
+		return p.mountedOn(rel, now, before)
+	}
+	return sameContent(ctx, side{p.differ.upper, p.upper, name, rel, now}, side{*p.differ.lower, p.lower, name, rel, before})
+}
+
+// mountedOn tells whether the host has something mounted on the directory rel.
+// Its permissions are then those of what is mounted, which the agent never saw.
+func (p *place) mountedOn(rel string, now, before unix.Stat_t) (bool, error) {
+	if fileType(now.Mode) != TypeDir || fileType(before.Mode) != TypeDir {
 		return false, nil
 	}
-	rel := path.Join(p.rel, name)
-	return sameContent(ctx, side{p.differ.upper, p.upper, name, rel, now}, side{*p.differ.lower, p.lower, name, rel, before})
+	dir, err := p.differ.lower.openDir(rel)
+	if err != nil {
+		return err == unix.EXDEV, nil
+	}
+	return false, dir.Close()
 }
 
 // side is one of two entries of the same type that are compared.
@@ -62,6 +75,9 @@ func sameBytes(ctx context.Context, a, b side) (bool, error) {
 	}
 	defer left.Close()
 	right, err := b.tree.openRegular(b.rel)
+	if err == unix.EXDEV { // the agent never saw what is mounted there
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
