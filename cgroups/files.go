@@ -1,0 +1,128 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// exists tells whether dir has the file name.
+func exists(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// isGone tells whether err means that the cgroup or the file is not there:
+// a file that was open while its cgroup was removed reads ENODEV.
+func isGone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV)
+}
+
+// write writes value in one system call, as control files want it, and never
+// creates a file.
+func write(dir, name, value string) error {
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(value)
+	return err
+}
+
+func readWords(dir, name string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	return strings.Fields(string(text)), err
+}
+
+// readPids returns the processes directly in dir. A process that this pid
+// namespace does not show is 0.
+func readPids(dir string) ([]int, error) {
+	words, err := readWords(dir, "cgroup.procs")
+	if err != nil {
+		return nil, err
+	}
+	pids := make([]int, 0, len(words))
+	for _, word := range words {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("cannot parse %s/cgroup.procs: %w", dir, err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// files reads control files for many figures and keeps the first error. An
+// absent directory ("") or file makes a figure absent, which is no error.
+type files struct{ err error }
+
+// number reads a file that holds one number; nil when absent or "max".
+func (f *files) number(dir, name string) *int64 {
+	words := f.words(dir, name)
+	if len(words) != 1 || words[0] == "max" {
+		return nil
+	}
+	n, err := parseCount(words[0])
+	if err != nil {
+		f.fail(dir, name, err)
+		return nil
+	}
+	return &n
+}
+
+// keys reads a file of "key number" lines; nil when absent.
+func (f *files) keys(dir, name string) map[string]int64 {
+	words := f.words(dir, name)
+	if len(words) == 0 {
+		return nil
+	}
+	found := make(map[string]int64, len(words)/2)
+	for i := 0; i+1 < len(words); i += 2 {
+		n, err := parseCount(words[i+1])
+		if err != nil {
+			f.fail(dir, name, err)
+			return nil
+		}
+		found[words[i]] = n
+	}
+	return found
+}
+
+func (f *files) words(dir, name string) []string {
+	if dir == "" {
+		return nil
+	}
+	words, err := readWords(dir, name)
+	if err != nil && !isGone(err) && !errors.Is(err, unix.EOPNOTSUPP) {
+		f.fail(dir, name, err)
+	}
+	return words
+}
+
+func (f *files) fail(dir, name string, err error) {
+	if f.err == nil {
+		f.err = fmt.Errorf("cannot read %s: %w", filepath.Join(dir, name), err)
+	}
+}
+
+// parseCount parses an unsigned counter; what int64 cannot hold is its largest.
+func parseCount(word string) (int64, error) {
+	n, err := strconv.ParseUint(word, 10, 64)
+	return int64(min(n, math.MaxInt64)), err
+}
+
+// at returns the figure called key, nil when there is none.
+func at(found map[string]int64, key string) *int64 {
+	n, ok := found[key]
+	if !ok {
+		return nil
+	}
+	return &n
+}

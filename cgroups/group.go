@@ -1,0 +1,175 @@
+package cgroups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Group is one agent's cgroups. It is a value without state of its own: many
+// goroutines and processes may use Groups of the same agent.
+type Group struct {
+	paths map[string]string
+	dirs  []string // the distinct directories of paths, sorted
+}
+
+// Open returns the group at paths, as Placement.Paths has them. The
+// directories need not exist (yet, or any more): what is gone is empty.
+func Open(paths map[string]string) (*Group, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("cannot open a cgroup: no paths are known")
+	}
+	for controller, path := range paths {
+		if !isAgentDir(path) {
+			return nil, fmt.Errorf("cannot open the cgroup of %q: %q is not an agent's directory", controller, path)
+		}
+	}
+	dirs := slices.Sorted(maps.Values(paths))
+	return &Group{paths: maps.Clone(paths), dirs: slices.Compact(dirs)}, nil
+}
+
+// Pids returns all processes of the group, sub-cgroups included, sorted.
+// Zombies do not count: the kernel lists none.
+func (g *Group) Pids() ([]int, error) {
+	pids, err := g.members()
+	// 0 is a process that this pid namespace cannot name.
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == 0 }), err
+}
+
+// members is the union over all hierarchies, because a process that died
+// between joining the first and the last is in some of them only.
+func (g *Group) members() ([]int, error) {
+	var all []int
+	err := g.walk(func(dir string) error {
+		pids, err := readPids(dir)
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return nil // a threaded sub-cgroup: its processes are listed by its domain
+		}
+		all = append(all, pids...)
+		return err
+	})
+	slices.Sort(all)
+	return slices.Compact(all), err
+}
+
+// walk visits every directory of the group, parents first. One that vanishes
+// meanwhile is skipped.
+func (g *Group) walk(visit func(dir string) error) error {
+	for _, dir := range g.dirs {
+		if err := walkDir(dir, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func walkDir(dir string, visit func(string) error) error {
+	if err := visit(dir); err != nil {
+		if isGone(err) {
+			return nil
+		}
+		return err
+	}
+	children, err := subgroups(dir)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := walkDir(child, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subgroups lists the directories in dir. A directory's link count would tell
+// sooner that there are none, but cgroup file systems do not all keep it.
+func subgroups(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !isGone(err) {
+		return nil, fmt.Errorf("cannot list sub-cgroups: %w", err)
+	}
+	var found []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			found = append(found, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return found, nil
+}
+
+// patience bounds Kill and Remove for a caller whose context has no deadline:
+// a process in uninterruptible sleep may never end.
+const patience = 30 * time.Second
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, patience)
+}
+
+// Remove removes the group's directories and those below them. What is gone
+// already is fine. A directory with living processes stays, which is an error
+// once ctx ends; Kill comes first. The parent of all agents stays.
+func (g *Group) Remove(ctx context.Context) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var failures []error
+	for _, dir := range g.dirs {
+		if err := removeTree(ctx, dir); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// removeTree removes dir, children first. The kernel counts a process out of
+// its cgroup a moment after its end is visible and announces nothing, so EBUSY
+// is retried, less and less often.
+func removeTree(ctx context.Context, dir string) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := unix.Rmdir(dir)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if err != unix.EBUSY && err != unix.ENOTEMPTY && err != unix.EINTR {
+			return fmt.Errorf("cannot remove cgroup %s: %w", dir, err)
+		}
+		children, lerr := subgroups(dir)
+		if lerr != nil {
+			return lerr
+		}
+		for _, child := range children {
+			if cerr := removeTree(ctx, child); cerr != nil {
+				return cerr
+			}
+		}
+		if len(children) > 0 && ctx.Err() == nil {
+			continue // it was the children that kept it
+		}
+		if !pauseFor(ctx, pause) {
+			pids, _ := readPids(dir) // only for the message
+			return fmt.Errorf("cannot remove cgroup %s, which holds %s: %w", dir, describe(pids), err)
+		}
+	}
+}
+
+// pauseFor waits where the kernel has no event to wait for; false: ctx ended.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,214 @@
+package cgroups
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// Mode is the layout of this host's cgroups, as it stands in the record.
+type Mode string
+
+// The modes. In ModeHybrid the controllers are on v1 hierarchies and a v2 tree
+// without controllers is mounted beside them.
+const (
+	ModeV2     Mode = "v2"
+	ModeHybrid Mode = "hybrid"
+	ModeV1     Mode = "v1"
+)
+
+// libcontainer fixes these two mount points; a tree mounted elsewhere would be
+// written by nobody.
+const (
+	mountRoot    = "/sys/fs/cgroup"
+	mountUnified = "/sys/fs/cgroup/unified"
+)
+
+// unified is the key of the v2 tree in Placement.Paths, as in libcontainer.
+const unified = ""
+
+// Host is what Detect found. It is immutable and safe for concurrent use.
+type Host struct {
+	mode  Mode
+	trees map[string]tree // by controller; unified and "name=systemd" included
+	// disabled holds the controllers that the kernel's command line turned off.
+	disabled map[string]bool
+}
+
+// tree is one mounted hierarchy as one controller sees it.
+type tree struct {
+	mount    string // mount point
+	base     string // directory under which the parent of all agents goes
+	readOnly bool
+	foreign  bool // clove's own cgroup is not below mount, so base is unknown
+}
+
+// ErrNoCgroups means that no cgroup file system is mounted where libcontainer
+// looks for one, so no limit can hold.
+var ErrNoCgroups = errors.New("no cgroup file system is mounted below " + mountRoot)
+
+// Detect reads this host's layout. It fails where /proc cannot be read, and
+// with ErrNoCgroups.
+func Detect() (*Host, error) { return detect("/") }
+
+// detect reads below root, where tests put a host made of plain files.
+func detect(root string) (*Host, error) {
+	mounts, err := readMounts(filepath.Join(root, "proc/self/mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	own, err := readOwn(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{trees: map[string]tree{}, disabled: readDisabled(filepath.Join(root, "proc/cgroups"))}
+	switch h.mode = modeOf(mounts); h.mode {
+	case ModeV2:
+		h.trees[unified] = unifiedTree(root, topmost(mounts, mountRoot))
+	case ModeHybrid:
+		h.trees[unified] = unifiedTree(root, topmost(mounts, mountUnified))
+		h.addV1(root, mounts, own)
+	case ModeV1:
+		h.addV1(root, mounts, own)
+	default:
+		return nil, ErrNoCgroups
+	}
+	return h, nil
+}
+
+// Mode returns the layout.
+func (h *Host) Mode() Mode { return h.mode }
+
+func modeOf(mounts []*mountinfo.Info) Mode {
+	if top := topmost(mounts, mountRoot); top != nil && top.FSType == "cgroup2" {
+		return ModeV2
+	}
+	if !slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool { return m.FSType == "cgroup" }) {
+		return ""
+	}
+	if top := topmost(mounts, mountUnified); top != nil && top.FSType == "cgroup2" {
+		return ModeHybrid
+	}
+	return ModeV1
+}
+
+// topmost returns what is seen at point: of several mounts there, the last.
+func topmost(mounts []*mountinfo.Info, point string) *mountinfo.Info {
+	var top *mountinfo.Info
+	for _, m := range mounts {
+		if m.Mountpoint == point {
+			top = m
+		}
+	}
+	return top
+}
+
+// unifiedTree puts agents below the mount point itself, as libcontainer does
+// both on v2 (absolute path) and on hybrid hosts: clove's own v2 cgroup holds
+// processes, and a cgroup with processes cannot give controllers to children.
+func unifiedTree(root string, m *mountinfo.Info) tree {
+	mount := filepath.Join(root, m.Mountpoint)
+	return tree{mount: mount, base: mount, readOnly: isReadOnly(m)}
+}
+
+func (h *Host) addV1(root string, mounts []*mountinfo.Info, own map[string]string) {
+	for _, m := range mounts {
+		if m.FSType != "cgroup" {
+			continue
+		}
+		for option := range strings.SplitSeq(m.VFSOptions, ",") {
+			path, isController := own[option]
+			// The first mount of a hierarchy counts, as in libcontainer; container
+			// runtimes bind further copies elsewhere.
+			if _, seen := h.trees[option]; seen || !isController || !joined(option) {
+				continue
+			}
+			t := tree{mount: filepath.Join(root, m.Mountpoint), readOnly: isReadOnly(m)}
+			t.base, t.foreign = below(t.mount, m.Root, path)
+			h.trees[option] = t
+		}
+	}
+}
+
+// joined tells whether libcontainer moves an agent into this hierarchy: all
+// controllers, and of the named hierarchies only systemd's.
+func joined(option string) bool {
+	return option == "name=systemd" || !strings.HasPrefix(option, "name=")
+}
+
+// below returns the directory of the cgroup own in a mount that shows mountRoot.
+// In a cgroup namespace either may begin with "/..", the part of the tree above
+// the namespace's root: its names are not known, so neither is the directory.
+func below(mount, shown, own string) (dir string, foreign bool) {
+	if strings.HasPrefix(shown, "/..") || strings.HasPrefix(own, "/..") {
+		return "", true
+	}
+	relative, err := filepath.Rel(shown, own)
+	if err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+		return "", true
+	}
+	return filepath.Join(mount, relative), false
+}
+
+func isReadOnly(m *mountinfo.Info) bool {
+	return slices.Contains(strings.Split(m.Options, ","), "ro") ||
+		slices.Contains(strings.Split(m.VFSOptions, ","), "ro")
+}
+
+func readMounts(path string) ([]*mountinfo.Info, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the mounts: %w", err)
+	}
+	defer file.Close()
+	mounts, err := mountinfo.GetMountsFromReader(file, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot parse %s: %w", path, err)
+	}
+	return mounts, nil
+}
+
+// readOwn returns clove's own cgroup by controller, from lines of the form
+// "4:cpu,cpuacct:/path"; see cgroups(7). A kernel without cgroups has no such file.
+func readOwn(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("cannot read clove's own cgroup: %w", err)
+	}
+	own := map[string]string{}
+	for line := range bytes.Lines(text) {
+		fields := strings.SplitN(strings.TrimSuffix(string(line), "\n"), ":", 3)
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("cannot parse %s: line %q has not three fields", path, line)
+		}
+		for name := range strings.SplitSeq(fields[1], ",") {
+			own[name] = fields[2]
+		}
+	}
+	return own, nil
+}
+
+// readDisabled finds controllers with 0 in the last column of /proc/cgroups. It
+// only sharpens a message, so a host without the file has none.
+func readDisabled(path string) map[string]bool {
+	disabled := map[string]bool{}
+	file, err := os.Open(path)
+	if err != nil {
+		return disabled
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 4 && fields[3] == "0" {
+			disabled[fields[0]] = true
+		}
+	}
+	return disabled
+}

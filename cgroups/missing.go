@@ -1,0 +1,129 @@
+package cgroups
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lack says why a controller cannot be enforced on this host, and what to do.
+type lack struct{ reason, remedy string }
+
+// Has tells whether limits of controller ("memory", "cpu", "cpuset", "pids",
+// "io", "cpuacct", "devices", "freezer") can be enforced on agents here.
+func (h *Host) Has(controller string) bool { return h.Missing(controller) == "" }
+
+// Missing returns "" where Has is true, else why not and what to do about it.
+// It looks at the file system each time, because mounts and delegation change
+// while a daemon runs.
+func (h *Host) Missing(controller string) string {
+	find := h.missingV1
+	if h.mode == ModeV2 {
+		find = h.missingV2
+	}
+	if l := find(controller); l != nil {
+		return l.reason + "; " + l.remedy
+	}
+	return ""
+}
+
+// SwapAccounting tells whether swap can be limited apart from memory.
+func (h *Host) SwapAccounting() bool {
+	if !h.Has("memory") {
+		return false
+	}
+	if h.mode != ModeV2 {
+		return exists(h.trees["memory"].base, "memory.memsw.limit_in_bytes")
+	}
+	// The root never has the file. Where no cgroup has the controller yet nothing
+	// is known; every kernel since 6.1 accounts swap.
+	limited, err := filepath.Glob(filepath.Join(h.trees[unified].mount, "*", "memory.max"))
+	return err != nil || len(limited) == 0 || exists(filepath.Dir(limited[0]), "memory.swap.max")
+}
+
+func (h *Host) missingV1(name string) *lack {
+	if name == "io" {
+		name = "blkio"
+	}
+	t, mounted := h.trees[name]
+	if !mounted {
+		return h.unmountedV1(name)
+	}
+	if t.foreign {
+		return &lack{fmt.Sprintf("clove's own cgroup is not visible below %s (another cgroup namespace)", t.mount),
+			"start clove where /sys/fs/cgroup shows its own cgroup, in Docker with --cgroupns=host"}
+	}
+	return t.unwritable(t.base)
+}
+
+func (h *Host) unmountedV1(name string) *lack {
+	if h.disabled[name] {
+		return &lack{fmt.Sprintf("the %s controller is disabled on the kernel command line", name),
+			fmt.Sprintf("remove cgroup_disable=%s from it, or add cgroup_enable=%s, and reboot", name, name)}
+	}
+	return &lack{fmt.Sprintf("the %s controller is not mounted", name),
+		"boot with systemd.unified_cgroup_hierarchy=1 (cgroup v2), or mount it: " +
+			fmt.Sprintf("mkdir -p %s/%s && mount -t cgroup -o %s none %s/%s", mountRoot, name, name, mountRoot, name)}
+}
+
+// builtinV2 are no controllers on v2 but part of every cgroup there (device
+// rules are BPF programs).
+var builtinV2 = []string{"cpuacct", "devices", "freezer"}
+
+func (h *Host) missingV2(controller string) *lack {
+	t := h.trees[unified]
+	if l := t.unwritable(t.base); l != nil {
+		return l
+	}
+	if slices.Contains(builtinV2, controller) {
+		return nil
+	}
+	offered, err := readWords(t.mount, "cgroup.controllers")
+	if err != nil || !slices.Contains(offered, controller) {
+		return &lack{fmt.Sprintf("%s does not offer the %s controller (cgroup.controllers has %q)",
+			t.mount, controller, strings.Join(offered, " ")),
+			fmt.Sprintf("boot with cgroup_enable=%s; in a container, delegate it (Docker: --privileged --cgroupns=host)", controller)}
+	}
+	return t.undelegable(controller)
+}
+
+// undelegable tells why controller cannot be handed to children of the mount:
+// only the real root may hold processes and delegate too ("no internal
+// processes" in cgroups(7)), and a container's root is not the real one.
+func (t tree) undelegable(controller string) *lack {
+	enabled, err := readWords(t.mount, "cgroup.subtree_control")
+	if err == nil && slices.Contains(enabled, controller) {
+		return nil
+	}
+	isRealRoot := !exists(t.mount, "cgroup.events")
+	pids, err := readPids(t.mount)
+	if isRealRoot || (err == nil && len(pids) == 0) {
+		return nil
+	}
+	return &lack{fmt.Sprintf("%s holds processes itself, so %s cannot be enabled below it", t.mount, controller),
+		fmt.Sprintf("move them first: mkdir %[1]s/init && for p in $(cat %[1]s/cgroup.procs); do echo $p > %[1]s/init/cgroup.procs; done", t.mount)}
+}
+
+func (t tree) unwritable(dir string) *lack {
+	if t.readOnly {
+		return &lack{fmt.Sprintf("%s is mounted read-only", t.mount),
+			fmt.Sprintf("mount -o remount,rw %s, or start the container with --privileged", t.mount)}
+	}
+	switch err := unix.Access(dir, unix.W_OK); err {
+	case nil:
+		return nil
+	case unix.EROFS:
+		return &lack{fmt.Sprintf("%s is read-only", dir),
+			fmt.Sprintf("mount -o remount,rw %s, or start the container with --privileged", t.mount)}
+	case unix.ENOENT:
+		return &lack{fmt.Sprintf("clove's own cgroup %s is not visible", dir),
+			"start clove where /sys/fs/cgroup shows its own cgroup, in Docker with --cgroupns=host"}
+	default:
+		return &lack{fmt.Sprintf("%s is not writable for uid %d (%s)", dir, os.Geteuid(), err),
+			"run clove as root"}
+	}
+}

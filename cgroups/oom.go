@@ -1,0 +1,167 @@
+package cgroups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// OOMKills returns how many processes of the group the kernel has killed for
+// want of memory, sub-cgroups included. It wraps fs.ErrNotExist where the
+// group or its memory controller is not there.
+func (g *Group) OOMKills() (int64, error) {
+	if dir, ok := g.paths["memory"]; ok {
+		return oomKillsV1(dir)
+	}
+	return oomKillsIn(g.paths[unified], "memory.events")
+}
+
+// oomKillsV1 adds up the tree, because v1 counts each directory for itself.
+func oomKillsV1(top string) (total int64, err error) {
+	if _, err := os.Stat(top); err != nil {
+		return 0, fmt.Errorf("cannot count memory kills: %w", err)
+	}
+	err = walkDir(top, func(dir string) error {
+		n, err := oomKillsIn(dir, "memory.oom_control")
+		total += n
+		return err
+	})
+	return total, err
+}
+
+func oomKillsIn(dir, name string) (int64, error) {
+	var f files
+	n := at(f.keys(dir, name), "oom_kill")
+	if n == nil && f.err == nil {
+		f.err = fmt.Errorf("cannot count memory kills: no oom_kill in %s: %w", filepath.Join(dir, name), os.ErrNotExist)
+	}
+	if f.err != nil {
+		return 0, f.err
+	}
+	return *n, nil
+}
+
+// WatchOOM returns a channel that gets a value each time OOMKills has grown,
+// once at once if it is above 0 already, so that no kill is missed whenever
+// the watch begins. Kills in a quick row may come as one value. The channel is
+// never closed: to receive from it is to have seen a kill. The watch ends with
+// ctx or with the group. A group that is there but in no memory controller has
+// nothing to watch, and its channel stays silent.
+func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
+	arm := armV2
+	dir, isV1 := g.paths["memory"]
+	if isV1 {
+		arm = armV1
+	} else {
+		dir = g.paths[unified]
+	}
+	events, err := arm(dir)
+	if isGone(err) && !isV1 && exists(dir, "cgroup.procs") {
+		return make(chan struct{}), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch for want of memory: %w", err)
+	}
+	w := oomWatch{group: g, events: events, kills: make(chan struct{}, 1), notifiedEarly: isV1}
+	go w.run(ctx)
+	return w.kills, nil
+}
+
+// oomWatch is the state of one watch; only its goroutine touches it.
+type oomWatch struct {
+	group  *Group
+	events *os.File // readable when something happened; what it says is of no interest
+	kills  chan struct{}
+	seen   int64
+	// notifiedEarly: v1 announces that memory ran out, and counts the kill a
+	// moment later, with no announcement of its own.
+	notifiedEarly bool
+}
+
+func (w *oomWatch) run(ctx context.Context) {
+	defer w.events.Close()
+	// A deadline in the past wakes the blocked Read.
+	stop := context.AfterFunc(ctx, func() { w.events.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := w.look(); err != nil { // what was before the watch was armed
+		return
+	}
+	buffer := make([]byte, 4096) // inotify(7): room for any event
+	for {
+		if _, err := w.events.Read(buffer); err != nil {
+			return
+		}
+		if err := w.settle(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// settleTime bounds the wait for the count after v1's announcement; memory may
+// have run out in a cgroup above and the kernel may have chosen another victim.
+const settleTime = time.Second
+
+func (w *oomWatch) settle(ctx context.Context) error {
+	deadline := time.Now().Add(settleTime)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		grown, err := w.look()
+		if err != nil || grown || !w.notifiedEarly || time.Now().After(deadline) {
+			return err
+		}
+		if !pauseFor(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// look tells the receiver when the count has grown.
+func (w *oomWatch) look() (grown bool, err error) {
+	now, err := w.group.OOMKills()
+	if err != nil || now <= w.seen {
+		return false, err
+	}
+	w.seen = now
+	select {
+	case w.kills <- struct{}{}:
+	default: // one is waiting to be received already
+	}
+	return true, nil
+}
+
+// armV1 binds an eventfd to memory.oom_control, as the kernel's
+// cgroup-v1/memory.rst describes; removing the group signals it too.
+func armV1(dir string) (*os.File, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	events := os.NewFile(uintptr(fd), "eventfd")
+	control, err := os.Open(filepath.Join(dir, "memory.oom_control"))
+	if err == nil {
+		defer control.Close()
+		err = write(dir, "cgroup.event_control", fmt.Sprintf("%d %d", fd, control.Fd()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, events.Close())
+	}
+	return events, nil
+}
+
+// armV2 watches memory.events, whose counts include those of all sub-cgroups.
+func armV2(dir string) (*os.File, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	events := os.NewFile(uintptr(fd), "inotify")
+	path := filepath.Join(dir, "memory.events")
+	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "inotify", Path: path, Err: err}, events.Close())
+	}
+	return events, nil
+}

@@ -1,0 +1,137 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Names of the directory that holds all agents of this host, one per
+// hierarchy. It stays when the last agent ends, as a systemd slice does:
+// libcontainer makes "clove" and "clove/ID" in two steps, and a parent that
+// another run removed between them would fail that start.
+const (
+	parentV1 = "clove"
+	parentV2 = "clove.slice"
+)
+
+// idPattern is the form of an agent's id. A directory below the parent that
+// does not have it is not ours to list, kill or remove.
+var idPattern = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// wanted are the v2 controllers that limits and figures rest upon.
+var wanted = []string{"cpu", "cpuset", "io", "memory", "pids"}
+
+// Placement says where an agent's cgroups are.
+type Placement struct {
+	// OCIPath is linux.cgroupsPath of the OCI configuration: on v1 relative, so
+	// that it lands below clove's own cgroup and clove's own limits still hold.
+	OCIPath string
+	// Paths are the absolute directories by controller, "" for the v2 tree, in
+	// libcontainer's terms. Co-mounted controllers share one directory.
+	Paths map[string]string
+}
+
+// Place returns where the agent with this id goes. It touches nothing.
+func (h *Host) Place(id string) Placement {
+	if h.mode == ModeV2 {
+		return Placement{
+			OCIPath: "/" + parentV2 + "/" + id,
+			Paths:   map[string]string{unified: filepath.Join(h.parent(unified), id)},
+		}
+	}
+	p := Placement{OCIPath: parentV1 + "/" + id, Paths: map[string]string{}}
+	for name, t := range h.trees {
+		if !t.foreign {
+			p.Paths[name] = filepath.Join(h.parent(name), id)
+		}
+	}
+	return p
+}
+
+// parent returns the directory that holds all agents in one hierarchy.
+func (h *Host) parent(name string) string {
+	if h.mode == ModeV2 {
+		return filepath.Join(h.trees[name].base, parentV2)
+	}
+	return filepath.Join(h.trees[name].base, parentV1)
+}
+
+// Prepare makes what Place needs: on v2 the slice, with every wanted controller
+// that this host offers enabled from the mount point down to it. On v1 a
+// directory has its controller from the start, and libcontainer makes the
+// parent. It is idempotent and safe in any number of processes at once.
+func (h *Host) Prepare() error {
+	if h.mode != ModeV2 {
+		return nil
+	}
+	root, slice := h.trees[unified].mount, h.parent(unified)
+	if err := os.Mkdir(slice, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("cannot make the parent of all agents: %w", err)
+	}
+	for _, dir := range []string{root, slice} {
+		if err := enable(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enable turns on in dir's children what dir itself has. Controllers are
+// written one by one, because the kernel refuses a line as a whole; those
+// already on are left alone, because even a write without effect takes the
+// kernel's global cgroup lock.
+func enable(dir string) error {
+	offered, err := readWords(dir, "cgroup.controllers")
+	if err != nil {
+		return fmt.Errorf("cannot read what %s offers: %w", dir, err)
+	}
+	enabled, err := readWords(dir, "cgroup.subtree_control")
+	if err != nil {
+		return fmt.Errorf("cannot read what %s delegates: %w", dir, err)
+	}
+	for _, name := range wanted {
+		if !slices.Contains(offered, name) || slices.Contains(enabled, name) {
+			continue
+		}
+		if err := write(dir, "cgroup.subtree_control", "+"+name); err != nil {
+			return fmt.Errorf("cannot enable the %s controller in %s: %w", name, dir, err)
+		}
+	}
+	return nil
+}
+
+// List returns the ids of all agents that have a cgroup below the parent, in
+// any hierarchy, sorted. Whether one is a leftover only its owner can tell.
+func (h *Host) List() ([]string, error) {
+	ids := []string{}
+	for name, t := range h.trees {
+		if t.foreign {
+			continue
+		}
+		entries, err := os.ReadDir(h.parent(name))
+		if err != nil && !isGone(err) {
+			return nil, fmt.Errorf("cannot list agents: %w", err)
+		}
+		for _, entry := range entries {
+			if entry.IsDir() && idPattern.MatchString(entry.Name()) {
+				ids = append(ids, entry.Name())
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// isAgentDir tells whether path has the form that Place gives.
+func isAgentDir(path string) bool {
+	dir, id := filepath.Split(path)
+	parent := filepath.Base(dir)
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
+		idPattern.MatchString(id) && (parent == parentV1 || parent == parentV2)
+}

@@ -1,0 +1,93 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Stats are what a group has used and met since it was made, its sub-cgroups
+// included. nil means that this host cannot tell, never 0.
+type Stats struct {
+	CPU                 *time.Duration
+	CPUUser             *time.Duration // CPUUser and CPUSystem add up to CPU
+	CPUSystem           *time.Duration
+	CPUThrottled        *time.Duration // all CPUs' waiting added up
+	CPUThrottledPeriods *int64
+
+	MemoryBytes       *int64 // now, page cache included
+	MemoryPeakBytes   *int64 // v2: since Linux 5.19
+	MemoryHighEvents  *int64 // throttled above memory.high; v2 only
+	MemoryLimitEvents *int64 // allocations that met the limit, most of them satisfied by reclaim
+	OOMKills          *int64
+	OOMGroupKills     *int64 // v2 since Linux 5.17
+
+	Pids          *int64 // now; threads count
+	PidsPeak      *int64 // since Linux 6.6
+	PidsMaxEvents *int64 // forks refused
+
+	IOReadBytes  *int64 // from and to block devices
+	IOWriteBytes *int64
+}
+
+// Stats reads everything that there is. A group that is gone has no figures,
+// and that is no error.
+func (g *Group) Stats() (Stats, error) {
+	read := g.statsV2
+	if g.onV1() {
+		read = g.statsV1
+	}
+	s, err := read()
+	if err != nil && !isGone(err) {
+		return s, fmt.Errorf("cannot read usage: %w", err)
+	}
+	return s, nil
+}
+
+// onV1 tells whether the controllers are on v1: the v2 tree of a hybrid host
+// has none.
+func (g *Group) onV1() bool {
+	_, hasV2 := g.paths[unified]
+	return len(g.paths) > 1 || !hasV2
+}
+
+// CPUTime returns the CPU time that the group has used, cheaply enough to be
+// asked often. It wraps fs.ErrNotExist where the group is gone.
+func (g *Group) CPUTime() (time.Duration, error) {
+	var f files
+	var used *time.Duration
+	if dir, ok := g.paths["cpuacct"]; ok {
+		used = duration(f.number(dir, "cpuacct.usage"), time.Nanosecond)
+	} else { // every v2 cgroup counts CPU time, without any controller
+		used = duration(at(f.keys(g.paths[unified], "cpu.stat"), "usage_usec"), time.Microsecond)
+	}
+	if used == nil && f.err == nil {
+		f.err = errors.New("no cgroup counts it")
+		if dir, gone := g.gone(); gone {
+			f.err = &os.PathError{Op: "read", Path: dir, Err: os.ErrNotExist}
+		}
+	}
+	if f.err != nil {
+		return 0, fmt.Errorf("cannot tell the CPU time: %w", f.err)
+	}
+	return *used, nil
+}
+
+// gone finds a directory of the group that is not there.
+func (g *Group) gone() (dir string, gone bool) {
+	for _, dir := range g.dirs {
+		if !exists(dir, "cgroup.procs") {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+func duration(n *int64, unit time.Duration) *time.Duration {
+	if n == nil {
+		return nil
+	}
+	d := time.Duration(*n) * unit
+	return &d
+}

@@ -1,0 +1,84 @@
+package cgroups
+
+import (
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// statsV1 reads the v1 hierarchies. See doc.go on why not with the library.
+func (g *Group) statsV1() (Stats, error) {
+	var f files
+	var s Stats
+	g.cpuV1(&f, &s)
+	memory, pids := g.paths["memory"], g.paths["pids"]
+	s.MemoryBytes = f.number(memory, "memory.usage_in_bytes")
+	s.MemoryPeakBytes = f.number(memory, "memory.max_usage_in_bytes")
+	s.MemoryLimitEvents = f.number(memory, "memory.failcnt")
+	if kills, err := g.OOMKills(); err == nil {
+		s.OOMKills = &kills
+	}
+	s.Pids = f.number(pids, "pids.current")
+	s.PidsPeak = f.number(pids, "pids.peak")
+	s.PidsMaxEvents = at(f.keys(pids, "pids.events"), "max")
+	s.IOReadBytes, s.IOWriteBytes = ioV1(g.paths["blkio"])
+	return s, f.err
+}
+
+func (g *Group) cpuV1(f *files, s *Stats) {
+	throttling := f.keys(g.paths["cpu"], "cpu.stat")
+	s.CPUThrottled = duration(at(throttling, "throttled_time"), time.Nanosecond)
+	s.CPUThrottledPeriods = at(throttling, "nr_throttled")
+	accounts := g.paths["cpuacct"]
+	s.CPU = duration(f.number(accounts, "cpuacct.usage"), time.Nanosecond)
+	user := f.number(accounts, "cpuacct.usage_user")
+	system := f.number(accounts, "cpuacct.usage_sys")
+	if s.CPU != nil && user != nil && system != nil {
+		s.CPUUser, s.CPUSystem = share(*s.CPU, *user, *system)
+	}
+}
+
+// share splits total in the ratio of user and system. v1 measures the total
+// exactly but samples the two at clock ticks, so they do not add up; v2 and
+// getrusage(2) scale them in the same way before anybody sees them. A total
+// that no tick fell into is user time, as there.
+func share(total time.Duration, user, system int64) (u, s *time.Duration) {
+	inKernel := time.Duration(0)
+	if system > 0 {
+		// total * system overflows 64 bits after a few seconds.
+		product := new(big.Int).Mul(big.NewInt(int64(total)), big.NewInt(system))
+		sum := new(big.Int).Add(big.NewInt(user), big.NewInt(system))
+		inKernel = time.Duration(product.Div(product, sum).Int64())
+	}
+	inUser := total - inKernel
+	return &inUser, &inKernel
+}
+
+// ioV1 adds up the lines "8:0 Read 4096" of all devices. A group that moved no
+// byte has "Total 0" only, which is a true 0.
+func ioV1(dir string) (read, written *int64) {
+	text, err := os.ReadFile(filepath.Join(dir, "blkio.throttle.io_service_bytes_recursive"))
+	if dir == "" || err != nil {
+		return nil, nil // kernels before 4.17 have no recursive figure
+	}
+	var r, w int64
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			continue
+		}
+		n, err := parseCount(fields[2])
+		if err != nil {
+			return nil, nil
+		}
+		switch fields[1] {
+		case "Read":
+			r += n
+		case "Write":
+			w += n
+		}
+	}
+	return &r, &w
+}
