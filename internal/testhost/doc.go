@@ -1,0 +1,25 @@
+// Package testhost is what clove's tests may ask of the machine that they run
+// on: which lane and which cgroup hierarchy it is, whether a privilege or a
+// tool is there, and that a test leaves the machine as it found it.
+//
+// Every root test begins with
+//
+//	testhost.Root(t)
+//	testhost.NoResidue(t, stateDir, runDir)
+//
+// Root refuses a host that cannot run the test: in CI (environment CI=true)
+// that is a failure, elsewhere a skip that says what is missing. It also takes
+// a lock that only one test process of a host holds, because tests that change
+// the machine would see each other's mounts and cgroups as residue.
+//
+// NoResidue lists the machine before the test and after it, when everything
+// that the test registered with t.Cleanup later than NoResidue has run, and
+// fails on what was added. What the kernel takes down in its own time (loop
+// devices, namespaces) gets until a deadline. It does not fit tests that run
+// in parallel in one process.
+//
+// The lanes say who they are in the environment: CLOVE_LANE=vm in the virtual
+// machine, CLOVE_BIN_DIR for the folder of clove's own binaries.
+//
+// It refuses to change the machine, and production code must not import it.
+package testhost

@@ -1,0 +1,154 @@
+package testhost
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The lanes that a root test runs in.
+const (
+	LaneRoot = "root" // this very host
+	LaneVM   = "vm"   // the virtual machine: pure cgroup v2, another kernel, slow
+)
+
+// The layouts of the cgroup file systems, as exit records name them.
+const (
+	CgroupV2     = "v2"
+	CgroupHybrid = "hybrid"
+	CgroupV1     = "v1"
+)
+
+// vmSlowness is how much longer the vm lane may take: without KVM it
+// interprets every instruction.
+const vmSlowness = 8
+
+// Lane names the lane that the test runs in.
+func Lane() string {
+	if os.Getenv("CLOVE_LANE") == LaneVM {
+		return LaneVM
+	}
+	return LaneRoot
+}
+
+// Cgroup tells how this host mounts its cgroup file systems.
+func Cgroup() string { return cgroupOf("/sys/fs/cgroup") }
+
+func cgroupOf(root string) string {
+	if isCgroup2(root) {
+		return CgroupV2
+	}
+	if isCgroup2(filepath.Join(root, "unified")) {
+		return CgroupHybrid
+	}
+	return CgroupV1
+}
+
+func isCgroup2(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+// Patience stretches a deadline that fits an idle host to the lane's pace.
+func Patience(idle time.Duration) time.Duration {
+	if Lane() == LaneVM {
+		return idle * vmSlowness
+	}
+	return idle
+}
+
+// Root stops a test that lacks the privilege to change the host, and otherwise
+// keeps every other test process that asks waiting until this one ends.
+func Root(t testing.TB) {
+	t.Helper()
+	if reason := lacking(os.Geteuid(), unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETUID, unix.CAP_MKNOD); reason != "" {
+		Missing(t, "%s", reason)
+	}
+	if err := hostLock(); err != nil {
+		t.Fatalf("cannot have this host for one test process: %v", err)
+	}
+	t.Logf("lane %s, cgroup %s", Lane(), Cgroup())
+}
+
+// Tool stops a test whose outside program is not installed, and returns its path.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(t, "the program %s is not installed", name)
+	}
+	return path
+}
+
+// Binary returns the path of one of clove's own built programs, from
+// CLOVE_BIN_DIR or else the tree's bin folder. A program that is not there has
+// not been built, which fails the test on every host.
+func Binary(t testing.TB, name string) string {
+	t.Helper()
+	folder := os.Getenv("CLOVE_BIN_DIR")
+	if folder == "" {
+		folder = filepath.Join(moduleRoot(t), "bin")
+	}
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("cannot find clove's own %s (run 'make build', or set CLOVE_BIN_DIR): %v", name, err)
+	}
+	return path
+}
+
+// moduleRoot is the nearest folder above the test's own that holds a go.mod.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatalf("cannot tell the test's folder: %v", err)
+	}
+	for folder != "/" {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		folder = filepath.Dir(folder)
+	}
+	t.Fatalf("cannot find go.mod above the test's folder")
+	return ""
+}
+
+// Missing ends a test that this host cannot run: a failure in CI, where every
+// test must run, a skip with the reason elsewhere.
+func Missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	reason := fmt.Sprintf(format, args...)
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("cannot run on this host, and CI=true allows no skip: %s", reason)
+	}
+	t.Skipf("cannot run on this host: %s", reason)
+}
+
+// lacking says which of the needed capabilities this process does not have in
+// effect, "" when none.
+func lacking(uid int, needed ...int) string {
+	if uid != 0 {
+		return fmt.Sprintf("it needs root, and this is uid %d", uid)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	if err := unix.Capget(&header, &held[0]); err != nil {
+		return fmt.Sprintf("cannot read this process's capabilities: %v", err)
+	}
+	var absent []string
+	for _, capability := range needed {
+		if held[capability/32].Effective&(1<<(capability%32)) == 0 {
+			absent = append(absent, fmt.Sprint(capability))
+		}
+	}
+	if absent != nil {
+		return "root lacks the capabilities numbered " + strings.Join(absent, ", ") + " (linux/capability.h)"
+	}
+	return ""
+}

@@ -1,0 +1,171 @@
+package testhost
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// agentCgroup matches the path of anything below clove's parent cgroup. The
+// parent itself ("clove" on v1, "clove.slice" on v2) belongs to the host and
+// stays, as a systemd slice would.
+var agentCgroup = regexp.MustCompile(`/clove(\.slice)?/.+`)
+
+// libraryFiles are what libraries open once and keep for the process's life:
+// not leaks, although the first test that needs them sees them appear.
+var libraryFiles = map[string]bool{
+	"/sys/fs/cgroup": true, // opencontainers/cgroups: the root of its openat2 calls
+	"/proc":          true, // filepath-securejoin: its checked handle of procfs
+}
+
+func listMounts([]string) ([]string, error) {
+	mounts, err := mounts()
+	var lines []string
+	for _, m := range mounts {
+		lines = append(lines, fmt.Sprintf("%s (%s from %s)", m.point, m.kind, m.source))
+	}
+	return lines, err
+}
+
+// mount is what one line of proc_pid_mountinfo(5) says. Paths stay escaped as
+// the kernel wrote them: they are only compared and shown.
+type mount struct{ root, point, kind, source string }
+
+func mounts() ([]mount, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var all []mount
+	for line := range strings.Lines(string(table)) {
+		// "-" ends a number of optional fields.
+		if place, file, ok := strings.Cut(line, " - "); ok {
+			place, file := strings.Fields(place), strings.Fields(file)
+			all = append(all, mount{root: place[3], point: place[4], kind: file[0], source: file[1]})
+		}
+	}
+	return all, nil
+}
+
+func listCgroups([]string) ([]string, error) { return agentCgroups("/sys/fs/cgroup") }
+
+// agentCgroups walks every hierarchy below root.
+func agentCgroups(root string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if gone(err) {
+			return nil
+		}
+		if err == nil && entry.IsDir() && agentCgroup.MatchString(strings.TrimPrefix(path, root)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	return found, err
+}
+
+func listCgroupProcesses([]string) ([]string, error) {
+	groups, err := agentCgroups("/sys/fs/cgroup")
+	var lines []string
+	for _, group := range groups {
+		pids, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+		if gone(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		for _, pid := range strings.Fields(string(pids)) {
+			lines = append(lines, pid+" in "+group)
+		}
+	}
+	return lines, err
+}
+
+func listLoops([]string) ([]string, error) {
+	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	var lines []string
+	for _, device := range devices {
+		backing, err := os.ReadFile(device)
+		if gone(err) { // detached meanwhile
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		lines = append(lines, strings.Split(device, "/")[3]+" on "+strings.TrimSpace(string(backing)))
+	}
+	return lines, err
+}
+
+// listNetworkNamespaces finds those that a process is in or a mount holds. One
+// that only a descriptor holds shows among the test's own open files.
+func listNetworkNamespaces([]string) ([]string, error) {
+	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, link := range links {
+		// Kernel threads and processes that just ended have none to read.
+		if name, err := os.Readlink(link); err == nil {
+			seen[name] = true
+		}
+	}
+	mounts, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range mounts {
+		if m.kind == "nsfs" && strings.HasPrefix(m.root, "net:") {
+			seen[m.root] = true
+		}
+	}
+	var lines []string
+	for name := range seen {
+		lines = append(lines, name)
+	}
+	return lines, nil
+}
+
+func listFiles(dirs []string) ([]string, error) {
+	var lines []string
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if gone(err) {
+				return nil
+			}
+			lines = append(lines, path)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+func listOwnFiles([]string) ([]string, error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	var lines []string
+	for _, entry := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		// The descriptor that read this very listing is gone by now.
+		if gone(err) || libraryFiles[target] {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		lines = append(lines, target)
+	}
+	return lines, err
+}
+
+// gone tells that a thing ended between being listed and being looked at: its
+// name is absent, or the kernel file behind it says so.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO)
+}
