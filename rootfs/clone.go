@@ -109,21 +109,16 @@ func attach(mount *os.File, path string) error {
 	return nil
 }
 
-// mountImage mounts image at target. Neither a crash nor fsync in the sandbox
+// mountExt4 mounts device at target. Neither a crash nor fsync in the sandbox
 // is worth a flush of the host's disk (nobarrier), and the inode tables must
 // stay holes (noinit_itable).
-func mountImage(image *os.File, target string, readOnly bool, scratch string) error {
-	device, err := attachLoop(image, readOnly, scratch)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
+func mountExt4(device *os.File, target string, readOnly bool) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME)
 	if readOnly {
 		flags |= unix.MS_RDONLY
 	}
 	if err := unix.Mount(fdPath(device), target, "ext4", flags, "noinit_itable,nobarrier"); err != nil {
-		return fmt.Errorf("cannot mount %s: %w", image.Name(), err)
+		return fmt.Errorf("cannot mount the layer on %s: %w", device.Name(), err)
 	}
 	return nil
 }

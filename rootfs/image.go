@@ -140,40 +140,37 @@ func makeFileSystem(image string, size int64, content string) error {
 	return nil
 }
 
-// cloneImage makes path a copy of the template blank that shares its holes. It fails if
+// newImage makes the file for an image of size bytes, one hole. It fails if
 // path exists.
-func cloneImage(blank *os.File, path string) (image *os.File, err error) {
+func newImage(path string, size int64) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of layers: %w", err)
 	}
-	image, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	image, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the layer's image: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			image.Close()
-			os.Remove(path)
-		}
-	}()
-	if unix.IoctlFileClone(int(image.Fd()), int(blank.Fd())) == nil {
-		return image, nil
-	}
-	if err := copyExtents(image, blank); err != nil {
-		return nil, fmt.Errorf("cannot copy the template to %s: %w", path, err)
+	if err := image.Truncate(size); err != nil {
+		image.Close()
+		return nil, errors.Join(fmt.Errorf("cannot size the layer's image: %w", err), os.Remove(path))
 	}
 	return image, nil
 }
 
+// fillImage copies the template blank into image, which has its size, and
+// leaves the holes.
+func fillImage(image, blank *os.File) error {
+	if unix.IoctlFileClone(int(image.Fd()), int(blank.Fd())) == nil {
+		return nil
+	}
+	if err := copyExtents(image, blank); err != nil {
+		return fmt.Errorf("cannot copy the template to %s: %w", image.Name(), err)
+	}
+	return nil
+}
+
 // copyExtents copies what is not a hole.
 func copyExtents(to, from *os.File) error {
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-	if err := to.Truncate(info.Size()); err != nil {
-		return err
-	}
 	for at := int64(0); ; {
 		start, err := from.Seek(at, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {

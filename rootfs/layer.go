@@ -35,7 +35,12 @@ const (
 type Usage struct {
 	Bytes  int64
 	Inodes int64
+	Full   bool // no room for another file worth the name
 }
+
+// fullBelow is the free space under which a layer counts as full: what the
+// kernel's own delayed allocation may leave over when a write got ENOSPC.
+const fullBelow = 64 << 10
 
 // Uppers returns the parts of the writable layer.
 func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
@@ -44,7 +49,8 @@ func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
 // is not counted.
 func (t *Tree) Usage() (Usage, error) {
 	now, err := t.held()
-	return Usage{Bytes: max(0, now.Bytes-t.before.Bytes), Inodes: max(0, now.Inodes-t.before.Inodes)}, err
+	now.Bytes, now.Inodes = max(0, now.Bytes-t.before.Bytes), max(0, now.Inodes-t.before.Inodes)
+	return now, err
 }
 
 func (t *Tree) held() (Usage, error) {
@@ -52,7 +58,10 @@ func (t *Tree) held() (Usage, error) {
 	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
 		return Usage{}, fmt.Errorf("cannot read the layer's usage: %w", err)
 	}
-	return Usage{Bytes: int64(s.Blocks-s.Bfree) * s.Bsize, Inodes: int64(s.Files - s.Ffree)}, nil
+	return Usage{
+		Bytes: int64(s.Blocks-s.Bfree) * s.Bsize, Inodes: int64(s.Files - s.Ffree),
+		Full: int64(s.Bavail)*s.Bsize < fullBelow || s.Ffree == 0,
+	}, nil
 }
 
 // Changed tells whether the agent left anything in the layer.
@@ -121,7 +130,12 @@ func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
 		return nil, fmt.Errorf("cannot open the layer: %w", err)
 	}
 	defer file.Close()
-	if err := mountImage(file, dir, true, dir); err != nil {
+	device, err := attachLoop(file, true, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer device.Close()
+	if err := mountExt4(device, dir, true); err != nil {
 		return nil, err
 	}
 	l := &Layer{dir: dir}

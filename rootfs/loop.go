@@ -77,3 +77,27 @@ func freeLoop(control int, scratch string) (*os.File, error) {
 	defer os.Remove(node)
 	return os.OpenFile(node, os.O_RDWR|unix.O_CLOEXEC, 0)
 }
+
+// holdOff keeps udev from probing device: systemd-udevd leaves a locked block
+// device alone until it is closed (systemd's BLOCK_DEVICE_LOCKING). One that was
+// at it already is waited for.
+func holdOff(device *os.File) error {
+	for {
+		err := unix.Flock(int(device.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("cannot lock %s: %w", device.Name(), err)
+		}
+	}
+}
+
+// forget drops what the kernel cached of the device's content, after the file
+// behind it was written.
+func forget(device *os.File) error {
+	if err := unix.IoctlSetInt(int(device.Fd()), unix.BLKFLSBUF, 0); err != nil {
+		return fmt.Errorf("cannot drop the cache of %s: %w", device.Name(), err)
+	}
+	return nil
+}

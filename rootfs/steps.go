@@ -48,19 +48,36 @@ type layerStep struct {
 
 func (s layerStep) String() string { return fmt.Sprintf("layer %s from %s", s.Image, s.Template) }
 
+// run attaches the image while it is one hole, and fills it then: the loop
+// driver flushes what is dirty of the file behind it, and that would put the
+// template's copy on the disk for a layer that mostly is thrown away.
 func (s layerStep) run(b *builder) error {
 	blank, err := s.Template.open()
 	if err != nil {
 		return err
 	}
 	defer blank.Close()
-	image, err := cloneImage(blank, s.Image)
+	image, err := newImage(s.Image, s.Template.Bytes)
 	if err != nil {
 		return err
 	}
 	defer image.Close() // the loop device holds it
 	b.discard.Add("image", func() error { return os.Remove(s.Image) })
-	if err := mountImage(image, b.staged("layer"), false, b.staged("")); err != nil {
+	device, err := attachLoop(image, false, b.staged(""))
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	if err := holdOff(device); err != nil {
+		return err
+	}
+	if err := fillImage(image, blank); err != nil {
+		return err
+	}
+	if err := forget(device); err != nil {
+		return err
+	}
+	if err := mountExt4(device, b.staged("layer"), false); err != nil {
 		return err
 	}
 	if b.tree.layer, err = os.Open(b.staged("layer")); err != nil {
