@@ -1,0 +1,198 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/store"
+)
+
+// Problem is one thing that should not be there, or that gc removed.
+type Problem struct {
+	Kind    string `json:"kind"` // a Problem* word
+	Subject string `json:"subject"`
+	Message string `json:"message"`
+}
+
+// The kinds of problems.
+const (
+	ProblemStore  = "store"         // the store contradicts itself
+	ProblemRun    = "run"           // live in the store, supervised by nobody
+	ProblemDir    = "run-directory" // belongs to no run
+	ProblemCgroup = "cgroup"        // belongs to no live run
+	ProblemLayer  = "layer"         // belongs to no run
+	ProblemMount  = "mount"         // below clove's directories, in this namespace
+)
+
+// Check compares the store with processes, cgroups, mounts and directories.
+// It changes nothing.
+func (r *Runtime) Check() ([]Problem, error) {
+	view, err := r.look()
+	if err != nil {
+		return nil, err
+	}
+	problems := view.store
+	for _, run := range view.dead {
+		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
+	}
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts), nil
+}
+
+// GC removes what Check finds, apart from contradictions inside the store. It
+// touches nothing that clove did not make.
+func (r *Runtime) GC() ([]Problem, error) {
+	view, err := r.look()
+	if err != nil {
+		return nil, err
+	}
+	removed, err := r.bury(view.dead)
+	failures := []error{err}
+	for _, p := range slices.Concat(view.groups, view.dirs, view.layers) {
+		if err := r.sweep(p, view.cgroups); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		removed = append(removed, p)
+	}
+	return removed, errors.Join(failures...)
+}
+
+// sweep removes one orphan.
+func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
+	switch p.Kind {
+	case ProblemCgroup:
+		return removeCgroups(h.Place(p.Subject).Paths)
+	case ProblemDir:
+		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
+	}
+	return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+}
+
+// sweepDirectory removes a run directory that no run owns, unless somebody
+// locked it meanwhile.
+func (r *Runtime) sweepDirectory(path string) error {
+	dir, err := claimDead(path)
+	if err != nil {
+		if errors.Is(err, errAlive) || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return dir.remove()
+}
+
+// view is what Check and GC see.
+type view struct {
+	cgroups                             *cgroups.Host
+	dead                                []agent.Run
+	store, dirs, groups, layers, mounts []Problem
+}
+
+// look lists the orphans of each kind. Directories are listed before the store
+// is read: a run that starts meanwhile is then known, not an orphan.
+func (r *Runtime) look() (view, error) {
+	var v view
+	h, err := detect()
+	if err != nil {
+		return v, err
+	}
+	v.cgroups = h
+	groups, err := h.List()
+	if err != nil {
+		return v, agent.Failed("list cgroups", err)
+	}
+	dirs, layers := names(r.paths.Run), names(r.paths.layers())
+	var runs []agent.Run
+	err = r.withStore(func(s *store.Store) (err error) {
+		complaints, err := s.Check()
+		for _, text := range complaints {
+			v.store = append(v.store, Problem{ProblemStore, r.paths.database(), text})
+		}
+		if err != nil {
+			return err
+		}
+		if v.dead, err = r.dead(s); err != nil {
+			return err
+		}
+		runs, err = s.List()
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	live, kept := owned(runs)
+	still, err := h.List() // a run that ended meanwhile has taken its own with it
+	if err != nil {
+		return v, agent.Failed("list cgroups", err)
+	}
+	for _, id := range groups {
+		if !live[id] && slices.Contains(still, id) {
+			v.groups = append(v.groups, Problem{ProblemCgroup, id, "no live run owns this cgroup"})
+		}
+	}
+	v.dirs = r.orphanDirectories(dirs, live)
+	for _, name := range layers {
+		if id := strings.TrimSuffix(name, ".img"); !live[id] && !kept[id] {
+			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
+		}
+	}
+	v.mounts, err = r.strayMounts()
+	return v, err
+}
+
+// owned splits what the store knows into ids of live runs and of kept layers.
+func owned(runs []agent.Run) (live, kept map[string]bool) {
+	live, kept = map[string]bool{}, map[string]bool{}
+	for _, run := range runs {
+		live[string(run.Spec.ID)] = run.State != agent.StateEnded
+		kept[string(run.Spec.ID)] = run.Layer != ""
+	}
+	return live, kept
+}
+
+// orphanDirectories leaves out those that a starting run has locked already
+// and not yet entered in the store.
+func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Problem {
+	var orphans []Problem
+	for _, name := range dirs {
+		if live[name] || r.supervised(agent.ID(name)) {
+			continue
+		}
+		orphans = append(orphans, Problem{ProblemDir, name, "no live run owns this directory"})
+	}
+	return orphans
+}
+
+// strayMounts: clove mounts in private namespaces only, so one that shows here
+// is a defect. It is reported and never unmounted.
+func (r *Runtime) strayMounts() ([]Problem, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, agent.Failed("list mounts", err)
+	}
+	var stray []Problem
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
+		if len(fields) > 4 && (below(fields[4], r.paths.Run) || below(fields[4], r.paths.State)) {
+			stray = append(stray, Problem{ProblemMount, fields[4], "a mount of clove's shows in the host's namespace"})
+		}
+	}
+	return stray, nil
+}
+
+func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+
+// names lists a directory; one that is not there is empty.
+func names(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	list := make([]string, 0, len(entries))
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}

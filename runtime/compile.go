@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+)
+
+// surroundings is what a launch made before the compile step.
+type surroundings struct {
+	Root        string // the agent's root in the launch thread's mount namespace
+	HostID      uint32 // host id of id 0 inside
+	NetworkPath string
+	CgroupsPath string
+	CgroupV2    bool // one hierarchy: the kernel kills a whole cgroup on OOM
+	SwapLimited bool // this host can count swap
+	Unenforced  []string
+	Raised      []agent.Rlimit // hard limits above clove's own
+	ThermalDirs []string       // one for each CPU
+	Seccomp     *specs.LinuxSeccomp
+}
+
+// initExecutable is clove-init's descriptor inside the sandbox: the binary has
+// no name in the agent's file system.
+const initExecutable = "/proc/self/fd/5"
+
+// cpuPeriod is the kernel's default CFS period in microseconds, and
+// cpuQuotaMin the smallest quota that it takes (sched-bwc.rst).
+const (
+	cpuPeriod   = 100_000
+	cpuQuotaMin = 1_000
+)
+
+// compile is the one place where an agent's wishes become an OCI config. It is
+// pure: goldens pin it.
+func compile(spec agent.Spec, s surroundings) *specs.Spec {
+	return &specs.Spec{
+		Version:  specs.Version,
+		Hostname: hostname(spec),
+		Root:     &specs.Root{Path: s.Root},
+		Process:  initProcess(spec, s.Raised),
+		Mounts:   mounts(spec),
+		Linux: &specs.Linux{
+			Namespaces:        namespaces(s.NetworkPath),
+			UIDMappings:       idMap(s.HostID),
+			GIDMappings:       idMap(s.HostID),
+			CgroupsPath:       s.CgroupsPath,
+			Resources:         resources(spec.Limits, s),
+			Seccomp:           s.Seccomp,
+			RootfsPropagation: "private",
+			MaskedPaths:       slices.Concat(maskedPaths, s.ThermalDirs),
+			ReadonlyPaths:     readonlyPaths,
+		},
+	}
+}
+
+func hostname(spec agent.Spec) string {
+	if spec.Hostname != "" {
+		return spec.Hostname
+	}
+	return string(spec.ID)
+}
+
+// initProcess is clove-init; the agent itself is in its orders.
+func initProcess(spec agent.Spec, raised []agent.Rlimit) *specs.Process {
+	held := slices.Concat(initCapabilities, capabilitiesOf(spec.User))
+	slices.Sort(held)
+	held = slices.Compact(held)
+	return &specs.Process{
+		User:            specs.User{UID: agent.InitUID, GID: agent.InitUID},
+		Args:            []string{initExecutable},
+		Cwd:             "/",
+		NoNewPrivileges: true,
+		// Ambient, or an id other than 0 would lose them all at execve, capabilities(7).
+		Capabilities: &specs.LinuxCapabilities{
+			Bounding: held, Permitted: held, Effective: held, Inheritable: held, Ambient: held},
+		Rlimits: ociRlimits(raised),
+	}
+}
+
+func ociRlimits(limits []agent.Rlimit) []specs.POSIXRlimit {
+	var oci []specs.POSIXRlimit
+	for _, r := range limits {
+		oci = append(oci, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Soft: r.Soft, Hard: r.Hard})
+	}
+	return oci
+}
+
+// initCapabilities let clove-init become the agent, hand it its terminal and
+// kill whatever it leaves. They hold in the sandbox's user namespace only.
+var initCapabilities = []string{"CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP"}
+
+// rootCapabilities are what installing packages takes: dpkg and pip change
+// owners and modes, apt drops to its own user. Docker's default set without
+// everything that touches network, devices or chroot.
+var rootCapabilities = []string{
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
+	"CAP_SETFCAP", "CAP_SETGID", "CAP_SETUID",
+}
+
+// capabilitiesOf is none for everybody but root, whose few hold only over ids
+// and files of the agent's own user namespace.
+func capabilitiesOf(u agent.User) []string {
+	if u.UID == 0 {
+		return rootCapabilities
+	}
+	return nil
+}
+
+func namespaces(networkPath string) []specs.LinuxNamespace {
+	return []specs.LinuxNamespace{
+		{Type: specs.UserNamespace},
+		{Type: specs.PIDNamespace},
+		{Type: specs.MountNamespace},
+		{Type: specs.UTSNamespace},
+		{Type: specs.IPCNamespace},
+		{Type: specs.CgroupNamespace},
+		{Type: specs.NetworkNamespace, Path: networkPath},
+	}
+}
+
+func idMap(hostID uint32) []specs.LinuxIDMapping {
+	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: hostID, Size: agent.IDsPerAgent}}
+}
+
+// mounts are the kernel's own file systems; everything made of files is in the
+// root already when libcontainer pivots into it.
+func mounts(spec agent.Spec) []specs.Mount {
+	return []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs",
+			Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts",
+			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm",
+			Options: []string{"nosuid", "noexec", "nodev", "mode=1777", fmt.Sprintf("size=%d", spec.Limits.ShmBytes)}},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup",
+			Options: []string{"ro", "nosuid", "noexec", "nodev"}},
+	}
+}
+
+// resources leaves out what the user agreed to do without: libcontainer would
+// fail on it.
+func resources(l agent.Limits, s surroundings) *specs.LinuxResources {
+	holds := func(control string) bool { return !slices.Contains(s.Unenforced, control) }
+	r := &specs.LinuxResources{
+		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
+		Memory:  &specs.LinuxMemory{},
+	}
+	if holds(agent.ControlMemory) {
+		r.Memory.Limit = &l.MemoryBytes
+		if s.CgroupV2 {
+			// The agent is one thing: when it is out of memory it dies whole.
+			r.Unified = map[string]string{"memory.oom.group": "1"}
+		}
+	}
+	if holds(agent.ControlMemorySwap) && s.SwapLimited {
+		r.Memory.Swap = &l.MemorySwapBytes
+	}
+	if holds(agent.ControlPids) {
+		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+	}
+	r.CPU = cpu(l, holds)
+	return r
+}
+
+func cpu(l agent.Limits, holds func(string) bool) *specs.LinuxCPU {
+	c := &specs.LinuxCPU{}
+	if holds(agent.ControlCPUSet) {
+		c.Cpus = l.CPUSet
+	}
+	if l.CPUs > 0 && holds(agent.ControlCPU) {
+		quota := max(int64(math.Round(l.CPUs*cpuPeriod)), cpuQuotaMin)
+		period := uint64(cpuPeriod)
+		c.Quota, c.Period = &quota, &period
+	}
+	return c
+}
+
+// maskedPaths are what containerd and Docker hide, and beyond them the tables
+// that tell what other tenants do: interrupts, temperatures, power (CVE-2020-8694).
+var maskedPaths = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
+	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+	"/sys/devices/virtual/powercap", "/sys/firmware",
+}
+
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}

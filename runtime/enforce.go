@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+)
+
+// host is what the controls need to know of this machine; doctor shows the
+// same facts.
+type host interface {
+	// mechanism names what enforces a control here, or "" and why nothing does.
+	mechanism(control string) (how, why, remedy string)
+	// hardLimit is this process's own hard resource limit, and whether it may
+	// be raised.
+	hardLimit(name string) (limit uint64, raisable bool)
+}
+
+// control is one thing that a run can be held to.
+type control struct {
+	name  string
+	asked func(agent.Spec) bool
+}
+
+func always(agent.Spec) bool { return true }
+
+// controls lists every control that a record names, in the order in which a
+// refusal reports them.
+var controls = []control{
+	{agent.ControlNamespaces, always},
+	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
+	{agent.ControlDevices, always},
+	{agent.ControlNetwork, always},
+	{agent.ControlMemory, always},
+	{agent.ControlMemorySwap, always},
+	{agent.ControlPids, always},
+	{agent.ControlDisk, always},
+	{agent.ControlShm, always},
+	{agent.ControlRlimits, func(s agent.Spec) bool { return len(s.Limits.Rlimits) > 0 }},
+	{agent.ControlCPU, func(s agent.Spec) bool { return s.Limits.CPUs > 0 }},
+	{agent.ControlCPUSet, func(s agent.Spec) bool { return s.Limits.CPUSet != "" }},
+	{agent.ControlCPUTime, func(s agent.Spec) bool { return s.Limits.CPUTime > 0 }},
+	{agent.ControlWallClock, func(s agent.Spec) bool { return s.Limits.WallClock > 0 }},
+	{agent.ControlOutput, func(s agent.Spec) bool { return s.Limits.OutputBytes > 0 }},
+}
+
+// weakenable are the controls that --allow-unenforced can do without. The
+// others have no weaker form that would still be a sandbox, or always hold.
+var weakenable = []string{
+	agent.ControlCPU, agent.ControlCPUSet, agent.ControlCPUTime, agent.ControlMemory,
+	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits,
+}
+
+// enforcement is the honest account of what holds a run.
+type enforcement struct {
+	enforced   map[string]string // control to mechanism
+	unenforced []string          // sorted
+}
+
+func (e enforcement) lacks(name string) bool { return slices.Contains(e.unenforced, name) }
+
+// enforce decides, before anything is made, what holds each control that the
+// spec asks for. A control that nothing holds refuses the run unless the spec
+// names it in AllowUnenforced.
+func enforce(spec agent.Spec, h host) (enforcement, error) {
+	e := enforcement{enforced: map[string]string{}, unenforced: []string{}}
+	if err := checkWeakened(spec.AllowUnenforced); err != nil {
+		return e, err
+	}
+	for _, c := range controls {
+		if !c.asked(spec) {
+			continue
+		}
+		how, why, remedy := h.mechanism(c.name)
+		if c.name == agent.ControlRlimits && how != "" {
+			how, why, remedy = rlimitMechanism(spec.Limits.Rlimits, h)
+		}
+		switch {
+		case how != "":
+			e.enforced[c.name] = how
+		case slices.Contains(spec.AllowUnenforced, c.name):
+			e.unenforced = append(e.unenforced, c.name)
+		default:
+			return e, refusal(c.name, why, remedy)
+		}
+	}
+	if spec.Seccomp.Profile == agent.SeccompUnconfined {
+		e.unenforced = append(e.unenforced, agent.ControlSeccomp)
+	} else {
+		e.enforced[agent.ControlSeccomp] = spec.Seccomp.Profile
+	}
+	slices.Sort(e.unenforced)
+	return e, nil
+}
+
+func checkWeakened(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(weakenable, name) {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-unenforced",
+				Message: fmt.Sprintf("%q cannot be weakened", name),
+				Hint:    "it takes " + strings.Join(weakenable, ", ")}
+		}
+	}
+	return nil
+}
+
+func refusal(name, why, remedy string) error {
+	hint := remedy
+	if slices.Contains(weakenable, name) {
+		hint = strings.TrimPrefix(hint+"; ", "; ") + "or run without it: --allow-unenforced=" + name
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "enforce " + name,
+		Message: fmt.Sprintf("this host cannot enforce %s: %s", name, why), Hint: hint}
+}
+
+// rlimitMechanism refuses a hard limit above clove's own where the kernel
+// would not let it be raised (setrlimit(2), CAP_SYS_RESOURCE).
+func rlimitMechanism(asked []agent.Rlimit, h host) (how, why, remedy string) {
+	for _, r := range asked {
+		limit, raisable := h.hardLimit(r.Name)
+		if r.Hard > limit && !raisable {
+			return "", fmt.Sprintf("%s may be at most %d here", r.Name, limit),
+				fmt.Sprintf("ask for --ulimit %s=%d or less, or start clove with a higher hard limit", r.Name, limit)
+		}
+	}
+	return "setrlimit", "", ""
+}

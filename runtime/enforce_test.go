@@ -1,0 +1,114 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+)
+
+// fakeHost enforces everything but what is in missing.
+type fakeHost struct {
+	missing map[string]string
+	hard    uint64
+	raise   bool
+}
+
+func (f fakeHost) mechanism(name string) (how, why, remedy string) {
+	if why, gone := f.missing[name]; gone {
+		return "", why, "mount it"
+	}
+	return "kernel", "", ""
+}
+
+func (f fakeHost) hardLimit(string) (uint64, bool) { return f.hard, f.raise }
+
+func TestEverythingAskedForIsEnforced(t *testing.T) {
+	spec := policies.Standard()
+	spec.Limits.CPUs = 0.5
+	e, err := enforce(spec, fakeHost{hard: 20000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"memory", "memory-swap", "pids", "cpu", "disk", "shm", "network", "namespaces", "devices"} {
+		if e.enforced[name] != "kernel" {
+			t.Errorf("%s is held by %q", name, e.enforced[name])
+		}
+	}
+	if e.enforced["seccomp"] != "standard" || e.enforced["rlimits"] != "setrlimit" {
+		t.Errorf("enforced: %v", e.enforced)
+	}
+	for _, name := range []string{"cpuset", "cpu-time", "wall-clock", "output"} {
+		if how, there := e.enforced[name]; there {
+			t.Errorf("%s was not asked for, but is reported as %q", name, how)
+		}
+	}
+	if len(e.unenforced) != 0 {
+		t.Errorf("unenforced: %v", e.unenforced)
+	}
+}
+
+func TestAMissingControlRefusesTheRun(t *testing.T) {
+	for _, c := range controls {
+		t.Run(c.name, func(t *testing.T) {
+			spec := askingForEverything()
+			h := fakeHost{missing: map[string]string{c.name: "not mounted"}, hard: 20000}
+			_, err := enforce(spec, h)
+			if agent.KindOf(err) != agent.KindUnenforceable {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			if !strings.Contains(err.Error(), c.name) || !strings.Contains(err.Error(), "not mounted") {
+				t.Errorf("%q names neither the control nor the reason", err)
+			}
+			spec.AllowUnenforced = []string{c.name}
+			e, err := enforce(spec, h)
+			if !slices.Contains(weakenable, c.name) {
+				if agent.KindOf(err) != agent.KindInvalid {
+					t.Errorf("weakening gave %v, want a refusal of the word", err)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(e.unenforced, []string{c.name}) {
+				t.Errorf("weakened: %v, %v", e.unenforced, err)
+			}
+		})
+	}
+}
+
+func askingForEverything() agent.Spec {
+	spec := policies.Standard()
+	spec.Limits.CPUs, spec.Limits.CPUSet = 1, "0"
+	spec.Limits.CPUTime, spec.Limits.WallClock, spec.Limits.OutputBytes = 1, 1, 1
+	return spec
+}
+
+func TestHardLimitsAreNotRaisedSilently(t *testing.T) {
+	spec := policies.Standard()
+	spec.Limits.Rlimits = []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 30000}}
+	_, err := enforce(spec, fakeHost{hard: 20000})
+	if agent.KindOf(err) != agent.KindUnenforceable {
+		t.Fatalf("got %v", err)
+	}
+	var known *agent.Error
+	if !errors.As(err, &known) || !strings.Contains(known.Hint, "nofile=20000") {
+		t.Errorf("hint %q does not say what would work", known.Hint)
+	}
+	if _, err := enforce(spec, fakeHost{hard: 20000, raise: true}); err != nil {
+		t.Errorf("with CAP_SYS_RESOURCE: %v", err)
+	}
+}
+
+func TestUnconfinedIsRecorded(t *testing.T) {
+	spec := policies.Standard()
+	spec.Seccomp.Profile = agent.SeccompUnconfined
+	e, err := enforce(spec, fakeHost{hard: 20000})
+	if err != nil || !e.lacks(agent.ControlSeccomp) {
+		t.Errorf("unenforced %v, %v", e.unenforced, err)
+	}
+	if _, there := e.enforced[agent.ControlSeccomp]; there {
+		t.Error("an absent filter is reported as enforced")
+	}
+}

@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// facts answers questions about this machine. Each probe asks the kernel, not
+// a version number, wherever there is something to ask.
+type facts struct {
+	cgroups    *cgroups.Host
+	cgroupsErr error
+	init       string
+}
+
+func gatherFacts(init string) *facts {
+	f := &facts{init: init}
+	f.cgroups, f.cgroupsErr = detect()
+	return f
+}
+
+// probe is one row of doctor: a kernel feature or tool, the controls that
+// stand on it, and what to do when it is missing.
+type probe struct {
+	name     string
+	controls []string // agent.Control* words that cannot hold without it
+	enforces string   // what clove does with it, for people
+	remedy   string
+	// find tells what is there, or why nothing is.
+	find func(*facts) (found, missing string)
+}
+
+var probes = []probe{
+	{"privilege", nil, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
+	{"clove-init", nil, "reaps, forwards signals and holds the deadline inside", "run `make build`", findInitBinary},
+	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside is nobody outside",
+		"sysctl user.max_user_namespaces=65536", namespaceProbe("user")},
+	{"pid namespaces", []string{agent.ControlNamespaces}, "the agent sees and signals its own processes only", kernelRemedy("PID_NS"), namespaceProbe("pid")},
+	{"mount namespaces", []string{agent.ControlNamespaces}, "a root of its own; mounts that die with it", kernelRemedy("NAMESPACES"), namespaceProbe("mnt")},
+	{"ipc namespaces", []string{agent.ControlNamespaces}, "no shared memory or queues with others", kernelRemedy("IPC_NS"), namespaceProbe("ipc")},
+	{"uts namespaces", []string{agent.ControlNamespaces}, "a host name of its own", kernelRemedy("UTS_NS"), namespaceProbe("uts")},
+	{"cgroup namespaces", []string{agent.ControlNamespaces}, "the agent sees its own limits, not the host's tree", kernelRemedy("CGROUPS"), namespaceProbe("cgroup")},
+	{"network namespaces", []string{agent.ControlNetwork}, "loopback and no way out", kernelRemedy("NET_NS"), namespaceProbe("net")},
+	{"seccomp filters", []string{agent.ControlSeccomp}, "the system call filter", kernelRemedy("SECCOMP_FILTER"), findSeccomp},
+	{"cgroup layout", nil, "where the limits live", "mount cgroup2 at /sys/fs/cgroup", findLayout},
+	{"memory controller", []string{agent.ControlMemory}, "--memory; the whole agent dies when it is out of it", "boot with cgroup_enable=memory", controllerProbe("memory")},
+	{"swap accounting", []string{agent.ControlMemorySwap}, "--memory-swap; no swap by default", "boot with swapaccount=1, or turn swap off", findSwap},
+	{"pids controller", []string{agent.ControlPids}, "--pids-limit; a fork bomb ends at its limit", kernelRemedy("CGROUP_PIDS"), controllerProbe("pids")},
+	{"cpu controller", []string{agent.ControlCPU}, "--cpus", kernelRemedy("CFS_BANDWIDTH"), controllerProbe("cpu")},
+	{"cpuset controller", []string{agent.ControlCPUSet}, "--cpuset-cpus", kernelRemedy("CPUSETS"), controllerProbe("cpuset")},
+	{"cpu accounting", []string{agent.ControlCPUTime}, "--cpu-time, of the whole tree", kernelRemedy("CGROUP_CPUACCT"), findAccounting},
+	{"device rules", []string{agent.ControlDevices}, "no device but null, zero, full, random, urandom, tty", kernelRemedy("CGROUP_DEVICE or CGROUP_BPF"), findDevices},
+	{"overlay", []string{agent.ControlDisk}, "copy on write over the host's own system", "modprobe overlay", fileSystemProbe("overlay")},
+	{"ext4", []string{agent.ControlDisk}, "the bounded writable layer", "modprobe ext4", fileSystemProbe("ext4")},
+	{"loop devices", []string{agent.ControlDisk}, "--disk", "modprobe loop", findLoop},
+	{"mkfs.ext4", []string{agent.ControlDisk}, "makes the writable layer's template", "apt-get install e2fsprogs", findMkfs},
+	{"tmpfs", []string{agent.ControlShm}, "--shm-size, --tmpfs", kernelRemedy("TMPFS"), fileSystemProbe("tmpfs")},
+	{"rlimits", []string{agent.ControlRlimits}, "--ulimit, up to clove's own hard limits", "raise the hard limits of the shell or unit that starts clove", findRlimits},
+	{"timerfd", []string{agent.ControlWallClock}, "--timeout, held by clove-init on CLOCK_BOOTTIME", kernelRemedy("TIMERFD"), findTimerfd},
+	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*facts) (string, string) { return "pipes", "" }},
+}
+
+func kernelRemedy(option string) string { return "use a kernel with CONFIG_" + option }
+
+// mechanism implements host: the control holds when every probe that it
+// stands on found something.
+func (f *facts) mechanism(control string) (how, why, remedy string) {
+	for _, p := range probes {
+		for _, name := range p.controls {
+			if name != control {
+				continue
+			}
+			found, missing := p.find(f)
+			if missing != "" {
+				return "", p.name + ": " + missing, p.remedy
+			}
+			how = found
+		}
+	}
+	if word, fixed := mechanismWords[control]; fixed {
+		how = word
+	}
+	return how, "", ""
+}
+
+// mechanismWords are short names for records where the last probe's finding is
+// not one.
+var mechanismWords = map[string]string{
+	agent.ControlNamespaces: "pid,mount,uts,ipc,cgroup,network,user",
+	agent.ControlNetwork:    "netns",
+	agent.ControlDisk:       "ext4-image",
+	agent.ControlShm:        "tmpfs",
+	agent.ControlRlimits:    "setrlimit",
+	agent.ControlWallClock:  "clove-init",
+	agent.ControlOutput:     "pipes",
+	agent.ControlSeccomp:    "seccomp",
+}
+
+func findPrivilege(*facts) (found, missing string) {
+	if os.Geteuid() != 0 {
+		return "", fmt.Sprintf("running as uid %d", os.Geteuid())
+	}
+	if hasCapability(unix.CAP_SYS_RESOURCE) {
+		return "root", ""
+	}
+	return "root without CAP_SYS_RESOURCE: hard rlimits cannot be raised", ""
+}
+
+// hasCapability tells whether this process holds a capability, capget(2).
+func hasCapability(capability int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[capability/32].Effective&(1<<(capability%32)) != 0
+}
+
+func findInitBinary(f *facts) (found, missing string) {
+	if f.init == "" {
+		return "", "not found beside clove"
+	}
+	return f.init, ""
+}
+
+func namespaceProbe(name string) func(*facts) (string, string) {
+	return func(*facts) (found, missing string) {
+		if _, err := os.Stat("/proc/self/ns/" + name); err != nil {
+			return "", "the kernel has none"
+		}
+		limit, err := os.ReadFile("/proc/sys/user/max_" + name + "_namespaces")
+		if err == nil && strings.TrimSpace(string(limit)) == "0" {
+			return "", "user.max_" + name + "_namespaces is 0"
+		}
+		return "there", ""
+	}
+}
+
+func findSeccomp(*facts) (found, missing string) {
+	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+	if err != nil || !strings.Contains(string(actions), "errno") {
+		return "", "the kernel filters nothing"
+	}
+	return "seccomp", ""
+}
+
+func fileSystemProbe(name string) func(*facts) (string, string) {
+	return func(*facts) (found, missing string) {
+		list, err := os.ReadFile("/proc/filesystems")
+		if err != nil {
+			return "", err.Error()
+		}
+		for _, line := range strings.Split(string(list), "\n") {
+			if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
+				return name, ""
+			}
+		}
+		// A module that is not loaded yet is loaded by the mount itself.
+		if exec.Command("modprobe", "--dry-run", "--quiet", name).Run() == nil {
+			return name + " (module)", ""
+		}
+		return "", "the kernel does not have it"
+	}
+}
+
+func findLoop(*facts) (found, missing string) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		// The device node may be missing while the driver is there (containers).
+		if exec.Command("modprobe", "--quiet", "loop").Run() == nil {
+			if control, err = os.OpenFile("/dev/loop-control", os.O_RDWR, 0); err == nil {
+				control.Close()
+				return "/dev/loop-control", ""
+			}
+		}
+		return "", err.Error()
+	}
+	control.Close()
+	return "/dev/loop-control", ""
+}
+
+func findMkfs(*facts) (found, missing string) {
+	path, err := exec.LookPath("mkfs.ext4")
+	if err != nil {
+		return "", "not in PATH"
+	}
+	return path, ""
+}
+
+func findTimerfd(*facts) (found, missing string) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC)
+	if err != nil {
+		return "", err.Error()
+	}
+	unix.Close(fd)
+	return "CLOCK_BOOTTIME", ""
+}

@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/initproto"
+)
+
+func findLayout(f *facts) (found, missing string) {
+	if f.cgroupsErr != nil {
+		return "", f.cgroupsErr.Error()
+	}
+	return string(f.cgroups.Mode()), ""
+}
+
+// generation is the mechanism word for a controller: "cgroup2" or "cgroup1".
+func generation(h *cgroups.Host) string {
+	if h.Mode() == cgroups.ModeV2 {
+		return "cgroup2"
+	}
+	return "cgroup1"
+}
+
+func controllerProbe(name string) func(*facts) (string, string) {
+	return func(f *facts) (found, missing string) {
+		if f.cgroupsErr != nil {
+			return "", f.cgroupsErr.Error()
+		}
+		if !f.cgroups.Has(name) {
+			return "", f.cgroups.Missing(name)
+		}
+		return generation(f.cgroups), ""
+	}
+}
+
+// findAccounting: v2 counts CPU time in every cgroup, v1 in its own hierarchy.
+func findAccounting(f *facts) (found, missing string) {
+	if f.cgroupsErr == nil && f.cgroups.Mode() == cgroups.ModeV2 {
+		return generation(f.cgroups), ""
+	}
+	return controllerProbe("cpuacct")(f)
+}
+
+// findDevices: v2 has no controller, its rules are programs (bpf(2)).
+func findDevices(f *facts) (found, missing string) {
+	if f.cgroupsErr == nil && f.cgroups.Mode() == cgroups.ModeV2 {
+		return "cgroup2-bpf", ""
+	}
+	return controllerProbe("devices")(f)
+}
+
+// findSwap: a host that has no swap enforces "no swap" by itself.
+func findSwap(f *facts) (found, missing string) {
+	if f.cgroupsErr != nil {
+		return "", f.cgroupsErr.Error()
+	}
+	if f.cgroups.SwapAccounting() {
+		return generation(f.cgroups), ""
+	}
+	swaps, err := os.ReadFile("/proc/swaps")
+	if err == nil && strings.Count(strings.TrimSpace(string(swaps)), "\n") == 0 {
+		return "no-swap-host", ""
+	}
+	return "", "the kernel does not count swap"
+}
+
+func findRlimits(*facts) (found, missing string) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return "", err.Error()
+	}
+	return fmt.Sprintf("hard nofile %d", files.Max), ""
+}
+
+// hardLimit implements host.
+func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
+	var own unix.Rlimit
+	number, known := initproto.RlimitResource(name)
+	if !known || unix.Getrlimit(number, &own) != nil {
+		return 0, false
+	}
+	return own.Max, hasCapability(unix.CAP_SYS_RESOURCE)
+}
+
+// raised returns the limits whose hard value is above clove's own: they are
+// raised from outside, before the sandbox loses the privilege to do so.
+func raised(asked []agent.Rlimit, h host) []agent.Rlimit {
+	var above []agent.Rlimit
+	for _, r := range asked {
+		if limit, _ := h.hardLimit(r.Name); r.Hard > limit {
+			above = append(above, r)
+		}
+	}
+	return above
+}
+
+// onlineCPUs is how many CPUs this process may run on.
+func onlineCPUs() int { return goruntime.NumCPU() }

@@ -1,0 +1,165 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/store"
+)
+
+// recordFile holds the record of a run that could not be torn down or stored:
+// whoever cleans up later stores this one.
+const recordFile = "record"
+
+// finish ends whatever is left, writes the record and takes back every step.
+func (l *launch) finish(seen outcome) (agent.Record, error) {
+	began := time.Now()
+	failures := []error{l.killAll()}
+	if l.box != nil {
+		l.box.reap()
+	}
+	ended := time.Now()
+	stats := l.measure(&seen)
+	if l.pipes != nil {
+		l.pipes.drain()
+		seen.output = l.pipes.written.Load()
+	}
+	l.keep = l.keepsLayer()
+	record := l.record(seen, stats, ended)
+	failures = append(failures, l.undo.Run())
+	l.trace.step("teardown", began)
+	began = time.Now()
+	if err := errors.Join(failures...); err != nil {
+		return record, l.leave(record, err)
+	}
+	if err := l.runtime.conclude(l.spec, agent.EventExited, record, l.keep); err != nil {
+		return record, l.leave(record, err)
+	}
+	err := l.dir.remove()
+	l.trace.step("record", began)
+	return record, err
+}
+
+// leave writes the record where the next clove finds it, and keeps the lease.
+func (l *launch) leave(record agent.Record, cause error) error {
+	text, err := json.Marshal(record)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.dir.path, recordFile), text, 0o600)
+	}
+	l.dir.lock.Close()
+	return &agent.Error{Step: "tear down", Message: "something of " + l.spec.Name + " is left",
+		Hint: "`clove check` lists it, `clove gc` removes it", Err: errors.Join(cause, err)}
+}
+
+// measure reads what the kernel counted, while the cgroup and the layer are
+// still there.
+func (l *launch) measure(seen *outcome) cgroups.Stats {
+	var stats cgroups.Stats
+	if l.group != nil {
+		stats, _ = l.group.Stats() // a figure that is missing stays absent
+		seen.oomKills, _ = l.group.OOMKills()
+		if used, err := l.group.CPUTime(); err == nil {
+			seen.cpu = &used
+		}
+	}
+	seen.memoryPeak = stats.MemoryPeakBytes
+	if l.tree != nil {
+		if usage, err := l.tree.Usage(); err == nil {
+			seen.diskUsed = &usage.Bytes
+			seen.diskFull = usage.Full
+		}
+	}
+	return stats
+}
+
+// keepsLayer tells whether the writable layer outlives the run: only if the
+// agent changed something that diff could show.
+func (l *launch) keepsLayer() bool {
+	if l.tree == nil || l.spec.Remove {
+		return false
+	}
+	changed := false
+	err := l.thread.Do(func() (err error) { changed, err = l.tree.Changed(); return err })
+	return err != nil || changed // in doubt, nothing is lost
+}
+
+// closeTree unmounts the root; the layer's image goes with it unless it is kept.
+func (l *launch) closeTree() error {
+	if l.keep {
+		return l.tree.Close()
+	}
+	return l.tree.Discard()
+}
+
+func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agent.Record {
+	v := judge(l.spec.Limits, seen)
+	started := l.run.Started
+	if started.IsZero() {
+		started = l.run.Created
+	}
+	r := agent.Record{
+		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Command: l.spec.Command,
+		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(),
+		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
+		Usage: usage(seen, stats), Events: events(seen, stats), Denials: []agent.Denial{},
+		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
+		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.facts.cgroups.Mode())},
+	}
+	return r
+}
+
+func usage(seen outcome, stats cgroups.Stats) agent.Usage {
+	u := agent.Usage{
+		CPUMS: millis(seen.cpu), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
+		CPUThrottledMS: millis(stats.CPUThrottled), MemoryPeakBytes: stats.MemoryPeakBytes, PidsPeak: stats.PidsPeak,
+		IOReadBytes: stats.IOReadBytes, IOWriteBytes: stats.IOWriteBytes, DiskBytes: seen.diskUsed,
+	}
+	if seen.startError == nil {
+		u.OutputBytes = &seen.output
+	}
+	return u
+}
+
+func events(seen outcome, stats cgroups.Stats) agent.Events {
+	return agent.Events{
+		OOMKill: stats.OOMKills, PidsMax: stats.PidsMaxEvents,
+		MemoryHigh: stats.MemoryHighEvents, CPUThrottledPeriods: stats.CPUThrottledPeriods,
+	}
+}
+
+// conclude stores the record and gives the lease back. A run that asked for
+// it leaves nothing, not even that.
+func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
+	return r.withStore(func(s *store.Store) error {
+		if e == agent.EventExited {
+			if _, err := s.Apply(spec.ID, agent.EventExited, nil); err != nil {
+				return err
+			}
+			e = agent.EventRecorded
+		}
+		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
+			if keepLayer {
+				run.Layer = r.paths.layer(spec.ID)
+			}
+		})
+		if err == nil && spec.Remove {
+			err = s.Remove(spec.ID)
+		}
+		return err
+	})
+}
+
+func kernelRelease() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}

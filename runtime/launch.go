@@ -1,0 +1,226 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/netns"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
+)
+
+// launch is one run from its first step to its record. It is used by one
+// goroutine; what other goroutines tell it arrives over channels.
+type launch struct {
+	runtime *Runtime
+	spec    agent.Spec
+	trace   *trace
+	streams IO
+
+	facts  *facts
+	held   enforcement
+	filter *specs.LinuxSeccomp
+
+	undo    undo.Stack // takes back everything below, last first
+	dir     *runDirectory
+	run     agent.Run
+	network *netns.Namespace
+	thread  *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
+	tree    *rootfs.Tree
+	pipes   *streams
+	box     *sandbox
+	group   *cgroups.Group
+	conn    *initproto.Conn
+	keep    bool // the layer outlives the run
+}
+
+// step is one row of the launch; its name is what a failure reports.
+type step struct {
+	name string
+	do   func(*launch) error
+}
+
+// steps are the launch after the run was registered. The order is in doc.go.
+var steps = []step{
+	{"network", (*launch).makeNetwork},
+	{"rootfs", (*launch).makeRoot},
+	{"streams", (*launch).connect},
+	{"create", (*launch).create},
+	{"start", (*launch).start},
+	{"verify", (*launch).verify},
+	{"orders", (*launch).order},
+}
+
+// execute runs the steps in order and stops at the first failure.
+func (l *launch) execute() error {
+	for _, s := range steps {
+		began := time.Now()
+		err := l.runtime.fault(s.name)
+		if err == nil {
+			err = s.do(l)
+		}
+		l.trace.step(s.name, began)
+		if err != nil {
+			return agent.Failed(s.name, err)
+		}
+	}
+	return nil
+}
+
+func (l *launch) makeNetwork() (err error) {
+	if l.network, err = netns.New(); err != nil {
+		return err
+	}
+	l.undo.Add("network", l.network.Close)
+	return nil
+}
+
+func (l *launch) makeRoot() (err error) {
+	plan, err := rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, l.run.Lease.HostID()))
+	if err != nil {
+		return err
+	}
+	l.trace.plan(plan)
+	if l.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
+		return err
+	}
+	l.undo.Add("launch thread", func() error { l.thread.Close(); return nil })
+	err = l.thread.Do(func() (err error) { l.tree, err = plan.Mount(); return err })
+	if err != nil {
+		return err
+	}
+	l.undo.Add("root", func() error { return l.thread.Do(l.closeTree) })
+	return nil
+}
+
+// rootConfig is the part of a spec that the root is made of.
+func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
+	c := rootfs.Config{
+		ID: string(spec.ID), HostID: hostID, AgentUID: spec.User.UID, AgentGID: spec.User.GID,
+		Hostname: hostname(spec), StateDir: paths.State, RunDir: paths.runDirectory(spec.ID),
+		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
+		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly,
+		Prefixes: spec.Files.Prefixes,
+	}
+	for _, b := range spec.Files.Binds {
+		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly})
+	}
+	for _, t := range spec.Files.Tmpfs {
+		c.Tmpfs = append(c.Tmpfs, rootfs.Tmpfs{Target: t.Target, SizeBytes: t.SizeBytes, Mode: t.Mode})
+	}
+	return c
+}
+
+func (l *launch) connect() error {
+	l.pipes = newStreams(l.spec.Limits.OutputBytes)
+	l.undo.Add("streams", l.pipes.abandon)
+	if l.spec.Terminal {
+		return l.pipes.connectNull() // the pty comes from inside, with Started
+	}
+	return l.pipes.connectPipes(l.streams)
+}
+
+func (l *launch) create() error {
+	placement := l.facts.cgroups.Place(string(l.spec.ID))
+	if err := l.facts.cgroups.Prepare(); err != nil {
+		return err
+	}
+	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
+	config := compile(l.spec, surroundings{
+		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.Path(),
+		CgroupsPath: placement.OCIPath, CgroupV2: l.facts.cgroups.Mode() == cgroups.ModeV2,
+		SwapLimited: l.facts.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
+		Raised: raised(l.spec.Limits.Rlimits, l.facts), ThermalDirs: thermal, Seccomp: l.filter,
+	})
+	return l.thread.Do(func() (err error) {
+		l.box, err = createSandbox(l.dir.path, config)
+		if err != nil {
+			return err
+		}
+		l.undo.Add("sandbox", func() error { return l.thread.Do(l.box.destroy) })
+		return nil
+	})
+}
+
+// start brings clove-init up to the point where it waits for orders. The
+// watch on OOM is armed before the first byte of the agent runs.
+func (l *launch) start() error {
+	conn, inherited, err := initproto.Pair()
+	if err != nil {
+		return err
+	}
+	defer inherited.Close()
+	l.conn = conn
+	l.undo.Add("control socket", conn.Close)
+	executable, err := os.Open(l.runtime.init)
+	if err != nil {
+		return err
+	}
+	defer executable.Close()
+	l.undo.Add("processes", l.killAll)
+	err = l.thread.Do(func() error { return l.box.start(l.pipes.agentSide, inherited, l.dir.exit, executable) })
+	if err != nil {
+		return err
+	}
+	l.group, err = cgroups.Open(l.run.Lease.Cgroups)
+	if err != nil {
+		return err
+	}
+	l.pipes.closeAgentSide()
+	return l.thread.Do(l.box.exec)
+}
+
+// verify looks at clove-init from outside: a filter that was asked for and is
+// not on, or a privilege that was not dropped, stops the run here.
+func (l *launch) verify() error {
+	status, err := processStatus(l.box.pid)
+	if err != nil {
+		return err
+	}
+	if status["NoNewPrivs"] != "1" {
+		return fmt.Errorf("cannot trust the sandbox: no_new_privs is %q", status["NoNewPrivs"])
+	}
+	if mode := status["Seccomp"]; l.filter != nil && mode != "2" {
+		return fmt.Errorf("cannot trust the sandbox: the seccomp mode is %q, not 2 (filter)", mode)
+	}
+	return nil
+}
+
+func (l *launch) order() error {
+	limits := l.spec.Limits
+	orders := &initproto.Orders{
+		Argv: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir,
+		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec.User),
+		WallClock: limits.WallClock, StopGrace: limits.StopGrace,
+	}
+	for _, r := range limits.Rlimits {
+		if !l.held.lacks(agent.ControlRlimits) {
+			orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})
+		}
+	}
+	if l.spec.Terminal {
+		orders.Terminal = terminalSize(l.streams.Stdin)
+	}
+	if err := orders.Validate(); err != nil {
+		return err
+	}
+	return l.conn.Send(initproto.Message{Orders: orders})
+}
+
+// profile finds the filter that the spec names; nil is unconfined.
+func profile(s agent.Seccomp) (*specs.LinuxSeccomp, error) {
+	if s.Document != nil {
+		return seccomp.Parse(s.Document)
+	}
+	return seccomp.Profile(s.Profile)
+}

@@ -1,0 +1,166 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/store"
+)
+
+// newLease is what a run owns besides its id range, which the store adds.
+func newLease(paths map[string]string) *agent.Lease {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty matches no boot: then the run counts as dead
+	return &agent.Lease{BootID: strings.TrimSpace(string(boot)), SupervisorPID: os.Getpid(), Cgroups: paths}
+}
+
+// dead returns the runs that the store takes for live and nobody supervises.
+func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
+	live, err := s.Live()
+	if err != nil {
+		return nil, err
+	}
+	var dead []agent.Run
+	for _, run := range live {
+		if !r.supervised(run.Spec.ID) {
+			dead = append(dead, run)
+		}
+	}
+	return dead, nil
+}
+
+// supervised tells whether somebody holds the lock of the run.
+func (r *Runtime) supervised(id agent.ID) bool {
+	claimed, err := claimDead(r.paths.runDirectory(id))
+	if err != nil {
+		return errors.Is(err, errAlive)
+	}
+	claimed.lock.Close()
+	return false
+}
+
+// bury cleans up after runs whose supervisor died, each on its own: one that
+// cannot be cleaned never blocks the rest. It returns what it did.
+func (r *Runtime) bury(dead []agent.Run) ([]Problem, error) {
+	var done []Problem
+	var failures []error
+	for _, run := range dead {
+		if err := r.buryOne(run); err != nil {
+			failures = append(failures, fmt.Errorf("cannot clean up after %s (%s): %w", run.Spec.Name, run.Spec.ID, err))
+			continue
+		}
+		done = append(done, Problem{Kind: ProblemRun, Subject: string(run.Spec.ID),
+			Message: "the supervisor of " + run.Spec.Name + " died; its leftovers are removed"})
+	}
+	return done, errors.Join(failures...)
+}
+
+func (r *Runtime) buryOne(run agent.Run) error {
+	dir, err := claimDead(r.paths.runDirectory(run.Spec.ID))
+	switch {
+	case errors.Is(err, errAlive):
+		return nil // another clove is at it
+	case errors.Is(err, fs.ErrNotExist):
+		dir = nil // another boot's, or removed by hand
+	case err != nil:
+		return err
+	default:
+		defer dir.lock.Close()
+	}
+	if err := removeCgroups(run.Lease.Cgroups); err != nil {
+		return err
+	}
+	record := r.lostRecord(run, dir)
+	keep := !run.Spec.Remove && exists(r.paths.layer(run.Spec.ID))
+	if !keep {
+		os.Remove(r.paths.layer(run.Spec.ID))
+	}
+	if err := r.conclude(run.Spec, agent.EventLost, record, keep); err != nil {
+		var known *agent.Error
+		if errors.As(err, &known) && (known.Kind == agent.KindConflict || known.Kind == agent.KindNotFound) {
+			return nil // another clove was faster
+		}
+		return err
+	}
+	if dir != nil {
+		return dir.remove()
+	}
+	return nil
+}
+
+// removeCgroups kills and removes one agent's cgroups.
+func removeCgroups(paths map[string]string) error {
+	group, err := cgroups.Open(paths)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if err := group.Kill(ctx); err != nil {
+		return err
+	}
+	return group.Remove(ctx)
+}
+
+// lostRecord tells what is known of a run whose supervisor died: what it left
+// itself, else what clove-init noted, else that it was killed.
+func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
+	if dir != nil {
+		if text, err := os.ReadFile(filepath.Join(dir.path, recordFile)); err == nil {
+			var record agent.Record
+			if json.Unmarshal(text, &record) == nil {
+				return record
+			}
+		}
+	}
+	seen := outcome{cause: causeLifeline}
+	if dir != nil {
+		seen = exitOf(dir, seen)
+	}
+	l := &launch{runtime: r, spec: run.Spec, run: run, facts: gatherFacts(r.init)}
+	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
+	if held, err := enforce(run.Spec, l.facts); err == nil {
+		l.held = held
+	}
+	record := l.record(seen, cgroups.Stats{}, time.Now())
+	record.Usage.OutputBytes = nil
+	if record.Status == agent.StatusKilled {
+		record.Error = &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
+			Hint: "the agent was ended with it"}
+	}
+	return record
+}
+
+// exitOf reads clove-init's own account, if it had the time to write one.
+func exitOf(dir *runDirectory, seen outcome) outcome {
+	file, err := os.Open(filepath.Join(dir.path, exitFile))
+	if err != nil {
+		return seen
+	}
+	defer file.Close()
+	m, err := initproto.ReadExit(file)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			seen.exitKnown = false // half a line: it was killed while writing
+		}
+		return seen
+	}
+	told := supervisor{launch: &launch{}}
+	told.hear(m, true)
+	return told.seen
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

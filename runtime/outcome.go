@@ -1,0 +1,124 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// outcome is what the supervisor saw. One pure function, judge, turns it into
+// the record's verdict, so that every ending can be tested as a table row.
+type outcome struct {
+	cause      cause // what clove itself did to end the run, first one only
+	code       int   // the agent's exit code, when it exited
+	signal     int   // the signal that ended it; 0: it exited
+	exitKnown  bool  // clove-init told how the agent ended
+	startError error // a launch step failed
+	execFailed *execFailure
+	oomKills   int64
+	diskFull   bool // the writable layer had no room left at the end
+	wall       time.Duration
+	cpu        *time.Duration
+	output     int64
+	memoryPeak *int64
+	diskUsed   *int64
+}
+
+// cause says which rule made clove end the run.
+type cause string
+
+const (
+	causeNone     cause = ""
+	causeDeadline cause = "deadline"
+	causeCPUTime  cause = "cpu-time"
+	causeOutput   cause = "output"
+	causeUser     cause = "user"     // asked to stop
+	causeLifeline cause = "lifeline" // the supervisor is gone
+)
+
+// execFailure is why clove-init could not execute the command.
+type execFailure struct {
+	step, message string
+	errno         unix.Errno
+	exitCode      int // 126 or 127
+}
+
+// verdict is the part of the record that says how a run ended and why.
+type verdict struct {
+	status   agent.Status
+	exitCode int
+	signal   *string
+	limit    *agent.LimitHit
+	failure  *agent.Failure
+}
+
+// judge attributes the end honestly: what clove did comes first, then what the
+// kernel's own counters say, then what the agent itself returned.
+func judge(limits agent.Limits, o outcome) verdict {
+	switch {
+	case o.startError != nil && o.oomKills == 0:
+		return verdict{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
+	case o.execFailed != nil:
+		return execVerdict(*o.execFailed)
+	case o.cause == causeDeadline:
+		return o.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, limits.WallClock.Milliseconds(), millis(&o.wall))
+	case o.cause == causeCPUTime:
+		return o.byLimit(agent.StatusCPUTime, agent.ExitTimeout, agent.ControlCPUTime, limits.CPUTime.Milliseconds(), millis(o.cpu))
+	case o.cause == causeOutput:
+		return o.byLimit(agent.StatusOutputLimit, agent.ExitKilled, agent.ControlOutput, limits.OutputBytes, &o.output)
+	case o.oomKills > 0:
+		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
+	case o.cause == causeUser, o.cause == causeLifeline, !o.exitKnown:
+		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
+	}
+	return o.own(limits)
+}
+
+func (o outcome) byLimit(status agent.Status, code int, name string, value int64, peak *int64) verdict {
+	v := verdict{status: status, exitCode: code, limit: &agent.LimitHit{Name: name, Value: value, Peak: peak}}
+	if o.signal != 0 {
+		v.signal = signalName(o.signal)
+	}
+	return v
+}
+
+// own is the end that the agent chose; a full disk is named when it failed.
+func (o outcome) own(limits agent.Limits) verdict {
+	v := verdict{status: agent.StatusExited, exitCode: o.code}
+	if o.signal != 0 {
+		v.status, v.exitCode, v.signal = agent.StatusSignaled, agent.ExitSignalBase+o.signal, signalName(o.signal)
+	}
+	if o.diskFull && v.exitCode != 0 {
+		v.status = agent.StatusDiskFull
+		v.limit = &agent.LimitHit{Name: agent.ControlDisk, Value: limits.DiskBytes, Peak: o.diskUsed}
+	}
+	return v
+}
+
+func execVerdict(f execFailure) verdict {
+	failure := &agent.Failure{Step: f.step, Message: f.message,
+		Hint: "the command is looked up inside the sandbox: `clove run -- ls -l PATH` shows what is there"}
+	if f.errno != 0 {
+		failure.Errno = f.errno.Error()
+	}
+	return verdict{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
+}
+
+func signalName(n int) *string {
+	name := unix.SignalName(unix.Signal(n))
+	if name == "" {
+		name = fmt.Sprintf("SIG%d", n) // a real-time signal
+	}
+	return &name
+}
+
+func millis(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
+}

@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+)
+
+func TestJudge(t *testing.T) {
+	cpu := 3 * time.Second
+	rows := []struct {
+		name   string
+		o      outcome
+		status agent.Status
+		code   int
+		signal string
+		limit  string
+	}{
+		{"exits 0", outcome{exitKnown: true}, "exited", 0, "", ""},
+		{"exits 7", outcome{exitKnown: true, code: 7}, "exited", 7, "", ""},
+		{"dies of its own signal", outcome{exitKnown: true, signal: int(unix.SIGSEGV)}, "signaled", 139, "SIGSEGV", ""},
+		{"deadline", outcome{exitKnown: true, cause: causeDeadline, signal: int(unix.SIGTERM), wall: time.Minute}, "timeout", 124, "SIGTERM", "wall-clock"},
+		{"deadline, but it exited 0 on TERM", outcome{exitKnown: true, cause: causeDeadline}, "timeout", 124, "", "wall-clock"},
+		{"cpu time", outcome{exitKnown: true, cause: causeCPUTime, signal: 9, cpu: &cpu}, "cpu-time", 124, "SIGKILL", "cpu-time"},
+		{"output", outcome{cause: causeOutput, output: 11}, "output-limit", 137, "", "output"},
+		{"oom", outcome{exitKnown: true, signal: 9, oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
+		{"oom took clove-init too", outcome{oomKills: 3}, "oom", 137, "", "memory"},
+		{"oom during the launch", outcome{startError: errors.New("x"), oomKills: 1}, "oom", 137, "", "memory"},
+		{"killed without OOM is not oom", outcome{exitKnown: true, signal: 9}, "signaled", 137, "SIGKILL", ""},
+		{"deadline beats a late oom", outcome{cause: causeDeadline, oomKills: 1}, "timeout", 124, "", "wall-clock"},
+		{"user", outcome{exitKnown: true, cause: causeUser, signal: 9}, "killed", 137, "SIGKILL", ""},
+		{"supervisor lost", outcome{cause: causeLifeline}, "killed", 137, "SIGKILL", ""},
+		{"nobody told", outcome{}, "killed", 137, "SIGKILL", ""},
+		{"start failed", outcome{startError: agent.Failed("netns", unix.ENOSPC)}, "start-failed", 125, "", ""},
+		{"not found", outcome{execFailed: &execFailure{"exec", "no such command", unix.ENOENT, 127}}, "start-failed", 127, "", ""},
+		{"failed with a full disk", outcome{exitKnown: true, code: 1, diskFull: true}, "disk-full", 1, "", "disk"},
+		{"content with a full disk", outcome{exitKnown: true, diskFull: true}, "exited", 0, "", ""},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			v := judge(policies.Standard().Limits, row.o)
+			signal, limit := "", ""
+			if v.signal != nil {
+				signal = *v.signal
+			}
+			if v.limit != nil {
+				limit = v.limit.Name
+			}
+			if v.status != row.status || v.exitCode != row.code || signal != row.signal || limit != row.limit {
+				t.Errorf("got %s %d %q %q, want %s %d %q %q",
+					v.status, v.exitCode, signal, limit, row.status, row.code, row.signal, row.limit)
+			}
+		})
+	}
+}
+
+func TestAStartFailureNamesStepErrnoAndHint(t *testing.T) {
+	err := &agent.Error{Step: "rootfs: mount", Message: "cannot mount overlay", Hint: "load it", Err: unix.ENODEV}
+	v := judge(agent.Limits{}, outcome{startError: err})
+	want := agent.Failure{Step: "rootfs: mount", Message: "cannot mount overlay: no such device",
+		Errno: "no such device", Hint: "load it"}
+	if v.failure == nil || *v.failure != want {
+		t.Errorf("got %+v, want %+v", v.failure, want)
+	}
+}
+
+func TestSignalNames(t *testing.T) {
+	for n, want := range map[int]string{9: "SIGKILL", 15: "SIGTERM", 40: "SIG40"} {
+		if got := *signalName(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}

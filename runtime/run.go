@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/store"
+)
+
+// Run launches the agent, supervises it to its end and returns its record. An
+// error means that nothing was made, and so nothing recorded: the request was
+// wrong, or this host cannot hold it. Everything that fails later is in the
+// record. Ending ctx stops the agent: TERM, its grace, then KILL.
+func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
+	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams.Debug)}
+	if err := l.prepare(); err != nil {
+		return agent.Record{}, err
+	}
+	if err := l.register(); err != nil {
+		return agent.Record{}, err
+	}
+	// From here on the run is known and ends with a record, whatever happens.
+	signals := listen()
+	defer signals.stop()
+	err := l.execute()
+	var seen outcome
+	if err != nil {
+		seen = outcome{startError: err}
+	} else {
+		seen = l.supervise(ctx, signals)
+	}
+	return l.finish(seen)
+}
+
+// prepare checks everything that can be checked before anything is made.
+func (l *launch) prepare() (err error) {
+	began := time.Now()
+	l.facts = gatherFacts(l.runtime.init)
+	if l.facts.cgroupsErr != nil {
+		return l.facts.cgroupsErr
+	}
+	if l.held, err = enforce(l.spec, l.facts); err != nil {
+		return err
+	}
+	if l.filter, err = profile(l.spec.Seccomp); err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
+			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
+	}
+	// The real plan follows with the leased ids; this one says what is wrong.
+	if _, err := rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)); err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
+	}
+	l.trace.step("prepare", began)
+	return nil
+}
+
+// register makes the run directory and enters the run in the store, in this
+// order: a run in the store whose directory nobody holds is a dead one.
+func (l *launch) register() (err error) {
+	began := time.Now()
+	var u undo.Stack
+	defer u.Run()
+	if l.dir, err = newRunDirectory(l.runtime.paths, l.spec.ID); err != nil {
+		return agent.Failed("run directory", err)
+	}
+	u.Add("run directory", l.dir.remove)
+	placement := l.facts.cgroups.Place(string(l.spec.ID))
+	var dead []agent.Run
+	err = l.runtime.withStore(func(s *store.Store) (err error) {
+		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
+		if err == nil {
+			dead, err = l.runtime.dead(s)
+		}
+		return err
+	})
+	if err != nil {
+		return agent.Failed("store", err)
+	}
+	u.Release()
+	l.trace.step("register", began)
+	if len(dead) > 0 {
+		l.runtime.bury(dead) // what fails here is reported by `clove check`
+		l.trace.step("leftovers", began)
+	}
+	return nil
+}

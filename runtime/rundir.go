@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// Names inside a run directory.
+const (
+	lockFile = "lock" // locked by the supervisor for as long as it lives
+	exitFile = "exit" // clove-init's own account of the end
+)
+
+// runDirectory is /run/clove/ID: what a live run has on the host besides its
+// cgroup. The lock on its lock file is the supervisor's sign of life: the
+// kernel takes it away however the supervisor ends.
+type runDirectory struct {
+	path string
+	lock *os.File
+	exit *os.File // clove-init writes its end here; it outlives clove
+}
+
+// newRunDirectory makes the directory and locks it.
+func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
+	d := &runDirectory{path: paths.runDirectory(id)}
+	err := exclusively(paths.Run, func() (err error) {
+		if err := os.Mkdir(d.path, runMode); err != nil {
+			return err
+		}
+		d.lock, err = lockIn(d.path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.exit, err = os.OpenFile(filepath.Join(d.path, exitFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		d.remove()
+		return nil, err
+	}
+	return d, nil
+}
+
+// exclusively runs f while this process alone may make or claim run
+// directories, so that nobody finds one between its making and its lock and
+// takes it for a dead run's. f must be short.
+func exclusively(run string, f func() error) error {
+	dir, err := os.Open(run)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f()
+}
+
+// errAlive says that a run's supervisor holds its lock.
+var errAlive = errors.New("the supervisor is alive")
+
+// lockIn takes the lock in dir without waiting, or returns errAlive.
+func lockIn(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errAlive
+		}
+		return nil, err
+	}
+	return lock, nil
+}
+
+// claimDead takes over the run directory of a run whose supervisor died. It
+// returns errAlive when it lives, and fs.ErrNotExist when there is no directory.
+func claimDead(path string) (*runDirectory, error) {
+	d := &runDirectory{path: path}
+	err := exclusively(filepath.Dir(path), func() (err error) {
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		d.lock, err = lockIn(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// remove deletes the directory, then gives up the lock.
+func (d *runDirectory) remove() error {
+	err := os.RemoveAll(d.path)
+	if d.exit != nil {
+		d.exit.Close()
+	}
+	d.lock.Close()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

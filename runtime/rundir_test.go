@@ -1,0 +1,40 @@
+package runtime
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+)
+
+func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
+	paths := Paths{Run: t.TempDir()}
+	const id = "0123456789abcdef"
+	if _, err := claimDead(paths.runDirectory(id)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("no directory: got %v", err)
+	}
+	d, err := newRunDirectory(paths, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimDead(d.path); !errors.Is(err, errAlive) {
+		t.Errorf("alive: got %v", err)
+	}
+	if _, err := newRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second run with the same id: got %v", err)
+	}
+	d.lock.Close() // as the kernel does when the supervisor dies
+	claimed, err := claimDead(d.path)
+	if err != nil {
+		t.Fatalf("dead: got %v", err)
+	}
+	if _, err := claimDead(d.path); !errors.Is(err, errAlive) {
+		t.Errorf("claimed twice: %v", err)
+	}
+	if err := claimed.remove(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(paths.Run); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}

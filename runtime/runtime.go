@@ -1,0 +1,119 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/store"
+)
+
+// Paths are clove's two directories on the host.
+type Paths struct {
+	State string // survives a reboot: the store and the kept layers
+	Run   string // does not have to: one directory for each live run
+}
+
+// DefaultPaths are where the file system hierarchy standard puts them.
+var DefaultPaths = Paths{State: "/var/lib/clove", Run: "/run/clove"}
+
+// storeTimeout bounds the wait for another clove's transaction. Each lasts
+// milliseconds; two hundred at once are served within a second or two.
+const storeTimeout = 30 * time.Second
+
+// Runtime launches agents and answers for those that it launched. It holds
+// nothing between calls, so any number of them may serve the same Paths.
+type Runtime struct {
+	paths Paths
+	init  string // path of the clove-init binary
+	// failAt makes the named launch step fail; tests sweep it over all steps.
+	failAt func(step string) error
+}
+
+func (r *Runtime) fault(step string) error {
+	if r.failAt == nil {
+		return nil
+	}
+	return r.failAt(step)
+}
+
+// Open prepares the directories. It needs root: a KindPrivilege error says so.
+func Open(paths Paths) (*Runtime, error) {
+	if os.Geteuid() != 0 {
+		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
+			Hint: "run it with sudo; the agent itself never runs as root"}
+	}
+	for dir, mode := range map[string]os.FileMode{paths.layers(): 0o700, paths.templates(): 0o700, paths.Run: runMode} {
+		if err := os.MkdirAll(dir, mode); err != nil {
+			return nil, &agent.Error{Step: "directories", Message: "cannot make " + dir,
+				Hint: "name others with --root and --run-dir", Err: err}
+		}
+	}
+	executable, err := findInit()
+	if err != nil {
+		return nil, err
+	}
+	return &Runtime{paths: paths, init: executable}, nil
+}
+
+func (p Paths) database() string                { return filepath.Join(p.State, "clove.db") }
+func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
+func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
+func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+".img") }
+func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
+
+// runMode lets the sandbox's root, which is nobody on the host, pass through
+// to the root that it pivots into. What lies there is readable by root alone.
+const runMode = 0o711
+
+// findInit looks for clove-init beside clove itself, then where packages put it.
+func findInit() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", agent.Failed("find clove-init", err)
+	}
+	for _, path := range []string{filepath.Join(filepath.Dir(self), "clove-init"), "/usr/libexec/clove/clove-init"} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove-init",
+		Message: "clove-init is not beside " + self, Hint: "build both with `make build`, or install both in one directory"}
+}
+
+// withStore runs one short use of the store.
+func (r *Runtime) withStore(use func(*store.Store) error) error {
+	s, err := store.Open(r.paths.database(), storeTimeout)
+	if err != nil {
+		return err
+	}
+	err = use(s)
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// List returns every run that is known, newest first.
+func (r *Runtime) List() (runs []agent.Run, err error) {
+	err = r.withStore(func(s *store.Store) error { runs, err = s.List(); return err })
+	return runs, err
+}
+
+// Get returns the run with this id, unique id prefix or name.
+func (r *Runtime) Get(ref string) (run agent.Run, err error) {
+	err = r.withStore(func(s *store.Store) error { run, err = s.Get(ref); return err })
+	return run, err
+}
+
+// detect asks what cgroups this host has.
+func detect() (*cgroups.Host, error) {
+	h, err := cgroups.Detect()
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "cgroups", Message: "no limits can hold on this host",
+			Hint: "mount cgroup2 at /sys/fs/cgroup; `clove doctor` says more", Err: err}
+	}
+	return h, nil
+}

@@ -1,0 +1,110 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	// Device rules on cgroup v2 are programs; without this import they are not
+	// installed at all.
+	_ "github.com/opencontainers/cgroups/devices"
+)
+
+// sandbox is libcontainer's container with clove-init as its first process.
+// All of its methods run on the launch thread, which sees the root.
+type sandbox struct {
+	container *libcontainer.Container
+	process   *libcontainer.Process
+	spec      *specs.Spec
+	pid       int // clove-init's, on the host
+}
+
+// stateName is the directory, within the run directory, that libcontainer
+// keeps its own state in.
+const stateName = "sandbox"
+
+func createSandbox(dir string, spec *specs.Spec) (*sandbox, error) {
+	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{CgroupName: stateName, Spec: spec})
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert the config: %w", err)
+	}
+	// Until clove-init holds its socket, the launch thread's end is its end.
+	config.ParentDeathSignal = int(unix.SIGKILL)
+	container, err := libcontainer.Create(dir, stateName, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create the sandbox: %w", err)
+	}
+	return &sandbox{container: container, spec: spec}, nil
+}
+
+// start makes the namespaces and everything in them, up to the moment before
+// clove-init is executed. stdio are the agent's ends of its streams; the other
+// files become descriptors 3, 4 and 5.
+func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) error {
+	p := s.spec.Process
+	noNewPrivileges := p.NoNewPrivileges
+	s.process = &libcontainer.Process{
+		Init: true, Args: p.Args, Cwd: p.Cwd,
+		Env: []string{"HOME=/", "GOMAXPROCS=1"}, // clove-init's own; HOME spares a search in /etc/passwd
+		UID: int(p.User.UID), GID: int(p.User.GID),
+		Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2],
+		ExtraFiles:      []*os.File{control, exit, executable},
+		NoNewPrivileges: &noNewPrivileges,
+		Capabilities: &configs.Capabilities{
+			Bounding: p.Capabilities.Bounding, Permitted: p.Capabilities.Permitted, Effective: p.Capabilities.Effective,
+			Inheritable: p.Capabilities.Inheritable, Ambient: p.Capabilities.Ambient,
+		},
+	}
+	if err := s.container.Start(s.process); err != nil {
+		return fmt.Errorf("cannot start the sandbox: %w", err)
+	}
+	pid, err := s.process.Pid()
+	s.pid = pid
+	return err
+}
+
+// exec lets clove-init execute.
+func (s *sandbox) exec() error {
+	if err := s.container.Exec(); err != nil {
+		return fmt.Errorf("cannot execute clove-init: %w", err)
+	}
+	return nil
+}
+
+// reap waits for clove-init, which must have been killed or have ended.
+func (s *sandbox) reap() {
+	if s.pid != 0 {
+		s.process.Wait() // its status says nothing: the exit file and the socket do
+		s.pid = 0
+	}
+}
+
+// destroy removes the cgroup and libcontainer's state.
+func (s *sandbox) destroy() error {
+	s.reap()
+	if err := s.container.Destroy(); err != nil {
+		return fmt.Errorf("cannot destroy the sandbox: %w", err)
+	}
+	return nil
+}
+
+// processStatus reads /proc/PID/status (proc_pid_status(5)).
+func processStatus(pid int) (map[string]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil, err
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(line, ":"); found {
+			status[key] = strings.TrimSpace(value)
+		}
+	}
+	return status, nil
+}

@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
+)
+
+// signals are what this process is sent while it supervises a foreground run.
+type signals struct {
+	incoming chan os.Signal
+	ctrlC    int // interrupts so far
+}
+
+// forwarded reach the agent as they are. SIGPIPE is caught so that a closed
+// standard output ends the agent's writing, not the supervision.
+var forwarded = []os.Signal{
+	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
+}
+
+func listen() *signals {
+	s := &signals{incoming: make(chan os.Signal, 32)}
+	signal.Notify(s.incoming, forwarded...)
+	signal.Notify(s.incoming, unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH, unix.SIGPIPE)
+	return s
+}
+
+func (s *signals) stop() { signal.Stop(s.incoming) }
+
+// patience is how many interrupts an agent may ignore before it is killed.
+const patience = 3
+
+// pass acts on one signal.
+func (s *supervisor) pass(received os.Signal, all *signals) {
+	number, ok := received.(syscall.Signal)
+	if !ok {
+		return
+	}
+	switch number {
+	case unix.SIGPIPE:
+	case unix.SIGWINCH:
+		s.resizeTerminal()
+	case unix.SIGTSTP:
+		s.suspend()
+	case unix.SIGCONT:
+		s.group.Thaw() // also when it was not frozen
+	case unix.SIGINT:
+		if all.ctrlC++; all.ctrlC >= patience {
+			s.end(causeUser, 0)
+			return
+		}
+		s.forward(number)
+	default:
+		s.forward(number)
+	}
+}
+
+func (s *supervisor) forward(number syscall.Signal) {
+	// A socket that is gone says that clove-init is: the loop will hear it.
+	_ = s.conn.Send(initproto.Message{Signal: &initproto.Signal{Number: number}})
+}
+
+// suspend stops the agent together with clove, as a shell's ^Z does with any
+// job: the cgroup is frozen, so that no process can ignore it.
+func (s *supervisor) suspend() {
+	if s.group.Freeze() == nil {
+		unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
+}

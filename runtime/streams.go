@@ -1,0 +1,145 @@
+package runtime
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// IO is what the agent's standard streams are connected to. The agent never
+// holds these files: it holds pipes (or a pty), so that it can neither reopen a
+// host file through /proc/self/fd nor write past the output limit.
+type IO struct {
+	Stdin, Stdout, Stderr *os.File
+	Debug                 io.Writer // plan and step times; nil: none
+}
+
+// streams carries bytes between the agent's pipes and an IO.
+type streams struct {
+	agentSide []*os.File // read end of stdin, write ends of stdout and stderr
+	stdin     *os.File   // our write end
+	limit     int64      // bytes of output allowed; 0: no limit
+	written   atomic.Int64
+	exceeded  chan struct{} // closed when the limit is passed
+	once      sync.Once
+	outputs   sync.WaitGroup
+	readers   []*os.File // our read ends
+}
+
+func newStreams(limit int64) *streams {
+	return &streams{limit: limit, exceeded: make(chan struct{})}
+}
+
+// connectPipes makes the three pipes and starts to copy. closeAgentSide must
+// follow once the agent has its ends.
+func (s *streams) connectPipes(streams IO) error {
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.stdin, s.agentSide = stdin, []*os.File{in}
+	for range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		s.readers, s.agentSide = append(s.readers, r), append(s.agentSide, w)
+	}
+	s.pump(streams.Stdout, s.readers[0])
+	s.pump(streams.Stderr, s.readers[1])
+	go s.feed(streams.Stdin)
+	return nil
+}
+
+// connectNull is for an agent with a terminal: its streams come from inside.
+func (s *streams) connectNull() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	s.agentSide = []*os.File{null, null, null}
+	return nil
+}
+
+// feed ends with the input, or with the program: a read of a terminal cannot
+// be interrupted, so nobody waits for it.
+func (s *streams) feed(from *os.File) {
+	copyInput(s.stdin, from)
+	s.stdin.Close()
+}
+
+// copyInput passes the user's input on. The agent may close its end at any
+// time; that is its business.
+func copyInput(to io.Writer, from *os.File) {
+	if from != nil {
+		_, _ = io.Copy(to, from)
+	}
+}
+
+// pump copies one output until its last writer is gone.
+func (s *streams) pump(to *os.File, from *os.File) {
+	s.outputs.Add(1)
+	go func() {
+		defer s.outputs.Done()
+		defer from.Close()
+		s.copyOutput(to, from)
+	}()
+}
+
+// copyOutput counts every byte and passes on what the limit allows. When the
+// reader on our side is gone, the agent's pipe is closed, so that it gets the
+// EPIPE or SIGPIPE that it would get without clove.
+func (s *streams) copyOutput(to io.Writer, from io.Reader) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, werr := to.Write(buffer[:s.admit(int64(n))]); werr != nil && errors.Is(werr, unix.EPIPE) {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// admit counts n bytes and returns how many of them are within the limit.
+func (s *streams) admit(n int64) int64 {
+	total := s.written.Add(n)
+	if s.limit == 0 || total <= s.limit {
+		return n
+	}
+	s.once.Do(func() { close(s.exceeded) })
+	return max(0, n-(total-s.limit))
+}
+
+// closeAgentSide drops our copies of the agent's ends, so that its death is
+// seen as the end of its output.
+func (s *streams) closeAgentSide() {
+	for _, f := range s.agentSide {
+		f.Close()
+	}
+	s.agentSide = nil
+}
+
+// drain waits until everything that the agent wrote was passed on. Every
+// writer is dead by then, so it ends unless our own reader is stuck.
+func (s *streams) drain() {
+	s.closeAgentSide()
+	s.outputs.Wait()
+}
+
+// abandon closes everything after a launch that failed.
+func (s *streams) abandon() error {
+	s.closeAgentSide()
+	if s.stdin != nil {
+		s.stdin.Close()
+	}
+	s.outputs.Wait()
+	return nil
+}

@@ -1,0 +1,211 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/store"
+)
+
+// supervisor is the event loop of one run: everything that can happen to it
+// arrives here, one at a time, and the first cause wins.
+type supervisor struct {
+	*launch
+	seen     outcome
+	messages <-chan initproto.Message // closed when clove-init is gone
+	oom      <-chan struct{}
+	cpu      *time.Timer // next look at the CPU clock; stopped without a limit
+	last     *time.Timer // clove's own deadline, behind clove-init's
+	started  bool
+	terminal *terminal
+	watch    context.CancelFunc
+}
+
+// lastResort is how long after clove-init's own deadline and grace clove
+// itself kills the cgroup: only if clove-init did not.
+const lastResort = 2 * time.Second
+
+// supervise watches from the orders to the end of the last process.
+func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer()}
+	defer s.cpu.Stop()
+	defer s.last.Stop()
+	watching, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	if s.oom, err = l.group.WatchOOM(watching); err != nil {
+		l.killAll()
+		return outcome{startError: agent.Failed("watch memory", err)}
+	}
+	done := ctx.Done()
+	for s.messages != nil {
+		select {
+		case m, open := <-s.messages:
+			s.hear(m, open)
+		case <-s.oom:
+			// The kernel killed one process; the agent is one thing.
+			s.oom = nil
+			s.killAll()
+		case <-s.pipes.exceeded:
+			s.pipes.exceeded = nil
+			s.end(causeOutput, 0)
+		case <-s.cpu.C:
+			s.checkCPU()
+		case <-s.last.C:
+			s.blame(causeDeadline)
+			s.killAll()
+		case signal := <-signals.incoming:
+			s.pass(signal, signals)
+		case <-done:
+			done = nil
+			s.end(causeUser, l.spec.Limits.StopGrace)
+		}
+	}
+	s.restoreTerminal()
+	return s.seen
+}
+
+// receive turns the control socket into a channel that ends with clove-init.
+func receive(conn *initproto.Conn) <-chan initproto.Message {
+	messages := make(chan initproto.Message, 4) // it never says more
+	go func() {
+		defer close(messages)
+		for {
+			m, err := conn.Receive()
+			if err != nil {
+				return
+			}
+			messages <- m
+		}
+	}()
+	return messages
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// hear acts on what clove-init says.
+func (s *supervisor) hear(m initproto.Message, open bool) {
+	switch {
+	case !open:
+		s.messages = nil
+	case m.Started != nil:
+		s.onStarted(*m.Started)
+	case m.ExecFailed != nil:
+		f := m.ExecFailed
+		s.seen.execFailed = &execFailure{step: f.Step, message: f.Message, errno: f.Errno, exitCode: f.ExitCode}
+	case m.Exited != nil:
+		s.onExited(*m.Exited)
+	}
+}
+
+func (s *supervisor) onStarted(m initproto.Started) {
+	s.started = true
+	limits := s.spec.Limits
+	if limits.WallClock > 0 {
+		s.last.Reset(limits.WallClock + limits.StopGrace + lastResort)
+	}
+	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {
+		s.cpu.Reset(s.untilCPULimit(limits.CPUTime))
+	}
+	if m.Terminal != nil {
+		s.attachTerminal(m.Terminal)
+	}
+	err := s.runtime.withStore(func(st *store.Store) (err error) {
+		s.run, err = st.Apply(s.spec.ID, agent.EventStarted, func(run *agent.Run) {
+			run.PID, run.Started = s.box.pid, time.Now()
+		})
+		return err
+	})
+	if err != nil {
+		// The run goes on: its end is what must not be lost.
+		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
+	}
+}
+
+func (s *supervisor) onExited(m initproto.Exited) {
+	s.seen.exitKnown = true
+	s.seen.code, s.seen.signal = m.Code, int(m.Signal)
+	s.seen.wall = time.Duration(m.WallNS)
+	switch m.Cause {
+	case initproto.CauseDeadline:
+		s.blame(causeDeadline)
+	case initproto.CauseLifeline:
+		s.blame(causeLifeline)
+	case initproto.CauseStop:
+		s.blame(causeUser)
+	}
+}
+
+// blame notes why the run ends; the first cause stays.
+func (s *supervisor) blame(c cause) {
+	if s.seen.cause == causeNone {
+		s.seen.cause = c
+	}
+}
+
+// end stops the agent for a cause: TERM and a grace, or KILL at once.
+func (s *supervisor) end(c cause, grace time.Duration) {
+	s.blame(c)
+	if grace <= 0 {
+		s.killAll()
+		return
+	}
+	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil {
+		s.killAll()
+	}
+}
+
+// checkCPU compares the tree's CPU time with its limit, and otherwise looks
+// again when the limit could be reached at the earliest. The kernel has no
+// event for it.
+func (s *supervisor) checkCPU() {
+	used, err := s.group.CPUTime()
+	if err != nil {
+		return // the cgroup is going: so is the agent
+	}
+	s.seen.cpu = &used
+	left := s.spec.Limits.CPUTime - used
+	if left <= 0 {
+		s.end(causeCPUTime, s.spec.Limits.StopGrace)
+		return
+	}
+	s.cpu.Reset(s.untilCPULimit(left))
+}
+
+// untilCPULimit is the time in which the agent can use up left on all of its
+// CPUs, and not less than a scheduling period.
+func (s *supervisor) untilCPULimit(left time.Duration) time.Duration {
+	cpus := float64(onlineCPUs())
+	if limit := s.spec.Limits.CPUs; limit > 0 {
+		cpus = min(cpus, limit)
+	}
+	return max(time.Duration(float64(left)/cpus), 10*time.Millisecond)
+}
+
+// killTimeout bounds the wait for processes that the kernel cannot end at once.
+const killTimeout = 20 * time.Second
+
+// killAll kills every process in the agent's cgroup. It works at any stage of
+// the launch and does not depend on clove-init.
+func (l *launch) killAll() error {
+	if l.group == nil {
+		return nil // libcontainer has killed what it started
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	err := l.group.Kill(ctx)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"os"
+
+	"github.com/containerd/console"
+
+	"clove.run/clove/internal/initproto"
+)
+
+// terminal joins the user's terminal with the agent's pty. The user's is raw
+// meanwhile: ^C and ^Z travel as bytes, and the agent's own line discipline
+// makes signals of them.
+type terminal struct {
+	master *os.File
+	pty    console.Console
+	own    console.Console // nil when clove's input is no terminal
+}
+
+// terminalSize is the user's window, or 0 by 0 without one.
+func terminalSize(stdin *os.File) *initproto.Terminal {
+	size := &initproto.Terminal{}
+	if own, err := console.ConsoleFromFile(stdin); err == nil {
+		if window, err := own.Size(); err == nil {
+			size.Rows, size.Columns = window.Height, window.Width
+		}
+	}
+	return size
+}
+
+// attachTerminal takes over the pty's master from clove-init.
+func (s *supervisor) attachTerminal(master *os.File) {
+	t := &terminal{master: master}
+	s.terminal = t
+	t.pty, _ = console.ConsoleFromFile(master) // it is a pty, clove-init made it
+	if own, err := console.ConsoleFromFile(s.streams.Stdin); err == nil && own.SetRaw() == nil {
+		t.own = own
+	}
+	s.resizeTerminal()
+	s.pipes.pump(s.streams.Stdout, master)
+	go copyInput(master, s.streams.Stdin)
+}
+
+// resizeTerminal gives the agent's pty the size of the user's window.
+func (s *supervisor) resizeTerminal() {
+	if t := s.terminal; t != nil && t.own != nil && t.pty != nil {
+		_ = t.pty.ResizeFrom(t.own) // a window without a size leaves the old one
+	}
+}
+
+func (s *supervisor) restoreTerminal() {
+	if s.terminal != nil && s.terminal.own != nil {
+		_ = s.terminal.own.Reset() // the terminal may be gone; so is its reader
+	}
+}
