@@ -38,7 +38,7 @@ func (b *builder) clone(source string, m idMap, flags cloneFlags) (*os.File, err
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	if len(m.UID) > 0 {
-		namespace, err := b.namespace(m)
+		namespace, err := b.maps.get(m)
 		if err != nil {
 			clone.Close()
 			return nil, err
@@ -68,18 +68,6 @@ func openSource(source string, dir bool) (*os.File, error) {
 		return nil, fmt.Errorf("cannot open %s: %w", source, err)
 	}
 	return os.NewFile(uintptr(fd), source), nil
-}
-
-// namespace returns the user namespace that carries m, made at most once.
-func (b *builder) namespace(m idMap) (*os.File, error) {
-	if known, ok := b.maps[m.String()]; ok {
-		return known, nil
-	}
-	namespace, err := userNamespace(m)
-	if err == nil {
-		b.maps[m.String()] = namespace
-	}
-	return namespace, err
 }
 
 // mapError says which file system cannot be id-mapped: mount_setattr(2) does not.

@@ -40,14 +40,14 @@ type builder struct {
 	discard undo.Stack
 	stage   *os.File // the stage's root
 	root    *os.File // the root being built, nil before its overlay is there
-	maps    map[string]*os.File
+	maps    namespaces
 }
 
 // Mount builds the root. The calling goroutine must be locked to a thread whose
 // mount namespace is its own and private. On failure everything is undone, the
 // image included.
 func (p Plan) Mount() (*Tree, error) {
-	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: map[string]*os.File{}}
+	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.steps)}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
 	b.close()
@@ -81,9 +81,7 @@ func (b *builder) runAll(p Plan) error {
 
 // close closes the handles that only the building needed.
 func (b *builder) close() {
-	for _, f := range b.maps {
-		f.Close()
-	}
+	b.maps.close()
 	for _, f := range []*os.File{b.root, b.stage} {
 		if f != nil {
 			f.Close()

@@ -116,6 +116,8 @@ type overlayStep struct {
 	Index  int // names the upper and work directories
 }
 
+func (s overlayStep) idMap() idMap { return s.Map }
+
 func (s overlayStep) String() string {
 	return fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, s.Source, s.Map, s.Index)
 }

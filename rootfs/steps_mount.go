@@ -39,6 +39,8 @@ type bindStep struct {
 	Dir, ReadOnly, Recursive bool
 }
 
+func (s bindStep) idMap() idMap { return s.Map }
+
 func (s bindStep) String() string {
 	text := fmt.Sprintf("bind %s at %s, %s", s.Source, s.Target, s.Map)
 	if s.Recursive {

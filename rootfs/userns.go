@@ -9,6 +9,55 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// namespaces makes the user namespaces of a plan on other threads, while the
+// mounting thread waits for the loop device: each takes a process.
+type namespaces map[string]*pendingNamespace
+
+type pendingNamespace struct {
+	done chan struct{} // closed when the other two are set
+	file *os.File
+	err  error
+}
+
+// startNamespaces begins with all maps that the steps will ask for.
+func startNamespaces(steps []step) namespaces {
+	all := namespaces{}
+	for _, s := range steps {
+		mapped, ok := s.(interface{ idMap() idMap })
+		if !ok {
+			continue
+		}
+		m := mapped.idMap()
+		if _, known := all[m.String()]; known {
+			continue
+		}
+		pending := &pendingNamespace{done: make(chan struct{})}
+		all[m.String()] = pending
+		go func() {
+			defer close(pending.done)
+			pending.file, pending.err = userNamespace(m)
+		}()
+	}
+	return all
+}
+
+// get waits for the namespace with the map m.
+func (n namespaces) get(m idMap) (*os.File, error) {
+	pending := n[m.String()]
+	<-pending.done
+	return pending.file, pending.err
+}
+
+// close waits for all of them and lets them go; the mounts keep their own.
+func (n namespaces) close() {
+	for _, pending := range n {
+		<-pending.done
+		if pending.file != nil {
+			pending.file.Close()
+		}
+	}
+}
+
 // userNamespace returns a user namespace with the map m, for mount_setattr(2).
 //
 // A namespace needs a process to be born in. Ours is stopped by ptrace at its
