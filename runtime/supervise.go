@@ -22,7 +22,7 @@ type supervisor struct {
 	oom      <-chan struct{}
 	cpu      *time.Timer // next look at the CPU clock; stopped without a limit
 	last     *time.Timer // clove's own deadline, behind clove-init's
-	started  bool
+	began    int64 // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
 	watch    context.CancelFunc
 }
@@ -98,6 +98,10 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 	switch {
 	case !open:
 		s.messages = nil
+		if s.began != 0 && !s.seen.exitKnown {
+			// clove-init was killed with the rest: nobody else kept the time.
+			s.seen.wall = time.Duration(bootTime() - s.began)
+		}
 	case m.Started != nil:
 		s.onStarted(*m.Started)
 	case m.ExecFailed != nil:
@@ -109,7 +113,7 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 }
 
 func (s *supervisor) onStarted(m initproto.Started) {
-	s.started = true
+	s.began = m.BootTimeNS
 	limits := s.spec.Limits
 	if limits.WallClock > 0 {
 		s.last.Reset(limits.WallClock + limits.StopGrace + lastResort)
@@ -144,6 +148,15 @@ func (s *supervisor) onExited(m initproto.Exited) {
 	case initproto.CauseStop:
 		s.blame(causeUser)
 	}
+}
+
+// bootTime is now on the clock that clove-init counts with.
+func bootTime() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0
+	}
+	return now.Nano()
 }
 
 // blame notes why the run ends; the first cause stays.
