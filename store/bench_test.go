@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkRun is what the store adds to one clove run, synced to the disk:
-// all four transactions, each behind an Open of its own as in the foreground.
+// from Begin to Remove, five transactions behind three Opens as in the foreground.
 func BenchmarkRun(b *testing.B) {
 	path := tempFile(b)
 	once := func(f func(*Store) error) {

@@ -108,7 +108,9 @@ func TestCheckFindsALostPage(t *testing.T) {
 
 	data, err := os.ReadFile(path)
 	must(t, err)
-	binary.LittleEndian.PutUint16(data[freelistOffset(data)+10:], 0) // the count of the page's header
+	meta, size := newestMeta(data)
+	freelist := data[binary.LittleEndian.Uint64(meta[metaFreelist:])*size:]
+	binary.LittleEndian.PutUint16(freelist[10:], 0) // the count in the page's header
 	must(t, os.WriteFile(path, data, 0o600))
 
 	problems, err := open(t, path).Check()
@@ -118,13 +120,19 @@ func TestCheckFindsALostPage(t *testing.T) {
 	}
 }
 
-// freelistOffset finds the page of the free list through the newer one of the
-// two meta pages (bbolt's internal/common/meta.go has their layout).
-func freelistOffset(data []byte) uint64 {
-	const freelist, txid = 48, 64
-	meta, size := data, uint64(binary.LittleEndian.Uint32(data[24:]))
-	if other := data[size:]; binary.LittleEndian.Uint64(other[txid:]) > binary.LittleEndian.Uint64(meta[txid:]) {
-		meta = other
+// Where bbolt's pages are, from the start of a meta page
+// (internal/common/meta.go in its source).
+const (
+	metaFreelist = 48 // the page of the free list
+	metaPages    = 56 // how many pages there are
+	metaTxid     = 64
+)
+
+// newestMeta returns the meta page of the last transaction, and the page size.
+func newestMeta(data []byte) ([]byte, uint64) {
+	size := uint64(binary.LittleEndian.Uint32(data[24:]))
+	if other := data[size:]; binary.LittleEndian.Uint64(other[metaTxid:]) > binary.LittleEndian.Uint64(data[metaTxid:]) {
+		return other, size
 	}
-	return binary.LittleEndian.Uint64(meta[freelist:]) * size
+	return data, size
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -37,11 +38,14 @@ func TestOpenRefusesADamagedFile(t *testing.T) {
 	sound := soundFile(t)
 	zeroed := append([]byte(nil), sound...)
 	clear(zeroed[:2*os.Getpagesize()])
+	meta, size := newestMeta(sound)
+	used := binary.LittleEndian.Uint64(meta[metaPages:]) * size
 	for name, data := range map[string][]byte{
 		"empty":         {},
 		"text":          []byte("this is no store"),
 		"no meta pages": zeroed,
-		"cut short":     sound[:3*os.Getpagesize()],
+		"cut short":     sound[:3*size],
+		"cut a byte":    sound[:used-1],
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "clove.db")

@@ -43,9 +43,12 @@ func TestHolderIsNotAWaiter(t *testing.T) {
 	waiting, err := os.Create(path)
 	must(t, err)
 	defer waiting.Close()
+	namesake, err := acquire(filepath.Join(t.TempDir(), "lock"), time.Now())
+	must(t, err)
 	if who, found := holderOf(path); found {
 		t.Errorf("%v holds a lock that nobody took", who)
 	}
+	must(t, namesake.release())
 	lock, err := acquire(path, time.Now())
 	must(t, err)
 	if who, found := holderOf(path); !found || who.pid != fmt.Sprint(os.Getpid()) {
