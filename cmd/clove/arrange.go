@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+)
+
+// invocation is a command line in the order that urfave/cli takes: flags of
+// all commands, command, its flags, "--", its words.
+type invocation struct {
+	command string // empty: none was given
+	argv    []string
+}
+
+// terminator ends clove's own flags; what follows it is the agent's.
+const terminator = "--"
+
+// arrange puts the flags before the words. Words behind "--" are neither read
+// nor moved. For run a second "--" stays between SCRIPT and what was behind the
+// first one, so that the two can be told apart.
+func arrange(args []string, commands []*cli.Command) (invocation, error) {
+	a := arranger{flags: flagTable{}}
+	a.flags.add(globalFlags(), true)
+	a.flags["--"+flagHelp], a.flags["-h"] = flagRow{name: flagHelp}, flagRow{name: flagHelp}
+	rest, err := a.leading(args)
+	if err != nil {
+		return invocation{}, err
+	}
+	if len(rest) == 0 {
+		return invocation{argv: slices.Concat(a.global, a.own)}, nil
+	}
+	name, rest := rest[0], rest[1:]
+	if name == flagHelp {
+		return arrange(slices.Concat(rest, []string{"--" + flagHelp}), commands)
+	}
+	index := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == name })
+	if index < 0 {
+		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name),
+			Hint: "clove --help lists the commands; to run a program: clove run -- " + name}
+	}
+	a.command = name
+	a.flags.add(commands[index].Flags, false)
+	if err := a.all(rest); err != nil {
+		return invocation{command: name}, err
+	}
+	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.words)}, nil
+}
+
+// flagRow is one spelling of a flag.
+type flagRow struct {
+	name       string // the flag's first name, without dashes
+	takesValue bool
+	global     bool
+}
+
+// flagTable finds a flag by its spelling, dashes included.
+type flagTable map[string]flagRow
+
+func (t flagTable) add(flags []cli.Flag, global bool) {
+	for _, f := range flags {
+		_, isSwitch := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			t[spelling(name)] = flagRow{name: f.Names()[0], takesValue: !isSwitch, global: global}
+		}
+	}
+}
+
+func spelling(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+type arranger struct {
+	command            string
+	flags              flagTable
+	global, own, words []string
+}
+
+// leading takes the flags before the command's name.
+func (a *arranger) leading(args []string) (rest []string, err error) {
+	for len(args) > 0 && isFlag(args[0]) {
+		if args[0] == terminator {
+			return nil, &agent.Error{Kind: agent.KindInvalid, Message: `no command stands before "--"`, Hint: "clove run -- COMMAND"}
+		}
+		if args, err = a.take(args); err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
+}
+
+func (a *arranger) all(args []string) (err error) {
+	for len(args) > 0 {
+		switch {
+		case args[0] == terminator && a.command == runName:
+			a.words = append(a.words, args...)
+			return nil
+		case args[0] == terminator:
+			a.words = append(a.words, args[1:]...)
+			return nil
+		case isFlag(args[0]):
+			if args, err = a.take(args); err != nil {
+				return err
+			}
+		default:
+			a.words, args = append(a.words, args[0]), args[1:]
+		}
+	}
+	return nil
+}
+
+// isFlag: a lone "-" is a word, as everywhere.
+func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+// take moves the flag or flags of args[0] and returns what follows them.
+func (a *arranger) take(args []string) (rest []string, err error) {
+	if strings.HasPrefix(args[0], "--") {
+		return a.takeLong(args)
+	}
+	return a.takeShort(args)
+}
+
+func (a *arranger) takeLong(args []string) (rest []string, err error) {
+	spelled, value, attached := strings.Cut(args[0], "=")
+	row, known := a.flags[spelled]
+	if !known || len(spelled) < 4 {
+		return nil, a.unknown(spelled)
+	}
+	switch {
+	case row.takesValue && !attached:
+		return a.takeValue(row, spelled, args[1:])
+	case !row.takesValue && !attached:
+		value = "true"
+	case !row.takesValue:
+		if _, err := strconv.ParseBool(value); err != nil {
+			return nil, &agent.Error{Kind: agent.KindInvalid, Step: spelled, Message: fmt.Sprintf("%q is neither true nor false", value)}
+		}
+	}
+	a.keep(row, value)
+	return args[1:], nil
+}
+
+// takeShort reads "-it" as "-i -t", and "-m1G" as "-m 1G".
+func (a *arranger) takeShort(args []string) (rest []string, err error) {
+	cluster := args[0][1:]
+	for i, letter := range cluster {
+		spelled := "-" + string(letter)
+		row, known := a.flags[spelled]
+		if !known {
+			return nil, a.unknown(args[0])
+		}
+		if !row.takesValue {
+			a.keep(row, "true")
+			continue
+		}
+		if value := cluster[i+len(string(letter)):]; value != "" {
+			a.keep(row, strings.TrimPrefix(value, "="))
+			return args[1:], nil
+		}
+		return a.takeValue(row, spelled, args[1:])
+	}
+	return args[1:], nil
+}
+
+// takeValue: the next argument is the value, whatever it looks like, but "--"
+// in its place is a value that was forgotten.
+func (a *arranger) takeValue(row flagRow, spelled string, args []string) (rest []string, err error) {
+	if len(args) == 0 || args[0] == terminator {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: spelled, Message: "a value is missing", Hint: "write " + spelled + " VALUE"}
+	}
+	a.keep(row, args[0])
+	return args[1:], nil
+}
+
+func (a *arranger) keep(row flagRow, value string) {
+	flag := "--" + row.name + "=" + value
+	if row.global {
+		a.global = append(a.global, flag)
+		return
+	}
+	a.own = append(a.own, flag)
+}
+
+func (a *arranger) unknown(flag string) error {
+	hint := "clove " + a.command + " --help lists its flags"
+	switch a.command {
+	case "":
+		hint = "the flags of a command stand behind its name: clove run --memory 256M agent.py"
+	case runName:
+		hint = "flags of the agent itself stand behind --: clove run SCRIPT -- " + flag + "; clove run --help lists clove's own"
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Message: "unknown flag " + flag, Hint: hint}
+}
+
+// wantsJSON reads --json before anything is parsed, so that a mistake in the
+// flags is reported in the form that was asked for.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case terminator:
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/runtime"
+)
+
+// runner launches one agent and waits for its end.
+type runner interface {
+	Run(ctx context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error)
+}
+
+// archive answers for the runs that are known.
+type archive interface {
+	List() ([]agent.Run, error)
+	Get(ref string) (agent.Run, error)
+	Remove(ref string) error
+}
+
+// layers reads the kept writable layers.
+type layers interface {
+	Diff(ref string) ([]rootfs.Change, error)
+	Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error)
+}
+
+// cleaner finds and removes what a killed clove left.
+type cleaner interface {
+	Check() ([]runtime.Problem, error)
+	GC() ([]runtime.Problem, error)
+}
+
+// backend is what the commands stand on.
+type backend interface {
+	runner
+	archive
+	layers
+	cleaner
+}
+
+func openRuntime(paths runtime.Paths) (backend, error) {
+	r, err := runtime.Open(paths)
+	if err != nil {
+		return nil, err // not r: a nil *Runtime would be a backend that is not nil
+	}
+	return r, nil
+}

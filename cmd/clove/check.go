@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/runtime"
+)
+
+func (p *program) checkCommand() *cli.Command {
+	return &cli.Command{
+		Name: "check", Usage: "compare the store with processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
+		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.",
+		Flags:       []cli.Flag{jsonFlag("write the problems as a JSON array")},
+		Action:      p.check,
+	}
+}
+
+func (p *program) check(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return err
+	}
+	problems, err := b.Check()
+	if err != nil {
+		return err
+	}
+	if err := p.printProblems(c.Bool(flagJSON), problems); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+func (p *program) printProblems(asJSON bool, problems []runtime.Problem) error {
+	if asJSON {
+		return p.printJSON(append([]runtime.Problem{}, problems...))
+	}
+	var rows [][]string
+	for _, problem := range problems {
+		rows = append(rows, []string{problem.Kind, problem.Subject, problem.Message})
+	}
+	return printTable(p.out, rows)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+)
+
+// shells write a completion script from the table of commands.
+var shells = map[string]func([]completed) string{
+	"bash": bashCompletion,
+	"zsh":  zshCompletion,
+	"fish": fishCompletion,
+}
+
+func (p *program) completionCommand() *cli.Command {
+	names := strings.Join(slices.Sorted(maps.Keys(shells)), "|")
+	return &cli.Command{
+		Name: "completion", Usage: "write a completion script for a shell", UsageText: "clove completion " + names,
+		Description: "bash: source <(clove completion bash)\nzsh:  clove completion zsh > \"${fpath[1]}/_clove\"\nfish: clove completion fish > ~/.config/fish/completions/clove.fish",
+		Action:      p.complete,
+	}
+}
+
+func (p *program) complete(c *cli.Context) error {
+	script, known := shells[c.Args().First()]
+	if !known || c.NArg() != 1 {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "completion", Message: fmt.Sprintf("it takes one shell, not %q", c.Args().Slice()),
+			Hint: "clove completion " + strings.Join(slices.Sorted(maps.Keys(shells)), "|")}
+	}
+	_, err := fmt.Fprint(p.out, script(completions(c.App.Commands)))
+	return err
+}
+
+// completed is a command as a completion script sees it.
+type completed struct {
+	name, usage string
+	flags       []completedFlag
+}
+
+type completedFlag struct {
+	long, short, usage string // without dashes; short may be empty
+	takesValue         bool
+}
+
+func completions(commands []*cli.Command) []completed {
+	var all []completed
+	for _, c := range commands {
+		entry := completed{name: c.Name, usage: c.Usage}
+		for _, f := range slices.Concat(c.Flags, globalFlags()) {
+			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
+			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()
+			if len(f.Names()) > 1 && len(f.Names()[1]) == 1 {
+				row.short = f.Names()[1]
+			}
+			if !slices.ContainsFunc(entry.flags, func(other completedFlag) bool { return other.long == row.long }) {
+				entry.flags = append(entry.flags, row)
+			}
+		}
+		all = append(all, entry)
+	}
+	return all
+}

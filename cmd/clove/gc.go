@@ -1,0 +1,28 @@
+package main
+
+import "github.com/urfave/cli/v2"
+
+func (p *program) gcCommand() *cli.Command {
+	return &cli.Command{
+		Name: "gc", Usage: "remove what a killed clove left behind", UsageText: "clove gc [--json]",
+		Description: "Prints what it removed. It never touches what clove did not make, nor a run that is alive.",
+		Flags:       []cli.Flag{jsonFlag("write what was removed as a JSON array")},
+		Action:      p.gc,
+	}
+}
+
+// gc prints what was removed also when something else could not be.
+func (p *program) gc(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return err
+	}
+	removed, failure := b.GC()
+	if err := p.printProblems(c.Bool(flagJSON), removed); err != nil {
+		return err
+	}
+	return failure
+}

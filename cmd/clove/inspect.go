@@ -1,0 +1,27 @@
+package main
+
+import "github.com/urfave/cli/v2"
+
+func (p *program) inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name: "inspect", Usage: "show all that is known of a run, as JSON", UsageText: "clove inspect NAME|ID",
+		Description: "One object: the spec with every default filled in, the state, and once the run has ended its record.",
+		Action:      p.inspect,
+	}
+}
+
+func (p *program) inspect(c *cli.Context) error {
+	reference, err := oneReference(c)
+	if err != nil {
+		return err
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return err
+	}
+	run, err := b.Get(reference)
+	if err != nil {
+		return err
+	}
+	return p.printJSON(run)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/runtime"
+)
+
+// program is one clove process: its streams and its ways to the host.
+type program struct {
+	in, out, err *os.File
+	host         func() (host, error)
+	open         func(runtime.Paths) (backend, error)
+	doctor       func() []runtime.Finding
+	json         bool // errors are JSON objects
+}
+
+// exitStatus ends the program with a number and without a message.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// exitFailed is the status of every command but run that did not succeed.
+const exitFailed = 1
+
+// execute runs one command line, without the program's name, and returns the
+// exit status.
+func (p *program) execute(args []string) int {
+	p.json = wantsJSON(args)
+	commands := p.commands()
+	line, err := arrange(args, commands)
+	if err == nil {
+		err = p.app(commands).Run(append([]string{"clove"}, line.argv...))
+	}
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	p.report(err)
+	if line.command == runName {
+		return agent.ExitStartFailed
+	}
+	return exitFailed
+}
+
+func (p *program) commands() []*cli.Command {
+	all := []*cli.Command{
+		p.runCommand(), p.psCommand(), p.inspectCommand(), p.rmCommand(), p.diffCommand(), p.applyCommand(),
+		p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
+	}
+	for _, c := range all {
+		c.HideHelpCommand = true // a script may be called "help"
+	}
+	return all
+}
+
+// The flags that every command has.
+const (
+	flagRoot   = "root"
+	flagRunDir = "run-dir"
+	flagHelp   = "help"
+)
+
+func globalFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: flagRoot, Usage: "directory that keeps records and layers", EnvVars: []string{"CLOVE_ROOT"}, Value: runtime.DefaultPaths.State},
+		&cli.StringFlag{Name: flagRunDir, Usage: "directory of the live runs, on a tmpfs", EnvVars: []string{"CLOVE_RUN_DIR"}, Value: runtime.DefaultPaths.Run},
+	}
+}
+
+func (p *program) app(commands []*cli.Command) *cli.App {
+	return &cli.App{
+		Name:                      "clove",
+		Usage:                     "run untrusted agents, each in a sandbox of its own",
+		UsageText:                 "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]\nclove COMMAND [flags]",
+		Commands:                  commands,
+		Flags:                     globalFlags(),
+		HideHelpCommand:           true,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true, // an environment variable may hold a comma
+		Reader:                    p.in,
+		Writer:                    p.out,
+		ErrWriter:                 p.err,
+		Action:                    cli.ShowAppHelp,
+		ExitErrHandler:            func(*cli.Context, error) {}, // execute decides
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return badLine(err) },
+	}
+}
+
+// badLine is a mistake that urfave/cli found and arrange did not.
+func badLine(err error) error {
+	return &agent.Error{Kind: agent.KindInvalid, Message: err.Error(), Hint: "clove --help shows the flags"}
+}
+
+// backend opens the runtime in the directories that the flags name.
+func (p *program) backend(c *cli.Context) (backend, error) {
+	paths := runtime.Paths{State: c.String(flagRoot), Run: c.String(flagRunDir)}
+	for flag, dir := range map[string]*string{"--" + flagRoot: &paths.State, "--" + flagRunDir: &paths.Run} {
+		absolute, err := filepath.Abs(*dir)
+		if err != nil || *dir == "" {
+			return nil, &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "no directory is named", Err: err}
+		}
+		*dir = absolute
+	}
+	return p.open(paths)
+}
+
+// printJSON writes one document to stdout.
+func (p *program) printJSON(value any) error {
+	encoder := json.NewEncoder(p.out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// oneReference is the one run that a command is about.
+func oneReference(c *cli.Context) (string, error) {
+	if c.NArg() == 1 {
+		return c.Args().First(), nil
+	}
+	return "", &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes one run, not %d", c.NArg()),
+		Hint: "clove " + c.Command.Name + " NAME, or the beginning of an ID; clove ps -a lists them"}
+}
+
+// noArguments refuses words that a command would ignore.
+func noArguments(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes no arguments, but there is %q", c.Args().First()),
+		Hint: "clove " + c.Command.Name + " --help"}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// The colours of clove's own lines on a terminal.
+const (
+	red   = "\x1b[31m"
+	cyan  = "\x1b[36m"
+	reset = "\x1b[0m"
+)
+
+// report tells people, or with --json a program, what went wrong.
+func (p *program) report(err error) {
+	p.reportFailure(*agent.FailureOf(err))
+}
+
+func (p *program) reportFailure(f agent.Failure) {
+	if p.json {
+		writeLine(p.err, struct {
+			Error agent.Failure `json:"error"`
+		}{f})
+		return
+	}
+	message := f.Message
+	if f.Step != "" {
+		message = f.Step + ": " + message
+	}
+	if f.Errno != "" && !strings.Contains(message, f.Errno) {
+		message += ": " + f.Errno
+	}
+	p.say("clove", red, message)
+	if f.Hint != "" {
+		p.say("hint", cyan, f.Hint)
+	}
+}
+
+// say writes one line of clove's own to stderr.
+func (p *program) say(who, colour, text string) {
+	who += ":"
+	if p.colours() {
+		who = colour + who + reset
+	}
+	fmt.Fprintf(p.err, "%s %s\n", who, printable(text))
+}
+
+// colours follows no-color.org: any value but the empty one turns them off.
+func (p *program) colours() bool {
+	return os.Getenv("NO_COLOR") == "" && isTerminal(p.err)
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// writeLine writes value as one line of JSON.
+func writeLine(w io.Writer, value any) {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.Encode(value) // nobody is left to tell when stderr is gone
+}
+
+// printable returns text with everything escaped that could move a terminal's
+// cursor or pretend to be another line. Names and messages come from agents.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, unprintable) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if !unprintable(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/runtime"
+)
+
+const runName = "run"
+
+func (p *program) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      runName,
+		Usage:     "run one agent until it ends, and exit as it did",
+		UsageText: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]",
+		Description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
+			"must be a program or begin with #!. Its folder appears, copy on write, at /workspace.\n" +
+			"COMMAND is looked up inside the sandbox.\n\n" +
+			"Sizes: 512K, 256M, 1.5G (powers of 1024). Durations: 90, 1.5s, 10m, 2h30m.\n\n" +
+			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output or\n" +
+			"policy limit, or killed; 125 clove could not start it; 126 not executable; 127 not found.",
+		Flags:  runFlags(),
+		Action: p.run,
+	}
+}
+
+// run builds the spec, runs it, and turns the record into an exit status.
+func (p *program) run(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	result, err := newResultFile(c.String(flagResult))
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	spec, err := buildSpec(c, c.Args().Slice(), h, agent.NewID())
+	var record agent.Record
+	if err == nil {
+		record, err = p.launch(c, spec)
+	}
+	if err != nil {
+		// The file that was asked for must not show an earlier run.
+		if werr := result.write(refusedRecord(spec, started, err)); werr != nil {
+			p.report(werr)
+		}
+		return err
+	}
+	p.tell(record, spec)
+	if err := result.write(record); err != nil {
+		p.report(err)
+		if record.ExitCode == 0 {
+			return exitStatus(agent.ExitStartFailed)
+		}
+	}
+	return exitStatus(record.ExitCode)
+}
+
+func (p *program) launch(c *cli.Context, spec agent.Spec) (agent.Record, error) {
+	b, err := p.backend(c)
+	if err != nil {
+		return agent.Record{}, err
+	}
+	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err}
+	if c.Bool(flagDebug) {
+		streams.Debug = p.err
+	}
+	return b.Run(c.Context, spec, streams)
+}
+
+// tell says on stderr how the run ended: with --json always and as the record,
+// otherwise only when there is something to do about it.
+func (p *program) tell(record agent.Record, spec agent.Spec) {
+	if p.json {
+		writeLine(p.err, record)
+		return
+	}
+	if record.Error != nil {
+		p.reportFailure(*record.Error)
+	}
+	for _, line := range ending(record, spec.Limits) {
+		p.say("clove", red, line)
+	}
+}
+
+// refusedRecord is the record of a run that was refused before anything was
+// made: it has no usage and enforced nothing.
+func refusedRecord(spec agent.Spec, started time.Time, err error) agent.Record {
+	return agent.Record{
+		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Command: append([]string{}, spec.Command...),
+		Started: started, Ended: time.Now(),
+		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
+		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"clove.run/clove/agent"
+)
+
+// endings say in one line what ended a run and what to change. %s are the
+// limit's value and, in brackets, the peak.
+var endings = map[agent.Status]struct {
+	line string
+	unit func(int64) string
+}{
+	agent.StatusOOM:         {"memory limit of %s reached%s: raise --memory, or let the agent hold less at once", size},
+	agent.StatusTimeout:     {"wall clock limit of %s reached%s: raise --timeout, or let the agent finish sooner", clock},
+	agent.StatusCPUTime:     {"CPU time limit of %s reached%s: raise --cpu-time, or let the agent compute less", clock},
+	agent.StatusOutputLimit: {"output limit of %s reached%s: raise --output-limit, or let the agent write to a file", size},
+	agent.StatusDiskFull:    {"disk limit of %s reached%s: raise --disk, or let the agent remove what it no longer needs", size},
+}
+
+// ending returns the lines for people that a record deserves: none for an
+// agent that ended by itself and met no limit.
+func ending(record agent.Record, limits agent.Limits) []string {
+	var lines []string
+	e, known := endings[record.Status]
+	switch {
+	case known && record.Limit != nil:
+		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
+	case record.Status == agent.StatusPolicyKill:
+		lines = append(lines, "killed by policy "+record.Policy.Name+": "+denied(record.Denials))
+	case record.Status == agent.StatusKilled:
+		lines = append(lines, "killed: somebody asked for it, or its supervisor ended")
+	}
+	// A fork that is refused ends nothing by itself, but explains a failure.
+	if refused := record.Events.PidsMax; refused != nil && *refused > 0 && record.ExitCode != 0 {
+		lines = append(lines, fmt.Sprintf("pids limit of %d refused %s: raise --pids-limit, or let the agent start fewer processes and threads",
+			limits.Pids, times(*refused)))
+	}
+	return lines
+}
+
+func peak(value *int64, unit func(int64) string) string {
+	if value == nil {
+		return "" // this host does not tell
+	}
+	return " (peak " + unit(*value) + ")"
+}
+
+func denied(denials []agent.Denial) string {
+	var targets []string
+	for _, d := range denials {
+		targets = append(targets, d.Kind+" "+d.Target+" ("+d.Rule+")")
+	}
+	if len(targets) == 0 {
+		return "allow in the policy what it needs"
+	}
+	return strings.Join(targets, ", ") + "; allow it in the policy if it is meant to be"
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "1 fork"
+	}
+	return fmt.Sprintf("%d forks", n)
+}
+
+func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
+
+func clock(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/docker/go-units"
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/policies"
+)
+
+// The flags of run, by name.
+const (
+	flagMemory      = "memory"
+	flagMemorySwap  = "memory-swap"
+	flagCPUs        = "cpus"
+	flagCPUSet      = "cpuset-cpus"
+	flagPids        = "pids-limit"
+	flagUlimit      = "ulimit"
+	flagCPUTime     = "cpu-time"
+	flagTimeout     = "timeout"
+	flagStopTimeout = "stop-timeout"
+	flagOutput      = "output-limit"
+	flagDisk        = "disk"
+	flagShm         = "shm-size"
+
+	flagVolume    = "volume"
+	flagTmpfs     = "tmpfs"
+	flagReadOnly  = "read-only"
+	flagRootfs    = "rootfs"
+	flagWorkspace = "workspace"
+	flagPython    = "python"
+
+	flagEnv      = "env"
+	flagEnvFile  = "env-file"
+	flagWorkdir  = "workdir"
+	flagUser     = "user"
+	flagName     = "name"
+	flagLabel    = "label"
+	flagHostname = "hostname"
+
+	flagSeccomp = "seccomp"
+	flagNetwork = "network"
+	flagPolicy  = "policy"
+	flagWeaken  = "allow-unenforced"
+
+	flagInteractive = "interactive"
+	flagTTY         = "tty"
+	flagRemove      = "rm"
+	flagResult      = "result"
+	flagJSON        = "json"
+	flagDebug       = "debug"
+)
+
+// The headings of run --help.
+const (
+	groupLimits   = "limits"
+	groupFiles    = "files"
+	groupIdentity = "identity and environment"
+	groupWalls    = "walls"
+	groupResult   = "input and result"
+)
+
+// runFlags lists every flag of run with the default that the standard level
+// gives it.
+func runFlags() []cli.Flag {
+	d := policies.Standard()
+	size := func(n int64) string { return units.BytesSize(float64(n)) }
+	return []cli.Flag{
+		value(groupLimits, flagMemory, "m", "memory of the whole agent, caches included", size(d.Limits.MemoryBytes)),
+		value(groupLimits, flagMemorySwap, "", "memory and swap together; -1: any amount of swap", "as --memory: no swap"),
+		value(groupLimits, flagCPUs, "", "CPU seconds per second, for example 0.5", "all"),
+		value(groupLimits, flagCPUSet, "", "the CPUs that it may run on, for example 0-2,4", "all"),
+		value(groupLimits, flagPids, "", "processes and threads at once", strconv.FormatInt(d.Limits.Pids, 10)),
+		values(groupLimits, flagUlimit, "", "resource limit as NAME=SOFT[:HARD], -1 for none", "nofile=4096, core=0"),
+		value(groupLimits, flagCPUTime, "", "CPU time of all its processes together", "no limit"),
+		value(groupLimits, flagTimeout, "", "wall clock time, on a clock that sleep does not stop", "no limit"),
+		value(groupLimits, flagStopTimeout, "", "time between TERM and KILL", d.Limits.StopGrace.String()),
+		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
+		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
+		value(groupLimits, flagShm, "", "size of /dev/shm", size(d.Limits.ShmBytes)),
+
+		values(groupFiles, flagVolume, "v", "show a host path inside, SOURCE:TARGET[:ro]; its files change", ""),
+		values(groupFiles, flagTmpfs, "", "private memory file system, TARGET[:size=SIZE,mode=MODE]", ""),
+		boolean(groupFiles, flagReadOnly, "", "only /workspace, /tmp, /var/tmp and the home directory are writable"),
+		value(groupFiles, flagRootfs, "", "directory that replaces the host's base system", ""),
+		value(groupFiles, flagWorkspace, "", "directory that appears, copy on write, at /workspace", "the script's folder"),
+		value(groupFiles, flagPython, "", "Python interpreter, or a virtual environment", "python3 in PATH"),
+
+		values(groupIdentity, flagEnv, "e", "set KEY=VALUE, or pass on the caller's KEY", ""),
+		values(groupIdentity, flagEnvFile, "", "read variables from a file", ""),
+		value(groupIdentity, flagWorkdir, "w", "working directory inside", d.Dir),
+		value(groupIdentity, flagUser, "u", "NAME|UID[:GID] inside; root is nobody outside", d.User.Name),
+		value(groupIdentity, flagName, "", "name of the run", "made from the script's"),
+		values(groupIdentity, flagLabel, "l", "label as KEY=VALUE, kept with the record", ""),
+		value(groupIdentity, flagHostname, "", "host name inside", "the run's ID"),
+
+		value(groupWalls, flagNetwork, "", "none is the only mode yet: loopback and nothing else", d.Network),
+		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
+		value(groupWalls, flagPolicy, "", "level that the defaults come from; standard is the only one yet", d.Policy.Name),
+		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
+
+		boolean(groupResult, flagInteractive, "i", "accepted for docker's sake: stdin is always passed on"),
+		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
+		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),
+		value(groupResult, flagResult, "", "write the exit record to this file", ""),
+		boolean(groupResult, flagJSON, "", "write the exit record, or {\"error\":…}, to stderr as one line of JSON"),
+		boolean(groupResult, flagDebug, "", "show the plan and each step's time on stderr"),
+	}
+}
+
+func aliases(short string) []string {
+	if short == "" {
+		return nil
+	}
+	return []string{short}
+}
+
+func value(group, name, short, usage, standard string) cli.Flag {
+	return &cli.StringFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard}
+}
+
+func values(group, name, short, usage, standard string) cli.Flag {
+	return &cli.StringSliceFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard}
+}
+
+func boolean(group, name, short, usage string) cli.Flag {
+	return &cli.BoolFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DisableDefaultText: true}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/seccomp"
+)
+
+// flagReader gives the flags of one command line.
+type flagReader interface {
+	String(name string) string
+	StringSlice(name string) []string
+	Bool(name string) bool
+}
+
+// request is one command line on its way to a spec.
+type request struct {
+	flags flagReader
+	words []string // SCRIPT, if any, then "--" and what is the agent's
+	host  host
+
+	script string   // empty: a command of the sandbox's own
+	args   []string // what stood behind "--"
+	path   []string // directories that come first in PATH inside
+	spec   agent.Spec
+}
+
+// buildSpec turns flags and words into a spec on top of the standard level. It
+// makes nothing. The spec that comes with an error is what was understood so
+// far; it must not be run.
+func buildSpec(flags flagReader, words []string, h host, id agent.ID) (agent.Spec, error) {
+	r := &request{flags: flags, words: words, host: h, spec: policies.Standard()}
+	r.spec.ID = id
+	for _, step := range specSteps {
+		if err := step(r); err != nil {
+			return r.spec, err
+		}
+	}
+	return r.spec, nil
+}
+
+// specSteps are in the order in which a user wants to hear of mistakes; the
+// command decides over prefixes and PATH, so the environment comes last.
+var specSteps = []func(*request) error{
+	(*request).splitWords,
+	(*request).readSwitches,
+	(*request).readPolicy,
+	(*request).readNetwork,
+	(*request).readSeccomp,
+	(*request).readWeakened,
+	(*request).readIdentity,
+	(*request).readLimits,
+	(*request).readUlimits,
+	(*request).readFiles,
+	(*request).readCommand,
+	(*request).nameRun,
+	(*request).readEnvironment,
+	(*request).checkExecSize,
+	(*request).checkPrivilege,
+}
+
+func invalid(flag, hint, format string, values ...any) error {
+	if flag != "" {
+		flag = "--" + flag
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: fmt.Sprintf(format, values...), Hint: hint}
+}
+
+// splitWords tells SCRIPT from what belongs to the agent.
+func (r *request) splitWords() error {
+	end := slices.Index(r.words, terminator)
+	own := r.words
+	if end >= 0 {
+		own, r.args = r.words[:end], r.words[end+1:]
+	}
+	switch {
+	case len(own) > 1:
+		return invalid("", "arguments of the agent stand behind --: clove run "+own[0]+" -- "+strings.Join(own[1:], " "),
+			"there is a second word, %q, before --", own[1])
+	case len(own) == 1:
+		r.script = own[0]
+	case len(r.args) == 0:
+		return invalid("", "clove run SCRIPT, or clove run -- COMMAND", "there is nothing to run")
+	case r.args[0] == "":
+		return invalid("", "clove run -- COMMAND", "the command is empty")
+	}
+	if r.script == "" && len(own) == 1 {
+		return invalid("", "clove run SCRIPT", "the script's name is empty")
+	}
+	return nil
+}
+
+func (r *request) readSwitches() error {
+	r.spec.Terminal = r.flags.Bool(flagTTY)
+	r.spec.Remove = r.flags.Bool(flagRemove)
+	r.spec.Files.ReadOnly = r.flags.Bool(flagReadOnly)
+	return nil
+}
+
+func (r *request) readPolicy() error {
+	if name := r.flags.String(flagPolicy); name != "" && name != policies.StandardName {
+		return invalid(flagPolicy, "leave the flag away, or write --policy "+policies.StandardName, "there is no policy %q", name)
+	}
+	return nil
+}
+
+// laterNetworks are words that mean something, but nothing that can be
+// enforced yet.
+var laterNetworks = []string{"allowlist", "public", "host"}
+
+func (r *request) readNetwork() error {
+	mode := r.flags.String(flagNetwork)
+	switch {
+	case mode == "" || mode == agent.NetworkNone:
+		return nil
+	case slices.Contains(laterNetworks, mode):
+		return invalid(flagNetwork, "leave the flag away: the agent then has loopback and nothing else", "%q is not yet supported", mode)
+	}
+	return invalid(flagNetwork, "write --network "+agent.NetworkNone, "%q is not a network mode", mode)
+}
+
+func (r *request) readSeccomp() error {
+	name := r.flags.String(flagSeccomp)
+	if name == "" {
+		return nil
+	}
+	if slices.Contains(seccomp.Names(), name) {
+		r.spec.Seccomp = agent.Seccomp{Profile: name}
+		return nil
+	}
+	path := r.host.absolute(name)
+	document, err := readBounded(path, seccomp.MaxDocumentBytes)
+	if err == nil {
+		_, err = seccomp.Parse(document)
+	}
+	if err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagSeccomp, Message: fmt.Sprintf("cannot use %q", name),
+			Hint: "it takes " + strings.Join(seccomp.Names(), ", ") + " or a file in docker's JSON format", Err: err}
+	}
+	r.spec.Seccomp = agent.Seccomp{Profile: path, Document: document}
+	return nil
+}
+
+// readWeakened passes the words on: runtime knows which controls have a weaker
+// form, and refuses the others before it makes anything.
+func (r *request) readWeakened() error {
+	r.spec.AllowUnenforced = r.flags.StringSlice(flagWeaken)
+	return nil
+}
+
+// checkPrivilege comes last: a mistake in the line is worth knowing first,
+// and is the same one under sudo.
+func (r *request) checkPrivilege() error {
+	if r.host.UID == 0 {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
+		Hint: "run it with sudo; the agent itself never runs as root"}
+}
+
+// readBounded reads a regular file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return os.ReadFile(path)
+}

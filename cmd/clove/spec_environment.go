@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"clove.run/clove/agent"
+)
+
+// insidePath is where programs are looked for inside, as in docker's images.
+const insidePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// ownVariables tell the agent what it may use. They are true, so nobody may
+// set them otherwise.
+const (
+	variableID        = "CLOVE_ID"
+	variableName      = "CLOVE_NAME"
+	variableMemory    = "CLOVE_MEMORY_BYTES"
+	variableCPUs      = "CLOVE_CPUS"
+	variableWorkspace = "CLOVE_WORKSPACE"
+)
+
+// readEnvironment composes the whole environment: nothing of the caller's is
+// in it that no flag names.
+func (r *request) readEnvironment() error {
+	env := map[string]string{
+		"PATH": strings.Join(append(slices.Clone(r.path), insidePath), ":"),
+		"HOME": r.spec.User.Home,
+		"LANG": "C.UTF-8",
+	}
+	if r.spec.Terminal {
+		env["TERM"] = "xterm"
+		if term, set := r.host.lookup("TERM"); set && term != "" {
+			env["TERM"] = term
+		}
+	}
+	for _, path := range r.flags.StringSlice(flagEnvFile) {
+		if err := r.readEnvFile(env, path); err != nil {
+			return err
+		}
+	}
+	for _, entry := range r.flags.StringSlice(flagEnv) {
+		if err := r.setVariable(env, "--"+flagEnv, entry); err != nil {
+			return err
+		}
+	}
+	for key, value := range r.ownVariables() {
+		env[key] = value
+	}
+	r.spec.Env = make([]string, 0, len(env))
+	for key, value := range env {
+		r.spec.Env = append(r.spec.Env, key+"="+value)
+	}
+	slices.Sort(r.spec.Env)
+	return nil
+}
+
+// ownVariables are what programs that size themselves need to know.
+func (r *request) ownVariables() map[string]string {
+	cpus := float64(len(r.host.CPUs))
+	if set, err := parseCPUs(r.spec.Limits.CPUSet); err == nil {
+		cpus = float64(len(set))
+	}
+	if limit := r.spec.Limits.CPUs; limit > 0 {
+		cpus = min(cpus, limit)
+	}
+	return map[string]string{
+		variableID:        string(r.spec.ID),
+		variableName:      r.spec.Name,
+		variableMemory:    strconv.FormatInt(r.spec.Limits.MemoryBytes, 10),
+		variableCPUs:      strconv.FormatFloat(cpus, 'f', -1, 64),
+		variableWorkspace: agent.WorkspaceDir,
+	}
+}
+
+// setVariable takes KEY=VALUE, or KEY for the caller's value; a variable that
+// the caller does not have either is left out, as docker does.
+func (r *request) setVariable(env map[string]string, step, entry string) error {
+	key, value, hasValue := strings.Cut(entry, "=")
+	_, own := r.ownVariables()[key]
+	switch {
+	case key == "" || strings.ContainsAny(key, " \t") || strings.ContainsRune(entry, 0):
+		return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%q is not a variable", shorten(entry)), Hint: "write KEY=VALUE, or KEY for the caller's value"}
+	case own:
+		return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " is clove's own", Hint: "choose another name"}
+	case hasValue:
+		env[key] = value
+	default:
+		if inherited, set := r.host.lookup(key); set {
+			env[key] = inherited
+		}
+	}
+	return nil
+}
+
+// envFileCeiling is more than execve could pass on.
+const envFileCeiling = 16 << 20
+
+// readEnvFile reads docker's format: one variable a line, # for comments.
+func (r *request) readEnvFile(env map[string]string, path string) error {
+	text, err := readBounded(r.host.absolute(path), envFileCeiling)
+	if err == nil && !utf8.Valid(text) {
+		err = fmt.Errorf("%s is not UTF-8", path)
+	}
+	if err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagEnvFile, Message: "cannot read variables",
+			Hint: "name a text file with one KEY=VALUE a line", Err: err}
+	}
+	const byteOrderMark = "\ufeff"
+	number := 0
+	for line := range strings.Lines(strings.TrimPrefix(string(text), byteOrderMark)) {
+		number++
+		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := r.setVariable(env, fmt.Sprintf("--%s %s:%d", flagEnvFile, path, number), line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What execve(2) takes, from fs/exec.c: one string has at most 32 pages, and
+// all of them with their pointers a quarter of the stack limit, at most 3/4 of
+// 8 MiB and at least 32 pages.
+const (
+	execStringBytes  = 32 * 4096
+	execCeilingBytes = 6 << 20
+	pointerBytes     = 8
+)
+
+func (r *request) checkExecSize() error {
+	stack := r.host.StackBytes
+	for _, limit := range r.spec.Limits.Rlimits {
+		if limit.Name == "stack" {
+			stack = limit.Soft
+		}
+	}
+	allowed := int(max(min(stack/4, execCeilingBytes), execStringBytes))
+	total, biggest := 0, ""
+	for _, text := range slices.Concat(r.spec.Command, r.spec.Env) {
+		total += len(text) + 1 + pointerBytes
+		if len(text) > len(biggest) {
+			biggest = text
+		}
+	}
+	switch {
+	case len(biggest) >= execStringBytes:
+		return invalid("", "pass it in a file of the workspace", "%s has %d bytes, and the kernel takes at most %d in one string",
+			describe(biggest), len(biggest), execStringBytes-1)
+	case total > allowed:
+		return invalid("", "pass large values in files of the workspace; the largest is "+describe(biggest),
+			"arguments and environment have %d bytes, and the kernel takes at most %d", total, allowed)
+	}
+	return nil
+}
+
+// describe names a variable or argument without showing its value, which may
+// be a secret.
+func describe(text string) string {
+	if key, _, isVariable := strings.Cut(text, "="); isVariable && len(key) < 200 {
+		return "variable " + shorten(key)
+	}
+	return "argument " + strconv.Quote(shorten(text))
+}
+
+// shorten keeps a message readable when the mistake has megabytes.
+func shorten(text string) string {
+	if len(text) > 60 {
+		return strings.ToValidUTF8(text[:60], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+)
+
+// readUlimits lays the asked limits over the level's own, name by name.
+func (r *request) readUlimits() error {
+	limits := slices.Clone(r.spec.Limits.Rlimits)
+	for _, text := range r.flags.StringSlice(flagUlimit) {
+		limit, err := parseUlimit(text)
+		if err != nil {
+			return err
+		}
+		limits = slices.DeleteFunc(limits, func(other agent.Rlimit) bool { return other.Name == limit.Name })
+		limits = append(limits, limit)
+	}
+	slices.SortFunc(limits, func(a, b agent.Rlimit) int { return strings.Compare(a.Name, b.Name) })
+	r.spec.Limits.Rlimits = limits
+	return nil
+}
+
+// parseUlimit reads docker's NAME=SOFT[:HARD]. go-units is not used: it has no
+// "as", and its -1 loses itself in signed numbers.
+func parseUlimit(text string) (agent.Rlimit, error) {
+	const form = "write NAME=SOFT:HARD, for example nofile=1024:2048"
+	name, values, hasValue := strings.Cut(text, "=")
+	if _, known := initproto.RlimitResource(name); !known {
+		return agent.Rlimit{}, invalid(flagUlimit, "it takes "+strings.Join(initproto.RlimitNames(), ", "), "there is no resource limit %q", name)
+	}
+	if !hasValue {
+		return agent.Rlimit{}, invalid(flagUlimit, form, "%q has no value", text)
+	}
+	softText, hardText, both := strings.Cut(values, ":")
+	if !both {
+		hardText = softText
+	}
+	soft, err := parseRlimitValue(softText)
+	hard, herr := parseRlimitValue(hardText)
+	switch {
+	case err != nil || herr != nil:
+		return agent.Rlimit{}, invalid(flagUlimit, form+"; -1 means no limit", "%q is not a limit", text)
+	case soft > hard:
+		return agent.Rlimit{}, invalid(flagUlimit, form, "%s has a soft limit above the hard one", text)
+	}
+	return agent.Rlimit{Name: name, Soft: soft, Hard: hard}, nil
+}
+
+func parseRlimitValue(text string) (uint64, error) {
+	if text == "-1" {
+		return agent.RlimitInfinity, nil
+	}
+	return strconv.ParseUint(text, 10, 63)
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+	goruntime "runtime"
+
+	"github.com/urfave/cli/v2"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "development"
+
+func (p *program) versionCommand() *cli.Command {
+	return &cli.Command{Name: "version", Usage: "show clove's version", UsageText: "clove version", Action: p.showVersion}
+}
+
+func (p *program) showVersion(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.out, "clove %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
+	return err
+}
