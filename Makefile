@@ -1,0 +1,58 @@
+# `make` prints this file's targets. Scripts of more than a line are in integration/.
+
+TAGS := seccomp,urfave_cli_no_docs
+# Builds are the same from a clone, a tarball and another user's folder.
+GOBUILD := go build -trimpath -buildvcs=false
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: quickstart
+quickstart: build ## install what is missing, build, and run a first agent
+	@integration/install.sh run
+	$(SUDO) bin/clove run examples/agent.py --memory 256M
+
+.PHONY: build
+build: ## bin/clove and bin/clove-init
+	@integration/install.sh build
+	CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS) -o bin/clove ./cmd/clove
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-init ./cmd/clove-init
+
+.PHONY: test
+test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)
+	@integration/install.sh lint test vm
+	@integration/test.sh
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, shellcheck
+	@integration/install.sh build lint
+	@integration/lint.sh
+
+.PHONY: unit
+unit: ## tests that need no privilege, under the race detector (RUN=Pattern for some)
+	@integration/install.sh build
+	@integration/lane.sh unit
+
+.PHONY: root
+root: build ## tests that need root, on this machine (RUN=Pattern for some)
+	@integration/install.sh test
+	@integration/lane.sh root
+
+.PHONY: vm
+vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
+	@integration/install.sh vm
+	@integration/lane.sh vm
+
+.PHONY: bench
+bench: build ## all benchmarks, as root
+	CLOVE_BIN_DIR=$(CURDIR)/bin go test -tags $(TAGS),root -run '^$$' -bench . -benchmem -p=1 ./...
+
+.PHONY: ci
+ci: ## what CI runs, as CI runs it
+	CI=true .ci/run
+
+.PHONY: clean
+clean: ## remove what the build and the lanes made (not the vm image in the cache)
+	rm -rf bin build

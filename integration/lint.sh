@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Format, vet, staticcheck and shellcheck, all of them even when one complains.
+set -euo pipefail
+# shellcheck source=integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+status=0
+
+# complain CHECK COMMAND... names the check that failed.
+complain() {
+	local check=$1
+	shift
+	"$@" || { say "$check complains"; status=1; }
+}
+
+# The tree's own files, tracked or about to be.
+mapfile -t go_files < <(git ls-files -co --exclude-standard '*.go')
+mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
+
+# gofmt names what it would change and ends with 0 all the same.
+complain 'gofmt -l' test -z "$(gofmt -l "${go_files[@]}" | tee /dev/stderr)"
+# With the tag root, every file of the tree is looked at.
+complain 'go vet' go vet -tags "$TAGS,root" ./...
+complain staticcheck go tool staticcheck -tags "$TAGS,root" ./...
+complain shellcheck shellcheck -x "${shell_scripts[@]}"
+exit $status
