@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -188,4 +189,29 @@ func TestNoChainOfLinksLeadsOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What came to stand there after the look is not overwritten.
+func TestCreateDoesNotReplace(t *testing.T) {
+	w := newWorkspace(t, []string{"f x host"}, []string{"f x 1", "f y 1"})
+	a, err := openApplier(w.upper, w.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	if err := a.enter("."); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"x": unix.EEXIST, "y": nil} {
+		e, err := a.entryAt(a.upper.root, Change{Type: TypeFile}, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.create(t.Context(), e); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
+		}
+	}
+	if now := listing(t, w.host); !slices.Equal(now, []string{"file 644 x host", "file 644 y 1"}) {
+		t.Errorf("the host has %q", now)
+	}
 }

@@ -122,26 +122,23 @@ func TestApply(t *testing.T) {
 // Each hostile entry is refused, and beside it a harmless one that differs in
 // the one point is applied: the control.
 func TestApplyRefuses(t *testing.T) {
-	tests := []struct{ name, hostile, harmless string }{
-		{"absolute link", "l bad /etc/passwd", "l good etc/passwd"},
-		{"link out", "l bad ../x", "l good x"},
-		{"link out by a detour", "l bad d/../../x", "l good d/x"},
-		{"link up after a name", "l bad d/../x", "l good ./x"},
-		{"deeper link out", "l d/bad ../../x", "l d/good ../x"},
-		{"fifo", "p bad", "f good 1"},
-		{"socket", "s bad", "f good 1"},
-		{"our own name", "f " + stagedName + " 1", "f good 1"},
-		{"our own name above", "d " + stagedName, "d good"},
+	tests := []struct{ name, hostile, harmless, reason string }{
+		{"absolute link", "l bad /etc/passwd", "l good etc/passwd", "may lead out"},
+		{"link out", "l bad ../x", "l good x", "may lead out"},
+		{"link out by a detour", "l bad d/../../x", "l good d/x", "may lead out"},
+		{"link up after a name", "l bad d/../x", "l good ./x", "may lead out"},
+		{"deeper link out", "l d/bad ../../x", "l d/good ../x", "may lead out"},
+		{"fifo", "p bad", "f good 1", "a fifo"},
+		{"socket", "s bad", "f good 1", "a socket"},
+		{"our own name", "f " + stagedName + " 1", "f good 1", "clove's own"},
+		{"our own name above", "d " + stagedName, "d good", "clove's own"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorkspace(t, []string{"d d"}, []string{"d d", tt.hostile, tt.harmless})
 			got := w.apply(t, "")
-			if len(got) != 2 || strings.Contains(got[1], "refused") || !strings.Contains(got[0], "refused") {
-				// The order is by name, and so is which is which.
-				slices.Reverse(got)
-			}
-			if len(got) != 2 || !strings.Contains(got[0], "refused") || strings.Contains(got[1], "refused") {
+			refused := slices.DeleteFunc(slices.Clone(got), func(line string) bool { return !strings.Contains(line, "refused") })
+			if len(got) != 2 || len(refused) != 1 || strings.Contains(refused[0], "good") || !strings.Contains(refused[0], tt.reason) {
 				t.Fatalf("got %q", got)
 			}
 			now := listing(t, w.host)
@@ -183,6 +180,14 @@ func TestApplyDoesNotFollowLinks(t *testing.T) {
 			{Kind: Changed, Path: "/w/d/victim", Type: TypeFile}, {Kind: Added, Path: "/w/d/new", Type: TypeFile},
 			{Kind: Deleted, Path: "/w/d/secret"}, {Kind: Deleted, Path: "/w/d/d"}})
 		if err != nil || slices.ContainsFunc(done, func(c Change) bool { return c.Refused == "" }) || len(done) != 4 {
+			t.Errorf("got %q, %v", lines(done), err)
+		}
+	})
+	t.Run("inside the workspace", func(t *testing.T) {
+		w := newWorkspace(t, []string{"d d", "d d/e", "l l d"}, []string{"d l", "d l/e", "f l/e/x 1", "f l/x 1"})
+		done, err := Apply(t.Context(), w.upper, w.host, []Change{
+			{Kind: Added, Path: "/w/l/e/x", Type: TypeFile}, {Kind: Added, Path: "/w/l/x", Type: TypeFile}, {Kind: Deleted, Path: "/w/l/e"}})
+		if err != nil || slices.ContainsFunc(done, func(c Change) bool { return c.Refused == "" }) || len(done) != 3 {
 			t.Errorf("got %q, %v", lines(done), err)
 		}
 	})
@@ -230,10 +235,12 @@ func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 					host = []string{"d d", tt.host}
 				}
 				w := newWorkspace(t, host, []string{tt.layer})
-				var st unix.Stat_t
-				if err := unix.Lstat(filepath.Join(w.host, tt.touched), &st); err != nil {
+				// The host set the file's modification time back, as tar does.
+				at := filepath.Join(w.host, tt.touched)
+				if err := unix.UtimesNanoAt(unix.AT_FDCWD, at, make([]unix.Timespec, 2), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 					t.Fatal(err)
 				}
+				st := statOf(t, w.host, tt.touched)
 				w.upper.Since = time.Unix(st.Ctim.Unix())
 				if !conflict {
 					w.upper.Since = w.upper.Since.Add(1)
@@ -346,5 +353,55 @@ func TestApplyFails(t *testing.T) {
 	}
 	if done, err := Apply(t.Context(), w.upper, w.host, changes); err != nil || len(done) != 1 {
 		t.Errorf("control: %q, %v", lines(done), err)
+	}
+}
+
+// countdown is a context that ends at the n-th look at it.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Wherever Apply is ended, each entry is as it was or as it was to become,
+// nothing else is there, and the next Apply does the rest.
+func TestApplyEndedAnywhere(t *testing.T) {
+	host := []string{"f a old", "f big old", "d d", "d d/e", "f d/e/x old", "d t", "f t/x old", "f z old"}
+	layer := []string{"f a new", "f big " + strings.Repeat("new", 3<<20), "w d", "l t a", "f new new", "d z", "f z/x new"}
+	whole := newWorkspace(t, host, layer)
+	before := listing(t, whole.host)
+	whole.apply(t, "")
+	after := listing(t, whole.host)
+	allowed := append(slices.Clone(before), after...)
+
+	for looks := 0; ; looks++ {
+		w := newWorkspace(t, host, layer)
+		changes, err := Diff(t.Context(), []Upper{w.upper})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Apply(&countdown{t.Context(), looks}, w.upper, w.host, changes)
+		now := listing(t, w.host)
+		for _, line := range now {
+			if !slices.Contains(allowed, line) {
+				t.Errorf("ended at look %d: %.80q is neither old nor new", looks, line)
+			}
+		}
+		w.apply(t, "")
+		if got := listing(t, w.host); !slices.Equal(got, after) {
+			t.Errorf("ended at look %d: the second Apply makes %.500q", looks, got)
+		}
+		if err == nil {
+			if looks < len(changes) || !slices.Equal(now, after) {
+				t.Errorf("control: not ended with %d looks, and the host has %.500q", looks, now)
+			}
+			return
+		}
 	}
 }
