@@ -162,8 +162,18 @@ func (l *Layer) load() (err error) {
 	return nil
 }
 
-// Uppers returns the parts of the layer; they can be read on any thread.
-func (l *Layer) Uppers() []Upper { return l.table.at(fdPath(l.root)) }
+// Uppers returns the parts of the layer, by paths that hold on the mounting
+// thread: Diff and Apply open them without following any link, /proc's included.
+func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
+
+// Diff lists what the agent changed in all of the layer. The mount points that
+// clove made for it are no changes of the agent's.
+func (l *Layer) Diff(ctx context.Context) ([]Change, error) {
+	changes, err := Diff(ctx, l.Uppers())
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		return c.Kind == Added && c.Type == TypeDir && l.table.leadsToMade(c.Path)
+	}), err
+}
 
 // Close unmounts the layer.
 func (l *Layer) Close() error {

@@ -21,7 +21,7 @@ func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
 	}
 	var changes []rootfs.Change
 	err = r.withLayer(run, func(layer *rootfs.Layer) (err error) {
-		changes, err = rootfs.Diff(context.Background(), layer.Uppers())
+		changes, err = layer.Diff(context.Background())
 		return err
 	})
 	return changes, err
