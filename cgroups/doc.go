@@ -28,7 +28,8 @@
 // hybrid host has it in the unified tree), else freeze, SIGKILL, thaw; then
 // wait on pidfds, and again until every hierarchy is empty.
 //
-// It refuses to write limits (libcontainer does), to touch a directory that
+// It refuses to write limits (libcontainer does; only a group that is being
+// killed and cannot be frozen is forbidden to fork), to touch a directory that
 // does not have the form of an agent's, and to report a figure that this host
 // does not have.
 package cgroups

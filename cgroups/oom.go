@@ -23,15 +23,21 @@ func (g *Group) OOMKills() (int64, error) {
 
 // oomKillsV1 adds up the tree, because v1 counts each directory for itself.
 func oomKillsV1(top string) (total int64, err error) {
-	if _, err := os.Stat(top); err != nil {
-		return 0, fmt.Errorf("cannot count memory kills: %w", err)
+	if total, err = oomKillsIn(top, "memory.oom_control"); err != nil {
+		return 0, err
 	}
-	err = walkDir(top, func(dir string) error {
-		n, err := oomKillsIn(dir, "memory.oom_control")
+	children, err := subgroups(top)
+	if err != nil {
+		return 0, err
+	}
+	for _, child := range children {
+		n, err := oomKillsV1(child)
+		if err != nil && !isGone(err) { // gone: its kills went with it
+			return 0, err
+		}
 		total += n
-		return err
-	})
-	return total, err
+	}
+	return total, nil
 }
 
 func oomKillsIn(dir, name string) (int64, error) {
