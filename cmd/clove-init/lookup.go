@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -20,22 +21,24 @@ func lookUp(command string, env []string) (string, *initproto.ExecFailed) {
 		}
 		return command, nil
 	}
-	worst := unix.ENOENT
+	refused := "" // the first that is there and may not be executed
 	for _, folder := range strings.Split(variable(env, "PATH"), ":") {
 		if folder == "" {
 			folder = "."
 		}
-		// Not path.Join alone: it would clean "./x" to "x", which is the same
-		// file but reads like a name to look up.
+		// Not path.Join, which would make "x" of "./x": a name to look up.
 		candidate := strings.TrimSuffix(folder, "/") + "/" + command
 		switch errno := executable(candidate); errno {
 		case 0:
 			return candidate, nil
 		case unix.EACCES:
-			worst, command = errno, candidate
+			refused = cmp.Or(refused, candidate)
 		}
 	}
-	return "", lookUpFailed(command, worst)
+	if refused != "" {
+		return "", lookUpFailed(refused, unix.EACCES)
+	}
+	return "", lookUpFailed(command, unix.ENOENT)
 }
 
 // executable gives 0, or why the caller may not execute the file.

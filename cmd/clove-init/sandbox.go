@@ -61,15 +61,15 @@ func newSandbox(conn *initproto.Conn, orders *initproto.Orders) (*sandbox, *init
 	}, nil
 }
 
-// receive hands on the supervisor's messages until the connection ends or
-// breaks, which is the same: the lifeline is lost.
+// receive hands on the supervisor's commands until the connection ends, breaks
+// or brings anything else, which is all the same: the lifeline is lost.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
 	commands := make(chan initproto.Message)
 	go func() {
 		defer close(commands)
 		for {
 			m, err := conn.Receive()
-			if err != nil {
+			if err != nil || (m.Signal == nil && m.Stop == nil) {
 				return
 			}
 			commands <- m

@@ -21,8 +21,11 @@ type Orders struct {
 	Groups []uint32 `json:"groups,omitempty"` // supplementary
 	// Caps ("CAP_CHOWN") are all five sets of the agent: bounding, permitted,
 	// effective, inheritable, ambient. Empty: the agent has none and gets none.
-	Caps     []string  `json:"caps,omitempty"`
-	Rlimits  []Rlimit  `json:"rlimits,omitempty"`
+	Caps []string `json:"caps,omitempty"`
+	// Rlimits must have "nofile": Go's runtime raises that limit for clove-init
+	// itself, so that what the launch set cannot be passed on. The others stay
+	// the launch's where they are absent.
+	Rlimits  []Rlimit  `json:"rlimits"`
 	Terminal *Terminal `json:"terminal,omitempty"` // nil: the agent keeps 0, 1 and 2
 	// WallClock runs on CLOCK_BOOTTIME from Started on. 0: no deadline.
 	WallClock time.Duration `json:"wall_clock_ns,omitempty"`
@@ -96,6 +99,9 @@ func checkLimits(o *Orders) error {
 		if limit.Soft > limit.Hard {
 			return fmt.Errorf("resource limit %s: soft %d is above hard %d", limit.Name, limit.Soft, limit.Hard)
 		}
+	}
+	if !seen["nofile"] {
+		return errors.New("no resource limit nofile")
 	}
 	return nil
 }

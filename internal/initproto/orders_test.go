@@ -10,7 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func valid() *Orders { return &Orders{Argv: Strings{"sh"}, Dir: "/", UID: 1000, GID: 1000} }
+func valid() *Orders {
+	return &Orders{Argv: Strings{"sh"}, Dir: "/", UID: 1000, GID: 1000,
+		Rlimits: []Rlimit{{"nofile", 1024, 2048}}}
+}
 
 func TestValidate(t *testing.T) {
 	for name, change := range map[string]func(*Orders){
@@ -24,9 +27,10 @@ func TestValidate(t *testing.T) {
 		"group out of range":  func(o *Orders) { o.GID = 70000 },
 		"groups out of range": func(o *Orders) { o.Groups = []uint32{4, 65533} },
 		"capability":          func(o *Orders) { o.Caps = []string{"chown"} },
-		"limit":               func(o *Orders) { o.Rlimits = []Rlimit{{Name: "NOFILE"}} },
-		"limit twice":         func(o *Orders) { o.Rlimits = []Rlimit{{Name: "cpu"}, {Name: "cpu"}} },
-		"soft above hard":     func(o *Orders) { o.Rlimits = []Rlimit{{"cpu", 2, 1}} },
+		"limit":               func(o *Orders) { o.Rlimits = append(o.Rlimits, Rlimit{Name: "CPU"}) },
+		"limit twice":         func(o *Orders) { o.Rlimits = append(o.Rlimits, o.Rlimits[0]) },
+		"soft above hard":     func(o *Orders) { o.Rlimits = append(o.Rlimits, Rlimit{"cpu", 2, 1}) },
+		"no limit of files":   func(o *Orders) { o.Rlimits = []Rlimit{{Name: "cpu"}} },
 		"negative clock":      func(o *Orders) { o.WallClock = -1 },
 		"negative grace":      func(o *Orders) { o.StopGrace = -1 },
 	} {

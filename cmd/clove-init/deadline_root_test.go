@@ -1,0 +1,188 @@
+//go:build root
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/testhost"
+	"golang.org/x/sys/unix"
+)
+
+// deaf is a tree that no TERM ends: a shell that ignores it, a grandchild in a
+// session of its own whose parent is gone, and a stopped one.
+const deaf = `
+	trap '' TERM HUP INT
+	(setsid /bin/sh -c 'trap "" TERM; while :; do sleep 1000; done' &)
+	sleep 1000 & kill -STOP $!
+	echo ready
+	while :; do sleep 1000; done`
+
+func TestDeadline(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		clock, grace time.Duration
+		want         initproto.Exited // Leftover: at least
+	}{
+		{"obeys", "exec sleep 1000", 200 * time.Millisecond, time.Hour,
+			initproto.Exited{Code: -1, Signal: unix.SIGTERM}},
+		{"ends by itself on TERM", `trap 'exit 3' TERM; sleep 1000 & wait`, 200 * time.Millisecond, time.Hour,
+			initproto.Exited{Code: 3}},
+		{"stopped, obeys once awake", `kill -STOP $$; exec sleep 1000`, 200 * time.Millisecond, time.Hour,
+			initproto.Exited{Code: -1, Signal: unix.SIGTERM}},
+		{"deaf tree", deaf, 200 * time.Millisecond, 100 * time.Millisecond,
+			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
+		{"no grace", deaf, 200 * time.Millisecond, 0,
+			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
+		{"fork bomb", `trap '' TERM; b() { b & b & }; b; while :; do :; done`, 200 * time.Millisecond, 50 * time.Millisecond,
+			initproto.Exited{Code: -1, Signal: unix.SIGKILL}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			orders := shell(c.script)
+			orders.WallClock, orders.StopGrace = c.clock, c.grace
+			orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: "nproc", Soft: 40, Hard: 40})
+			b := start(t, orders)
+			b.started()
+			got := b.exited()
+			if got.WallNS < int64(c.clock) || got.Leftover < c.want.Leftover {
+				t.Errorf("after %v with %d left over", time.Duration(got.WallNS), got.Leftover)
+			}
+			c.want.Cause, c.want.WallNS, c.want.Leftover = initproto.CauseDeadline, got.WallNS, got.Leftover
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestStop also is the control of the deaf tree: TERM does not end it, nor does
+// a stop within its grace; a stop with a shorter grace does.
+func TestStop(t *testing.T) {
+	b := start(t, shell(deaf))
+	b.started()
+	b.expect("ready")
+	b.send(initproto.Message{Signal: &initproto.Signal{Number: unix.SIGTERM}})
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}})
+	check(t, b.conn.SetReceiveDeadline(time.Now().Add(200*time.Millisecond)))
+	if m, err := b.conn.Receive(); err == nil {
+		t.Fatalf("the tree is not deaf: %+v", m)
+	}
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: 2 * time.Hour}}) // cannot lengthen it
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: 10 * time.Millisecond}})
+	if got := b.exited(); got.Cause != initproto.CauseStop || got.Signal != unix.SIGKILL || got.Leftover < 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStopKeepsTheGraceOfTheOthers: the agent's shell obeys at once, its child
+// needs a moment to write its last words.
+func TestStopKeepsTheGraceOfTheOthers(t *testing.T) {
+	b := start(t, shell(`
+		/bin/sh -c 'trap "sleep 0.2; echo last words; exit" TERM; echo ready; while :; do sleep 0.01; done' 2>/dev/null &
+		wait`))
+	b.started()
+	b.expect("ready")
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}})
+	b.expect("last words")
+	if got := b.exited(); got.Signal != unix.SIGTERM || got.Cause != initproto.CauseStop || got.Leftover != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestLifeline: without a supervisor nobody runs on, and the exit file says so.
+func TestLifeline(t *testing.T) {
+	for name, lose := range map[string]func(*box){
+		"closed":       func(b *box) { b.conn.Close() },
+		"out of order": func(b *box) { b.send(initproto.Message{Orders: &initproto.Orders{}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, shell(deaf))
+			b.started()
+			b.expect("ready")
+			lose(b)
+			if err := b.await(); err != nil {
+				t.Errorf("clove-init: %v", err)
+			}
+			m := b.readExit()
+			if m.Exited == nil || m.Exited.Cause != initproto.CauseLifeline || m.Exited.Signal != unix.SIGKILL {
+				t.Errorf("exit file has %+v", m.Exited)
+			}
+		})
+	}
+}
+
+// TestLifelineBeforeOrders: PID 1 does not wait for ever.
+func TestLifelineBeforeOrders(t *testing.T) {
+	testhost.Root(t)
+	b := prepare(t, nil)
+	b.conn.Close()
+	if err := b.await(); err == nil {
+		t.Error("clove-init calls that a success")
+	}
+}
+
+// TestParentThreadDies: the launch's parent-death signal is forgotten, so a
+// thread of the supervisor may come and go; the lifeline counts.
+func TestParentThreadDies(t *testing.T) {
+	b := start(t, shell("echo ready; read line; echo $line"))
+	b.started()
+	b.expect("ready")
+	// The control has the same parent thread, and does not forget the signal.
+	control := &exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "1000"},
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}}
+	check(t, b.startChild(control))
+	b.endThread()
+	if err := control.Wait(); err == nil {
+		t.Error("the control did not die with its parent thread")
+	}
+	_, err := b.stdin.WriteString("still here\n")
+	check(t, err)
+	b.expect("still here")
+}
+
+// TestPidsLimitCannotStopTheDeadline: an agent that holds every process of its
+// cgroup leaves PID 1 without a new thread. It must not need one.
+func TestPidsLimitCannotStopTheDeadline(t *testing.T) {
+	orders := shell(`trap '' TERM; (while :; do sleep 1000 & done) & echo ready; while :; do :; done`)
+	orders.WallClock, orders.StopGrace = time.Second, 50*time.Millisecond
+	testhost.Root(t)
+	testhost.NoResidue(t)
+	group := pidsGroup(t, 40)
+	b := prepare(t, nil)
+	check(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Appendf(nil, "%d", b.process.Process.Pid), 0o600))
+	b.send(initproto.Message{Orders: &orders})
+	b.started()
+	b.expect("ready")
+	if got := b.exited(); got.Cause != initproto.CauseDeadline || got.Leftover < 20 {
+		t.Errorf("got %+v", got)
+	}
+	// Later than the limit, so removed before the sandbox would be: end it here.
+	b.await()
+	events, err := os.ReadFile(filepath.Join(group, "pids.events"))
+	if check(t, err); strings.TrimSpace(string(events)) == "max 0" {
+		t.Error("the limit was never reached: the test proves nothing")
+	}
+}
+
+// pidsGroup makes a cgroup with a pids limit below this process's own.
+func pidsGroup(t *testing.T, limit int) string {
+	t.Helper()
+	parent := "/sys/fs/cgroup/pids" // v1 and hybrid
+	if testhost.Cgroup() == testhost.CgroupV2 {
+		parent = "/sys/fs/cgroup"
+		check(t, os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+pids"), 0o600))
+	}
+	group, err := os.MkdirTemp(parent, "clove-init-test-")
+	check(t, err)
+	t.Cleanup(func() { check(t, unix.Rmdir(group)) })
+	check(t, os.WriteFile(filepath.Join(group, "pids.max"), fmt.Appendf(nil, "%d", limit), 0o600))
+	return group
+}

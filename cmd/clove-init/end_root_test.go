@@ -1,0 +1,112 @@
+//go:build root
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+func TestEndings(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		want         initproto.Exited
+	}{
+		{"success", "exit 0", initproto.Exited{}},
+		{"status", "exit 42", initproto.Exited{Code: 42}},
+		{"signal", "kill -USR1 $$", initproto.Exited{Code: -1, Signal: unix.SIGUSR1}},
+		{"kill", "kill -KILL $$", initproto.Exited{Code: -1, Signal: unix.SIGKILL}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := start(t, shell(c.script))
+			b.started()
+			got := b.exited()
+			if got.WallNS <= 0 || got.WallNS > int64(patience) {
+				t.Errorf("wall clock %d", got.WallNS)
+			}
+			got.WallNS = 0
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if err := b.await(); err != nil {
+				t.Errorf("clove-init: %v", err)
+			}
+		})
+	}
+}
+
+// TestEveryoneGoesWithTheAgent: what the agent leaves behind is killed, and
+// counted; who ended before is not.
+func TestEveryoneGoesWithTheAgent(t *testing.T) {
+	b := start(t, shell(`sleep 1000 & setsid sleep 1000 & (trap "" TERM HUP; sleep 1000) & /bin/true; exit 7`))
+	b.started()
+	got := b.exited()
+	// The third is a shell that executes sleep or waits for it: 3 or 4.
+	if got.Code != 7 || got.Leftover < 3 || got.Leftover > 4 {
+		t.Errorf("got %+v", got)
+	}
+	b.text() // ends: nobody holds the output
+}
+
+// TestOrphansAreReaped: PID 1 is the parent of who lost theirs, and buries
+// them while the agent runs.
+func TestOrphansAreReaped(t *testing.T) {
+	text := runs(t, shell(`
+		/bin/sh -c 'sleep 0.01 & echo $!' > /tmp/orphan
+		orphan=$(cat /tmp/orphan)
+		while [ -e /proc/$orphan ]; do :; done
+		echo reaped`))
+	if text != "reaped\n" {
+		t.Errorf("agent wrote %q", text)
+	}
+}
+
+// TestZombieFlood: thousands of orphans neither fill the process table nor
+// keep PID 1 from its other duties.
+func TestZombieFlood(t *testing.T) {
+	orders := shell(`
+		while :; do (true & true & true & true & true & true & true & true &) ; done`)
+	orders.WallClock, orders.StopGrace = 700*time.Millisecond, 0
+	b := start(t, orders)
+	b.started()
+	if got := b.exited(); got.Cause != initproto.CauseDeadline {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestSignals: what a terminal would send to the group reaches the group,
+// everything else the agent alone.
+func TestSignals(t *testing.T) {
+	const group = `trap 'echo parent' HUP INT QUIT; /bin/sh -c 'echo ready; exec sleep 1000'; echo after`
+	const alone = `sleep 1000 & trap 'kill -0 $! && echo alive; exit 0' TERM USR1 USR2; echo ready; wait`
+	for _, c := range []struct {
+		number syscall.Signal
+		script string
+		want   string
+	}{
+		{unix.SIGHUP, group, "parent\nafter\n"},
+		{unix.SIGINT, group, "parent\nafter\n"},
+		{unix.SIGQUIT, group, "parent\nafter\n"},
+		{unix.SIGTERM, alone, "alive\n"},
+		{unix.SIGUSR1, alone, "alive\n"},
+		{unix.SIGUSR2, alone, "alive\n"},
+	} {
+		t.Run(unix.SignalName(c.number), func(t *testing.T) {
+			b := start(t, shell(c.script))
+			b.started()
+			b.expect("ready")
+			b.send(initproto.Message{Signal: &initproto.Signal{Number: c.number}})
+			if got := b.text(); !strings.HasSuffix(got, c.want) { // the shell may add "Hangup"
+				t.Errorf("agent wrote %q, want %q", got, c.want)
+			}
+			if end := b.exited(); end.Code != 0 || end.Cause != initproto.CauseSelf {
+				t.Errorf("got %+v", end)
+			}
+		})
+	}
+}

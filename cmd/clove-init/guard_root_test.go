@@ -1,0 +1,93 @@
+//go:build root
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestInitCannotBeSignalled: neither by the agent, nor by root of the sandbox
+// with CAP_KILL, for whom the permission is no obstacle. The control is a
+// process of PID 1's own id range that the same kill ends.
+func TestInitCannotBeSignalled(t *testing.T) {
+	const script = `
+		for signal in $(seq 1 64); do
+			[ $signal = 32 ] || [ $signal = 33 ] || kill -$signal 1 2>/dev/null && sent="$sent $signal"
+		done
+		sleep 1000 & kill -SEGV $!; wait $!; echo control $?
+		echo sent $sent`
+	for name, c := range map[string]struct {
+		uid  uint32
+		caps []string
+		sent bool
+	}{"agent": {agentUID, nil, false}, "root with CAP_KILL": {0, []string{"CAP_KILL"}, true}} {
+		t.Run(name, func(t *testing.T) {
+			orders := shell(script)
+			orders.UID, orders.Caps = c.uid, c.caps
+			got := runs(t, orders)
+			if !strings.Contains(got, "control 139\n") {
+				t.Errorf("the control lives: %q", got)
+			}
+			if sent := strings.Contains(got, " 9 "); sent != c.sent {
+				t.Errorf("permission to send %v, want %v: %q", sent, c.sent, got)
+			}
+		})
+	}
+}
+
+// TestInitIsUnreadable: the agent sees nothing of PID 1. The control reads the
+// same of itself.
+func TestInitIsUnreadable(t *testing.T) {
+	// Some files open for anybody who owns them and refuse to be read; the
+	// memory has no byte 0; a folder can only be opened.
+	const script = `
+		readable() { [ "$(head -c 1 $1 2>/dev/null | wc -c)" = 1 ]; }
+		for pid in 1 $$; do
+			for file in environ maps io exe fdinfo/2; do readable /proc/$pid/$file && echo $pid $file; done
+			for file in mem root/etc cwd/etc; do head -c 0 /proc/$pid/$file 2>/dev/null && echo $pid $file; done
+		done | sed "s/^$$ /self /"`
+	for _, uid := range []uint32{agentUID, 0} {
+		t.Run(fmt.Sprint("uid ", uid), func(t *testing.T) {
+			orders := shell(script)
+			orders.UID = uid
+			got := runs(t, orders)
+			want := "environ maps io exe fdinfo/2 mem root/etc cwd/etc"
+			if own := strings.ReplaceAll(strings.TrimSpace(got), "self ", ""); own != strings.ReplaceAll(want, " ", "\n") {
+				t.Errorf("of PID 1 and, as a control, of itself it can read %q", got)
+			}
+		})
+	}
+}
+
+// TestInitKeepsNoDescriptor: what the launch leaked is closed in PID 1 too.
+func TestInitKeepsNoDescriptor(t *testing.T) {
+	b := start(t, shell("echo ready; read line"))
+	b.started()
+	b.expect("ready")
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.process.Process.Pid))
+	check(t, err)
+	for _, entry := range entries {
+		target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", b.process.Process.Pid, entry.Name()))
+		check(t, err)
+		if strings.HasSuffix(target, "/clove-init") {
+			t.Errorf("descriptor %s is still %s", entry.Name(), target)
+		}
+	}
+}
+
+// TestInitSignalDispositions: default for all but SIGURG, which stays Go's.
+func TestInitSignalDispositions(t *testing.T) {
+	b := start(t, shell("echo ready; read line"))
+	b.started()
+	b.expect("ready")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.process.Process.Pid))
+	check(t, err)
+	expectFields(t, fields(string(text)), map[string]string{
+		"SigIgn": noSignals, "SigBlk": noSignals, "SigCgt": fmt.Sprintf("%016x", 1<<(unix.SIGURG-1)),
+		"NSpid": fmt.Sprint(b.process.Process.Pid, " 1")})
+}

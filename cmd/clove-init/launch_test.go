@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// secondStageSays plays the second stage and gives what PID 1 makes of it.
+func secondStageSays(t *testing.T, say func(*initproto.Conn, *initproto.Orders)) launchOutcome {
+	t.Helper()
+	conn, inherited, err := initproto.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Dup(int(inherited.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited.Close()
+	peer, err := initproto.NewConn(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := &agentProcess{launched: make(chan launchOutcome, 1)}
+	go agent.follow(conn, &initproto.Orders{Dir: "/the/orders"})
+	m, err := peer.Receive()
+	if err != nil || m.Orders == nil {
+		t.Fatalf("no orders came: %+v, %v", m, err)
+	}
+	say(peer, m.Orders)
+	peer.Close()
+	return <-agent.launched
+}
+
+func TestFollow(t *testing.T) {
+	started := initproto.Message{Started: &initproto.Started{BootTimeNS: 7}}
+	failed := initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "chdir", ExitCode: 125}}
+	send := func(messages ...initproto.Message) func(*initproto.Conn, *initproto.Orders) {
+		return func(c *initproto.Conn, o *initproto.Orders) {
+			if o.Dir != "/the/orders" {
+				t.Errorf("orders are %+v", o)
+			}
+			for _, m := range messages {
+				if err := c.Send(m); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		say  func(*initproto.Conn, *initproto.Orders)
+		boot int64
+		step string // of the failure; empty: it is the agent now
+	}{
+		"executes":            {send(started), 7, ""},
+		"fails":               {send(failed), 0, "chdir"},
+		"fails at the last":   {send(started, failed), 7, "chdir"},
+		"dies":                {send(), 0, "prepare"},
+		"says something else": {send(initproto.Message{Stop: &initproto.Stop{}}), 0, "prepare"},
+		"says it in the end":  {send(started, initproto.Message{Stop: &initproto.Stop{}}), 7, "prepare"},
+	} {
+		got := secondStageSays(t, c.say)
+		step := ""
+		if got.failure != nil {
+			step = got.failure.Step
+		}
+		if got.bootTimeNS != c.boot || step != c.step {
+			t.Errorf("%s: started %d, failure %+v", name, got.bootTimeNS, got.failure)
+		}
+	}
+}
+
+func TestStartFailedKeepsTheErrno(t *testing.T) {
+	got := startFailed("uid", &os.SyscallError{Syscall: "setresuid", Err: unix.EPERM})
+	if got.Errno != unix.EPERM || got.ExitCode != initproto.ExitStartFailed || got.Error() != "uid: setresuid: operation not permitted" {
+		t.Errorf("got %+v", got)
+	}
+	if got := startFailed("orders", errors.New("no")); got.Errno != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestLast: the message that ends the run names the first cause, and a failed
+// start only where nobody wanted the end.
+func TestLast(t *testing.T) {
+	const killed, status3 = unix.WaitStatus(9), unix.WaitStatus(3 << 8)
+	failure := &initproto.ExecFailed{Step: "execve"}
+	for name, c := range map[string]struct {
+		box  sandbox
+		want string
+	}{
+		"by itself":       {sandbox{started: true, end: ending{status3, 50}}, `{"exited":{"code":3,"wall_ns":40}}`},
+		"by a signal":     {sandbox{started: true, end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"wall_ns":40}}`},
+		"at the deadline": {sandbox{started: true, cause: "deadline", end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"cause":"deadline","wall_ns":40}}`},
+		"failed":          {sandbox{failure: failure, end: ending{status3, 50}}, `{"exec_failed":{"step":"execve","errno":0,"message":"","exit_code":0}}`},
+		"stopped before":  {sandbox{failure: failure, cause: "stop", end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"cause":"stop","wall_ns":0}}`},
+		"clock went back": {sandbox{started: true, end: ending{status3, 5}}, `{"exited":{"code":3,"wall_ns":0}}`},
+	} {
+		c.box.agent, c.box.children = &agentProcess{startedNS: 10}, &reaper{}
+		got, err := initproto.Encode(c.box.last(nil))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+func TestTheFirstCauseStays(t *testing.T) {
+	box := &sandbox{}
+	box.blame(initproto.CauseStop)
+	box.blame(initproto.CauseDeadline)
+	if box.cause != initproto.CauseStop {
+		t.Errorf("cause %q", box.cause)
+	}
+	box = &sandbox{end: ending{bootTimeNS: 1}}
+	box.blame(initproto.CauseLifeline)
+	if box.cause != initproto.CauseSelf {
+		t.Errorf("cause %q of an agent that had ended before", box.cause)
+	}
+}
+
+func TestAlarm(t *testing.T) {
+	a, err := newAlarm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.file.Close()
+	before := bootTimeNS()
+	a.set(time.Hour)
+	if left := a.left(); left > time.Hour || left < time.Hour-time.Minute {
+		t.Errorf("%v left", left)
+	}
+	a.set(20 * time.Millisecond) // takes the hour's place
+	<-a.passed
+	if passed := time.Duration(bootTimeNS() - before); passed < 20*time.Millisecond {
+		t.Errorf("passed after %v", passed)
+	}
+	a.set(-time.Second) // the deadline was yesterday
+	<-a.passed
+}
+
+// TestSpareThreads: the threads are there and stay.
+func TestSpareThreads(t *testing.T) {
+	threads := func() int {
+		entries, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	spareThreads()
+	first := threads()
+	if first < spares {
+		t.Errorf("%d threads", first)
+	}
+	spareThreads()
+	if again := threads(); again >= first+spares {
+		t.Errorf("%d threads, then %d: they were not kept", first, again)
+	}
+}
+
+func TestSecondStageNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, step := range steps {
+		if seen[step.name] || step.name == "" || strings.TrimSpace(step.name) != step.name {
+			t.Errorf("step %q", step.name)
+		}
+		seen[step.name] = true
+	}
+	order := func(first, second string) {
+		t.Helper()
+		at := map[string]int{}
+		for i, step := range steps {
+			at[step.name] = i
+		}
+		if !seen[first] || !seen[second] || at[first] > at[second] {
+			t.Errorf("%s does not come before %s", first, second)
+		}
+	}
+	order("setsid", "terminal")
+	order("bounding set", "uid") // SETPCAP goes with the id
+	order("groups", "uid")       // so does SETGID
+	order("gid", "uid")
+	order("uid", "capabilities")
+	order("uid", "chdir") // as the agent
+}
