@@ -9,72 +9,75 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Each invariant is broken once by hand; Check must name it, and must have
-// nothing to say before.
+// spoilings break each invariant once, with what Check must say of it.
+var spoilings = map[string]struct {
+	spoil func(tb *tables, live, ended agent.ID) error
+	says  string
+}{
+	"name without run": {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), []byte("x")) }, `name "ghost"`},
+	"name of nobody":   {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), nil) }, `name "ghost"`},
+	"run without name": {func(tb *tables, _, _ agent.ID) error { return tb.names.Delete([]byte("live")) }, "index lacks it"},
+	"name of another run": {func(tb *tables, live, ended agent.ID) error {
+		return tb.names.Put([]byte("live"), []byte(ended))
+	}, `name "live"`},
+	"lease without run": {func(tb *tables, _, _ agent.ID) error { return tb.leases.Put(rangeKey(7), []byte("x")) }, "lease 00000007"},
+	"lease of an ended run": {func(tb *tables, _, ended agent.ID) error {
+		return tb.leases.Put(rangeKey(7), []byte(ended))
+	}, "lease 00000007"},
+	"lease of no range": {func(tb *tables, live, _ agent.ID) error { return tb.leases.Put([]byte("odd"), []byte(live)) }, "lease 6f6464"},
+	"run without lease": {func(tb *tables, _, _ agent.ID) error { return tb.leases.Delete(rangeKey(0)) }, "index lacks it"},
+	"range shared": {func(tb *tables, live, _ agent.ID) error {
+		run := newRun("twin")
+		run.State = agent.StateStarting
+		return firstOf(tb.put(run), tb.names.Put([]byte("twin"), []byte(run.Spec.ID)))
+	}, "id range 0 is also that of"},
+	"name shared": {func(tb *tables, _, _ agent.ID) error {
+		run := newRun("live")
+		run.State, run.Lease.IDRange = agent.StateStarting, 1
+		return firstOf(tb.put(run), tb.leases.Put(rangeKey(1), []byte(run.Spec.ID)))
+	}, `its name "live" is also that of`},
+	"value that is no run": {func(tb *tables, live, _ agent.ID) error { return tb.runs.Put([]byte(live), []byte("{")) }, "damaged"},
+	"key that is no id": {func(tb *tables, live, _ agent.ID) error {
+		return tb.runs.Put([]byte("odd"), tb.runs.Get([]byte(live)))
+	}, `run "odd": says that it is`},
+	"record of another run": {func(tb *tables, _, ended agent.ID) error {
+		run, err := tb.mustGet(ended)
+		run.Record.ID = agent.NewID()
+		return firstOf(err, tb.put(*run))
+	}, "its record is not its own"},
+	"bucket in a bucket": {func(tb *tables, _, _ agent.ID) error {
+		_, err := tb.runs.CreateBucket([]byte("inner"))
+		return err
+	}, `run "inner"`},
+	"bucket of another": {func(tb *tables, _, _ agent.ID) error {
+		_, err := tb.tx.CreateBucket([]byte("foreign"))
+		return err
+	}, `bucket "foreign"`},
+	"other schema":       {func(tb *tables, _, _ agent.ID) error { return setSchema(tb.tx, 99) }, "schema: 99"},
+	"state unknown":      {edit(func(r *agent.Run) { r.State = "limbo" }), "its state is not one"},
+	"name invalid":       {edit(func(r *agent.Run) { r.Spec.Name = "a/b" }), "its name is not valid"},
+	"no creation":        {edit(func(r *agent.Run) { *r = agent.Run{Spec: r.Spec, State: r.State, Lease: r.Lease} }), "no time of creation"},
+	"live, no lease":     {edit(func(r *agent.Run) { r.Lease = nil }), "a lease belongs"},
+	"live with a record": {edit(func(r *agent.Run) { r.Record = &agent.Record{} }), "a record belongs"},
+	"ended with a lease": {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a lease belongs"},
+	"ended, no record":   {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a record belongs"},
+	"ended, a process":   {edit(func(r *agent.Run) { r.State, r.PID = agent.StateEnded, 1 }), "ended and has a process"},
+	"range below 0":      {edit(func(r *agent.Run) { r.Lease.IDRange = -1 }), "out of bounds"},
+	"range too high":     {edit(func(r *agent.Run) { r.Lease.IDRange = agent.IDRanges }), "out of bounds"},
+}
+
+// edit spoils the live run by change.
+func edit(change func(*agent.Run)) func(*tables, agent.ID, agent.ID) error {
+	return func(tb *tables, live, _ agent.ID) error {
+		run, err := tb.mustGet(live)
+		change(run)
+		return firstOf(err, tb.put(*run))
+	}
+}
+
+// Check names what is broken, and has nothing to say before.
 func TestCheckFinds(t *testing.T) {
-	edit := func(change func(*agent.Run)) func(*tables, agent.ID, agent.ID) error {
-		return func(tb *tables, live, _ agent.ID) error {
-			run, err := tb.mustGet(live)
-			change(run)
-			return firstOf(err, tb.put(*run))
-		}
-	}
-	cases := map[string]struct {
-		spoil func(tb *tables, live, ended agent.ID) error
-		says  string
-	}{
-		"name without run": {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), []byte("x")) }, `name "ghost"`},
-		"name of nobody":   {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), nil) }, `name "ghost"`},
-		"run without name": {func(tb *tables, _, _ agent.ID) error { return tb.names.Delete([]byte("live")) }, "index lacks it"},
-		"name of another run": {func(tb *tables, live, ended agent.ID) error {
-			return tb.names.Put([]byte("live"), []byte(ended))
-		}, `name "live"`},
-		"lease without run": {func(tb *tables, _, _ agent.ID) error { return tb.leases.Put(rangeKey(7), []byte("x")) }, "lease 00000007"},
-		"lease of an ended run": {func(tb *tables, _, ended agent.ID) error {
-			return tb.leases.Put(rangeKey(7), []byte(ended))
-		}, "lease 00000007"},
-		"lease of no range": {func(tb *tables, live, _ agent.ID) error { return tb.leases.Put([]byte("odd"), []byte(live)) }, "lease 6f6464"},
-		"run without lease": {func(tb *tables, _, _ agent.ID) error { return tb.leases.Delete(rangeKey(0)) }, "index lacks it"},
-		"range shared": {func(tb *tables, live, _ agent.ID) error {
-			run := newRun("twin")
-			run.State = agent.StateStarting
-			return firstOf(tb.put(run), tb.names.Put([]byte("twin"), []byte(run.Spec.ID)))
-		}, "id range 0 is also that of"},
-		"name shared": {func(tb *tables, _, _ agent.ID) error {
-			run := newRun("live")
-			run.State, run.Lease.IDRange = agent.StateStarting, 1
-			return firstOf(tb.put(run), tb.leases.Put(rangeKey(1), []byte(run.Spec.ID)))
-		}, `its name "live" is also that of`},
-		"value that is no run": {func(tb *tables, live, _ agent.ID) error { return tb.runs.Put([]byte(live), []byte("{")) }, "damaged"},
-		"key that is no id": {func(tb *tables, live, _ agent.ID) error {
-			return tb.runs.Put([]byte("odd"), tb.runs.Get([]byte(live)))
-		}, `run "odd": says that it is`},
-		"record of another run": {func(tb *tables, _, ended agent.ID) error {
-			run, err := tb.mustGet(ended)
-			run.Record.ID = agent.NewID()
-			return firstOf(err, tb.put(*run))
-		}, "its record is not its own"},
-		"bucket in a bucket": {func(tb *tables, _, _ agent.ID) error {
-			_, err := tb.runs.CreateBucket([]byte("inner"))
-			return err
-		}, `run "inner"`},
-		"bucket of another": {func(tb *tables, _, _ agent.ID) error {
-			_, err := tb.tx.CreateBucket([]byte("foreign"))
-			return err
-		}, `bucket "foreign"`},
-		"other schema":       {func(tb *tables, _, _ agent.ID) error { return setSchema(tb.tx, 99) }, "schema: 99"},
-		"state unknown":      {edit(func(r *agent.Run) { r.State = "limbo" }), "its state is not one"},
-		"name invalid":       {edit(func(r *agent.Run) { r.Spec.Name = "a/b" }), "its name is not valid"},
-		"no creation":        {edit(func(r *agent.Run) { *r = agent.Run{Spec: r.Spec, State: r.State, Lease: r.Lease} }), "no time of creation"},
-		"live, no lease":     {edit(func(r *agent.Run) { r.Lease = nil }), "a lease belongs"},
-		"live with a record": {edit(func(r *agent.Run) { r.Record = &agent.Record{} }), "a record belongs"},
-		"ended with a lease": {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a lease belongs"},
-		"ended, no record":   {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a record belongs"},
-		"ended, a process":   {edit(func(r *agent.Run) { r.State, r.PID = agent.StateEnded, 1 }), "ended and has a process"},
-		"range below 0":      {edit(func(r *agent.Run) { r.Lease.IDRange = -1 }), "out of bounds"},
-		"range too high":     {edit(func(r *agent.Run) { r.Lease.IDRange = agent.IDRanges }), "out of bounds"},
-	}
-	for name, c := range cases {
+	for name, c := range spoilings {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir()+"/state/clove.db") // no epilogue: it stays spoiled
 			s.db.NoSync = true

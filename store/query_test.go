@@ -74,3 +74,27 @@ func TestListIsNewestFirst(t *testing.T) {
 		t.Errorf("got %v, want %v", got, order)
 	}
 }
+
+func TestLiveIsWhoHoldsALease(t *testing.T) {
+	s := openNew(t)
+	var want []agent.ID
+	for i := range 4 {
+		run, err := s.Begin(newRun(""))
+		must(t, err)
+		if i == 1 {
+			_, err = endRun(s, run.Spec)
+			must(t, err)
+			continue
+		}
+		want = append(want, run.Spec.ID)
+	}
+	live, err := s.Live() // ranges 0, 1 again, 2
+	must(t, err)
+	var got []agent.ID
+	for _, run := range live {
+		got = append(got, run.Spec.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

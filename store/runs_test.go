@@ -128,8 +128,8 @@ func TestBeginRefuses(t *testing.T) {
 	recorded.Record = &agent.Record{}
 	unnamed := newRun("x")
 	unnamed.Spec.Name = ""
-	nameless := newRun("fine")
-	nameless.Spec.ID = "no id"
+	noID := newRun("fine")
+	noID.Spec.ID = "no id"
 	cases := map[string]struct {
 		run  agent.Run
 		kind agent.Kind
@@ -138,7 +138,7 @@ func TestBeginRefuses(t *testing.T) {
 		"name of a live run":   {newRun("live"), agent.KindConflict, "is taken by run " + string(live.Spec.ID)},
 		"name of an ended run": {newRun("ended"), agent.KindConflict, "clove rm ended"},
 		"id of another run":    {again, agent.KindInternal, "exists"},
-		"not an id":            {nameless, agent.KindInternal, "not an id"},
+		"not an id":            {noID, agent.KindInternal, "not an id"},
 		"no name":              {unnamed, agent.KindInvalid, "not a name"},
 		"another's id as name": {newRun(string(live.Spec.ID)), agent.KindInvalid, "id of another run"},
 		"a record already":     {recorded, agent.KindInternal, "record"},
