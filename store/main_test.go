@@ -208,7 +208,7 @@ func endRun(s *Store, spec agent.Spec) (agent.Run, error) {
 	return run, firstOf(started, exited, err)
 }
 
-// wantKind fails unless err is an error for people, of kind and with a hint.
+// wantKind fails unless err is an error for people, of kind and with its step.
 func wantKind(t testing.TB, err error, kind agent.Kind) *agent.Error {
 	t.Helper()
 	known, ok := err.(*agent.Error)
