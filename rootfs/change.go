@@ -13,7 +13,7 @@ import (
 type Upper struct {
 	Dir    string `json:"dir"`             // the upper directory
 	Prefix string `json:"prefix"`          // the sandbox path at which it appeared
-	Lower  string `json:"lower,omitempty"` // the host directory below it; empty: none that still exists
+	Lower  string `json:"lower,omitempty"` // the host directory below it; empty: none
 	// Since is when the layer was made, on the host's clock. What the host
 	// changed at or after it is a conflict for Apply, so zero refuses to
 	// replace anything.

@@ -28,11 +28,11 @@ const (
 // mount points, because the agent never saw what is mounted there.
 type beneath struct{ root *os.File }
 
-// openBeneath opens the directory dir; how adds RESOLVE_* flags of openat2(2)
-// for the way to it.
-func openBeneath(dir string, how uint64) (beneath, error) {
+// openBeneath opens the directory dir; resolve are the RESOLVE_* flags of
+// openat2(2) for the way to it, none of which may lead through a hostile tree.
+func openBeneath(dir string, resolve uint64) (beneath, error) {
 	root, err := openat2(unix.AT_FDCWD, dir, &unix.OpenHow{
-		Flags: unix.O_RDONLY | unix.O_DIRECTORY, Resolve: how | unix.RESOLVE_NO_MAGICLINKS})
+		Flags: unix.O_RDONLY | unix.O_DIRECTORY, Resolve: resolve})
 	if err != nil {
 		return beneath{}, fmt.Errorf("cannot open directory %s: %w", printable(dir), err)
 	}

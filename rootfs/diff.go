@@ -41,7 +41,7 @@ type marks func(dir *os.File, name, mark string) (value string, ok bool, err err
 type differ struct {
 	prefix  string
 	upper   beneath
-	lower   *beneath // nil: no lower directory that still exists
+	lower   *beneath // nil: there is none
 	marks   marks
 	room    *int // bytes that the list may still grow by
 	changes []Change

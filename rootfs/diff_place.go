@@ -87,23 +87,17 @@ func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
 	return nil
 }
 
-// unmatched records an entry that the lower directory does not have. Where
-// there is no lower directory left, the kernel's note that an entry was copied
-// up tells the agent's own ones from those that were there.
+// unmatched records an entry that the lower directory does not have. A
+// directory that the kernel copied up is none of the agent's: it came from
+// another layer that the agent saw, or the host removed it since. (A file with
+// the same note may be one that the agent renamed.)
 func (p *place) unmatched(name string, now unix.Stat_t) error {
-	if p.differ.lower != nil {
-		return p.record(Added, p.upper, name, now)
+	if fileType(now.Mode) == TypeDir {
+		if _, copied, err := p.marks(p.upper, name, "origin"); copied || err != nil {
+			return err
+		}
 	}
-	_, copied, err := p.marks(p.upper, name, "origin")
-	switch {
-	case err != nil:
-		return err
-	case !copied:
-		return p.record(Added, p.upper, name, now)
-	case fileType(now.Mode) == TypeDir:
-		return nil
-	}
-	return p.record(Changed, p.upper, name, now)
+	return p.record(Added, p.upper, name, now)
 }
 
 // deleteHidden records what an opaque directory took away: the lower entries

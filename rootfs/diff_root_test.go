@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A skeleton that was made for one run is no lower directory that Diff could
-// open later; the kernel's own attributes must do.
-func TestDiffOfASkeleton(t *testing.T) {
+// Of a lower directory that is gone, the kernel's own attributes still tell
+// which directories were in it.
+func TestDiffWhenTheLowerIsGone(t *testing.T) {
 	s, err := newSandbox(layerMounts(t))
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestDiffOfASkeleton(t *testing.T) {
 	}
 	s.upper.Lower, s.upper.Prefix = "", "/"
 	changes, err := Diff(t.Context(), []Upper{s.upper})
-	want := []string{"A /home/agent/y", "A /opt", "A /tmp/x", "C /motd", "D /run"}
+	want := []string{"A /home/agent/y", "A /motd", "A /opt", "A /tmp/x", "D /run"}
 	if got := lines(changes); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
@@ -85,5 +85,34 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 	}
 	if now := listing(t, s.host); !slices.Equal(now, want) {
 		t.Errorf("the host has %q, the agent saw %q", now, want)
+	}
+}
+
+// A directory that the host removed while the agent worked in it is not made
+// again: what the agent left in it is refused and said.
+func TestApplyDoesNotUndoTheHostsRemoval(t *testing.T) {
+	top := layerMounts(t)
+	for _, removed := range []bool{false, true} {
+		s, err := newSandbox(filepath.Join(top, map[bool]string{false: "control", true: "removed"}[removed]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plant(t, s.host, "d d", "f d/old 1")
+		if err := s.mount(); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, s.merged, "f d/new 1")
+		if err := s.unmount(); err != nil {
+			t.Fatal(err)
+		}
+		if removed {
+			if err := os.RemoveAll(filepath.Join(s.host, "d")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, done, err := s.outcome(t.Context())
+		if err != nil || len(done) != 1 || done[0].Path != "/w/d/new" || (done[0].Refused != "") != removed {
+			t.Errorf("removed: %v: %q, %v", removed, lines(done), err)
+		}
 	}
 }

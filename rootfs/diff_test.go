@@ -132,17 +132,17 @@ func TestDiffDoesNotFollowTheHostsLinks(t *testing.T) {
 	}
 }
 
-// Where no lower directory is left, the kernel's note that an entry was
-// copied up tells changed from added.
+// The kernel's note that a directory was copied up tells it from the agent's
+// own where no lower directory can.
 func TestDiffWithoutLower(t *testing.T) {
 	up := t.TempDir()
-	plant(t, up, "d tmp", "f tmp/x 1", "f passwd 1", "w gone", "d new")
+	plant(t, up, "d tmp", "f tmp/x 1", "f renamed 1", "w gone", "d new")
 	copied := func(_ *os.File, entry, mark string) (string, bool, error) {
-		return "", mark == "origin" && (entry == "tmp" || entry == "passwd"), nil
+		return "", mark == "origin" && (entry == "tmp" || entry == "renamed"), nil
 	}
 	room := maxListBytes
 	changes, err := diffUpper(t.Context(), Upper{Dir: up, Prefix: "/"}, copied, &room)
-	want := []string{"A /new", "A /tmp/x", "C /passwd", "D /gone"}
+	want := []string{"A /new", "A /renamed", "A /tmp/x", "D /gone"}
 	if got := lines(changes); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
@@ -263,5 +263,22 @@ func TestDiffFails(t *testing.T) {
 	room := maxListBytes
 	if _, err := diffUpper(t.Context(), Upper{Dir: up}, broken, &room); !errors.Is(err, unix.EIO) {
 		t.Errorf("attributes cannot be read: %v", err)
+	}
+}
+
+// A mounted layer is named by a descriptor; a target never is.
+func TestDiffOpensByDescriptor(t *testing.T) {
+	w := newWorkspace(t, []string{"f x 1"}, []string{"f x 2"})
+	dir, err := os.Open(w.upper.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	w.upper.Dir = fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	if got := w.apply(t, ""); !slices.Equal(got, []string{"C /w/x"}) {
+		t.Errorf("got %q", got)
+	}
+	if _, err := Apply(t.Context(), w.upper, w.upper.Dir, nil); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("as target: %v", err)
 	}
 }
