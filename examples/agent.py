@@ -45,7 +45,12 @@ def memory_limit():
 
 
 def network():
-    """Try to reach a documentation address (RFC 5737), which is nobody's."""
+    """Try to reach a documentation address (RFC 5737), which is nobody's.
+
+    Outside a sandbox nothing is sent.
+    """
+    if "CLOVE_ID" not in os.environ:
+        return "not tried outside a sandbox"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.settimeout(1)
         try:
@@ -56,8 +61,8 @@ def network():
 
 
 def host_files():
-    """Which of the places where secrets live can be seen from here."""
-    places = ("/etc/shadow", "/root/.ssh", "/home", "/var/lib/clove", "/var/run/docker.sock")
+    """Which of the places where secrets live can be read from here."""
+    places = ("/etc/shadow", "/etc/ssh", "/root/.ssh", "/root/.bashrc", "/var/lib/clove", "/var/run/docker.sock")
     seen = []
     for place in places:
         try:
@@ -105,12 +110,13 @@ def main():
 
     source = pathlib.Path(__file__).resolve()
     words = count_words(source)
+    total = sum(words.values())
     report = pathlib.Path(os.environ.get("CLOVE_WORKSPACE", os.curdir)) / "report.json"
     top = words.most_common(5)
-    print(f"\nMy job: I counted {words.total()} words in {source.name};", end=" ")
+    print(f"\nMy job: I counted {total} words in {source.name};", end=" ")
     print("most frequent are " + ", ".join(f"{word} ({count})" for word, count in top) + ".")
     try:
-        report.write_text(json.dumps({"file": source.name, "words": words.total(), "top": top}, indent=2) + "\n")
+        report.write_text(json.dumps({"file": source.name, "words": total, "top": top}, indent=2) + "\n")
     except OSError as problem:
         print(f"I could not write {report}: {problem.strerror}.")
         return

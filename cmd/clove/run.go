@@ -33,7 +33,7 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := newResultFile(c.String(flagResult))
+	result, err := newResultFile(h, c.String(flagResult))
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,11 @@ import (
 type resultFile string
 
 // newResultFile refuses, before the run, a place that cannot be written to.
-func newResultFile(path string) (resultFile, error) {
+func newResultFile(h host, path string) (resultFile, error) {
 	if path == "" {
 		return "", nil
 	}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return "", resultError(path, err)
-	}
+	absolute := h.absolute(path)
 	if info, err := os.Stat(absolute); err == nil && !info.Mode().IsRegular() {
 		return "", resultError(path, fmt.Errorf("it is not a regular file"))
 	}

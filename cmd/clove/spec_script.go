@@ -110,12 +110,15 @@ func (r *request) checkProgram(script scriptFile, h head) error {
 		return invalid("", "begin it with a line such as #!/bin/sh, or give it an ending: .py .js .mjs .sh .rb .pl",
 			"%s is neither a program nor a script that clove knows", r.script)
 	case machine != r.host.Machine:
-		return invalid("", "build it for this machine", "%s is a program for another architecture: %s, and this is %s", r.script, machine, r.host.Machine)
+		return invalid("", "build it for this machine", "%s is a program for another architecture: %s, and this is %s", r.script, machineName(machine), machineName(r.host.Machine))
 	case !isProgram(script.real):
 		return invalid("", "chmod +x "+r.script, "%s is not executable", r.script)
 	}
 	return nil
 }
+
+// machineName is the word that uname and packages use.
+func machineName(m elf.Machine) string { return strings.ToLower(strings.TrimPrefix(m.String(), "EM_")) }
 
 // machine reads the ELF header's e_machine. The 32-bit ABI of x86 has a number
 // of its own; x32 does not, and counts as foreign because its calls are refused.

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func arranged(t *testing.T, line string) (invocation, error) {
+	t.Helper()
+	return arrange(strings.Fields(line), new(program).commands())
+}
+
+func TestArrange(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"", ""},
+		{"--help", "--help=true"},
+		{"help", "--help=true"},
+		{"help run", "run --help=true --"},
+		{"run agent.py", "run -- agent.py"},
+		{"run agent.py --memory 256M", "run --memory=256M -- agent.py"},
+		{"run --memory 256M agent.py", "run --memory=256M -- agent.py"},
+		{"run --memory=256M agent.py", "run --memory=256M -- agent.py"},
+		{"run -m 256M agent.py --rm", "run --memory=256M --rm=true -- agent.py"},
+		{"run -m256M agent.py", "run --memory=256M -- agent.py"},
+		{"run -m=256M agent.py", "run --memory=256M -- agent.py"},
+		{"run -it agent.py", "run --interactive=true --tty=true -- agent.py"},
+		{"run -itm 1G agent.py", "run --interactive=true --tty=true --memory=1G -- agent.py"},
+		{"run --rm=false agent.py", "run --rm=false -- agent.py"},
+		{"run -e A=B -eC=D agent.py", "run --env=A=B --env=C=D -- agent.py"},
+		{"run --memory-swap -1 agent.py", "run --memory-swap=-1 -- agent.py"},
+		{"run agent.py -- --memory 1G", "run -- agent.py -- --memory 1G"},
+		{"run agent.py --rm -- -- x", "run --rm=true -- agent.py -- -- x"},
+		{"run -- ls -l", "run -- -- ls -l"},
+		{"run --cpus 2 -- ls --help", "run --cpus=2 -- -- ls --help"},
+		{"run one two", "run -- one two"},
+		{"run -", "run -- -"},
+		{"--root /r run agent.py --run-dir /x", "--root=/r --run-dir=/x run -- agent.py"},
+		{"rm -- -odd", "rm -- -odd"},
+		{"ps -a", "ps --all=true --"},
+	} {
+		got, err := arranged(t, c.line)
+		if err != nil || strings.Join(got.argv, " ") != c.want {
+			t.Errorf("%q: %q, %v; want %q", c.line, strings.Join(got.argv, " "), err, c.want)
+		}
+	}
+}
+
+func TestArrangeRefuses(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"run agent.py --bogus", "unknown flag --bogus"},
+		{"run agent.py --bogus=1", "unknown flag --bogus"},
+		{"run -ix agent.py", "unknown flag -ix"},
+		{"run ---memory 1G", "unknown flag ---memory"},
+		{"run --m 1G", "unknown flag --m"},
+		{"run --=1", "unknown flag --"},
+		{"run agent.py --memory", "--memory: a value is missing"},
+		{"run agent.py -e -- x", "-e: a value is missing"},
+		{"run --rm=maybe agent.py", `--rm: "maybe" is neither true nor false`},
+		{"--bogus run", "unknown flag --bogus"},
+		{"--memory 1G run", "unknown flag --memory"},
+		{"-- ls", `no command stands before "--"`},
+		{"frobnicate", `there is no command "frobnicate"`},
+		{"ps --memory 1G", "unknown flag --memory"},
+	} {
+		if got, err := arranged(t, c.line); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %q, %v; want %q", c.line, got.argv, err, c.want)
+		}
+	}
+}
+
+// The agent's own arguments stay what they are, wherever clove's flags stand.
+func TestArrangeKeepsTheAgentsArguments(t *testing.T) {
+	commands := new(program).commands()
+	flags := [][]string{{"--memory", "1G"}, {"-it"}, {"--rm"}, {"-eA=B"}, {"--env", "-A"}, {"--cpus=2"}, {"-v", "-x"}}
+	rapid.Check(t, func(t *rapid.T) {
+		before := rapid.SliceOfN(rapid.SampledFrom(flags), 0, 4).Draw(t, "before")
+		after := rapid.SliceOfN(rapid.SampledFrom(flags), 0, 4).Draw(t, "after")
+		args := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"--", "--memory", "-it", "-", ""}))).Draw(t, "args")
+		line := slices.Concat([]string{"run"}, slices.Concat(before...), []string{"script"}, slices.Concat(after...), []string{"--"}, args)
+		got, err := arrange(line, commands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail := slices.Concat([]string{"--", "script", "--"}, args)
+		if len(got.argv) < len(tail) || !slices.Equal(got.argv[len(got.argv)-len(tail):], tail) {
+			t.Fatalf("%q became %q", line, got.argv)
+		}
+		// The order of clove's own flags stays, too: the last of two wins.
+		first, err := arrange(slices.Concat([]string{"run"}, slices.Concat(before...), slices.Concat(after...), []string{"script", "--"}, args), commands)
+		if err != nil || !slices.Equal(first.argv, got.argv) {
+			t.Fatalf("flags in front give %q, around the script %q", first.argv, got.argv)
+		}
+	})
+}
+
+func FuzzArrange(f *testing.F) {
+	for _, seed := range []string{"run a.py --memory 1G -- x", "run -it -- ls", "ps -a", "help", "--root= run", "run -\xff", "run --", "run -e"} {
+		f.Add(seed)
+	}
+	commands := new(program).commands()
+	f.Fuzz(func(t *testing.T, line string) {
+		args := strings.Split(line, " ")
+		got, err := arrange(args, commands)
+		if err != nil {
+			return
+		}
+		// Arranging what is arranged already changes nothing, but for run's
+		// second "--", which is there to stay.
+		if got.command == "" || got.command == runName {
+			return
+		}
+		again, err := arrange(got.argv, commands)
+		if err != nil || !slices.Equal(again.argv, got.argv) {
+			t.Errorf("%q, then %q, %v", got.argv, again.argv, err)
+		}
+	})
+}
+
+func TestWantsJSON(t *testing.T) {
+	for line, want := range map[string]bool{"run --json a": true, "run a -- --json": false, "ps": false, "ps --json=true": true, "run --json=false": false} {
+		if got := wantsJSON(strings.Fields(line)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}

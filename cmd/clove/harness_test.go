@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/runtime"
+)
+
+// bench is one clove with a fake runtime below it and files above it.
+type bench struct {
+	t       *testing.T
+	host    host
+	opened  runtime.Paths
+	backend fakeBackend
+	in      *os.File
+	paths   int // how often the runtime was opened
+}
+
+// fakeBackend answers with what the test put in and remembers what was asked.
+type fakeBackend struct {
+	record   agent.Record
+	runs     []agent.Run
+	changes  []rootfs.Change
+	problems []runtime.Problem
+	failure  error
+
+	spec    *agent.Spec
+	streams runtime.IO
+	removed []string
+	agreed  *bool
+}
+
+func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error) {
+	f.spec, f.streams = &spec, streams
+	return f.record, f.failure
+}
+func (f *fakeBackend) List() ([]agent.Run, error) { return f.runs, f.failure }
+
+func (f *fakeBackend) Get(ref string) (agent.Run, error) {
+	for _, run := range f.runs {
+		if run.Spec.Name == ref {
+			return run, f.failure
+		}
+	}
+	return agent.Run{}, &agent.Error{Kind: agent.KindNotFound, Message: "there is no run \"" + ref + "\"", Hint: "clove ps -a lists all runs"}
+}
+
+func (f *fakeBackend) Remove(ref string) error {
+	if _, err := f.Get(ref); err != nil {
+		return err
+	}
+	f.removed = append(f.removed, ref)
+	return nil
+}
+func (f *fakeBackend) Diff(string) ([]rootfs.Change, error) { return f.changes, f.failure }
+
+func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error) {
+	if len(f.changes) == 0 {
+		return nil, f.failure
+	}
+	agreed := confirm(f.changes)
+	f.agreed = &agreed
+	if !agreed {
+		return nil, f.failure
+	}
+	return f.changes, f.failure
+}
+func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
+func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
+
+// newBench has a host of four CPUs whose base system is /usr and its like, a
+// working directory of its own and no interpreter in PATH.
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	return &bench{t: t, in: null, host: host{
+		Environ: []string{"PATH=" + filepath.Join(dir, "nothing")}, Dir: filepath.Join(dir), CPUs: []int{0, 1, 2, 3},
+		StackBytes: 8 << 20, Machine: elf.EM_X86_64, Base: baseDirs,
+	}}
+}
+
+// clove runs one command line.
+func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
+	b.t.Helper()
+	out, err := os.Create(filepath.Join(b.t.TempDir(), "stdout"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer out.Close()
+	errs, err := os.Create(filepath.Join(b.t.TempDir(), "stderr"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer errs.Close()
+	p := program{
+		in: b.in, out: out, err: errs,
+		host: func() (host, error) { return b.host, nil },
+		open: func(paths runtime.Paths) (backend, error) {
+			b.opened = paths
+			b.paths++
+			return &b.backend, nil
+		},
+		doctor: func() []runtime.Finding {
+			return []runtime.Finding{
+				{Name: "overlay", Status: runtime.FindingOK, Found: "overlay", Enforces: "copy on write", Controls: []string{agent.ControlDisk}},
+				{Name: "cpuset controller", Status: runtime.FindingMissing, Missing: "not mounted", Enforces: "--cpuset-cpus", Remedy: "mount it"},
+			}
+		},
+	}
+	status = p.execute(args)
+	return status, b.read(out.Name()), b.read(errs.Name())
+}
+
+// spec runs a command line that must be good and returns what it asked for.
+func (b *bench) spec(args ...string) agent.Spec {
+	b.t.Helper()
+	b.backend.spec = nil
+	status, _, stderr := b.clove(append([]string{"run"}, args...)...)
+	if status != 0 || b.backend.spec == nil {
+		b.t.Fatalf("clove run %q: status %d, %s", args, status, stderr)
+	}
+	return *b.backend.spec
+}
+
+// refuse runs a command line that must fail without reaching the runtime.
+func (b *bench) refuse(args ...string) (stderr string) {
+	b.t.Helper()
+	status, stdout, stderr := b.clove(append([]string{"run"}, args...)...)
+	if status != agent.ExitStartFailed || b.paths != 0 || stdout != "" {
+		b.t.Errorf("clove run %q: status %d, runtime opened %d times, stdout %q", args, status, b.paths, stdout)
+	}
+	return stderr
+}
+
+func (b *bench) read(path string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// file makes a file below the bench's directory, and the directories above it.
+func (b *bench) file(name, text string, mode os.FileMode) string {
+	b.t.Helper()
+	path := filepath.Join(b.host.Dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+func (b *bench) link(target, name string) string {
+	b.t.Helper()
+	path := filepath.Join(b.host.Dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path)); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+func (b *bench) setenv(entries ...string) { b.host.Environ = append(entries, b.host.Environ...) }
+
+func unmarshal(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+}
