@@ -1,0 +1,170 @@
+package seccomp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// allowedActions are the actions that a document may use.
+var allowedActions = []specs.LinuxSeccompAction{
+	specs.ActAllow, specs.ActLog, specs.ActErrno, specs.ActTrap,
+	specs.ActKill, specs.ActKillThread, specs.ActKillProcess,
+}
+
+// refusedActions are the runtime specification's other actions, with what is
+// wrong with them.
+var refusedActions = map[specs.LinuxSeccompAction]string{
+	specs.ActTrace:  "with SCMP_ACT_TRACE an agent that traces itself decides which calls pass",
+	specs.ActNotify: "SCMP_ACT_NOTIFY needs a listener outside, and clove has none",
+}
+
+var operators = []specs.LinuxSeccompOperator{
+	specs.OpNotEqual, specs.OpLessThan, specs.OpLessEqual, specs.OpEqualTo,
+	specs.OpGreaterEqual, specs.OpGreaterThan, specs.OpMaskedEqual,
+}
+
+var architectures = []specs.Arch{
+	specs.ArchX86, specs.ArchX86_64, specs.ArchX32, specs.ArchARM, specs.ArchAARCH64, specs.ArchMIPS,
+	specs.ArchMIPS64, specs.ArchMIPS64N32, specs.ArchMIPSEL, specs.ArchMIPSEL64, specs.ArchMIPSEL64N32,
+	specs.ArchPPC, specs.ArchPPC64, specs.ArchPPC64LE, specs.ArchS390, specs.ArchS390X,
+	specs.ArchRISCV64, specs.ArchLOONGARCH64,
+}
+
+// flags are those that runc knows; it reads TSYNC and does nothing, as the
+// filter is loaded before there are threads.
+var flags = []specs.LinuxSeccompFlag{
+	"SECCOMP_FILTER_FLAG_TSYNC", specs.LinuxSeccompFlagLog,
+	specs.LinuxSeccompFlagSpecAllow, specs.LinuxSeccompFlagWaitKillableRecv,
+}
+
+// check refuses a resolved profile that would fail at launch, or filter
+// otherwise than it says. The built-in profiles pass it too.
+func check(p *specs.LinuxSeccomp) error {
+	if err := checkAction("defaultAction", p.DefaultAction, p.DefaultErrnoRet); err != nil {
+		return err
+	}
+	if p.ListenerPath != "" || p.ListenerMetadata != "" {
+		return errors.New(refusedActions[specs.ActNotify])
+	}
+	for _, arch := range p.Architectures {
+		if !slices.Contains(architectures, arch) {
+			return fmt.Errorf("architecture %q is not known", arch)
+		}
+	}
+	for _, flag := range p.Flags {
+		if !slices.Contains(flags, flag) {
+			return fmt.Errorf("flag %q is not known", flag)
+		}
+	}
+	for _, rule := range p.Syscalls {
+		if err := checkRule(rule); err != nil {
+			return err
+		}
+	}
+	if err := checkSize(p); err != nil {
+		return err
+	}
+	return checkOneAction(p)
+}
+
+// checkSize bounds the program and the time that libseccomp takes to make it.
+func checkSize(p *specs.LinuxSeccomp) error {
+	comparisons := 0
+	rules, inequalities := map[string]int{}, map[string]int{}
+	for _, rule := range p.Syscalls {
+		comparisons += len(rule.Names) * (1 + len(rule.Args))
+		unequal := 0
+		for _, arg := range rule.Args {
+			if arg.Op != specs.OpEqualTo {
+				unequal++
+			}
+		}
+		for _, name := range rule.Names {
+			rules[name]++
+			inequalities[name] = max(inequalities[name], unequal)
+		}
+	}
+	if comparisons > maxComparisons {
+		return fmt.Errorf("it has %d names and arguments, the limit is %d", comparisons, maxComparisons)
+	}
+	overlap := 0.0
+	for name, exponent := range inequalities {
+		if exponent < 2 {
+			continue // a chain, not a tree
+		}
+		overlap += math.Pow(float64(rules[name]), float64(exponent))
+		if overlap > maxOverlap {
+			return fmt.Errorf("%s: too many rules compare several arguments otherwise than with SCMP_CMP_EQ", name)
+		}
+	}
+	return nil
+}
+
+func checkRule(rule specs.LinuxSyscall) error {
+	if slices.Contains(rule.Names, "") {
+		return errors.New("a rule has an empty name")
+	}
+	name := rule.Names[0]
+	if err := checkAction(name, rule.Action, rule.ErrnoRet); err != nil {
+		return err
+	}
+	var seen [maxArgument + 1]bool
+	for _, arg := range rule.Args {
+		if arg.Index > maxArgument {
+			return fmt.Errorf("%s: argument index %d is above %d", name, arg.Index, maxArgument)
+		}
+		if seen[arg.Index] {
+			return fmt.Errorf("%s: one rule compares argument %d twice, which runc reads as two alternatives: "+
+				"write alternatives as two rules, and a range as one masked comparison", name, arg.Index)
+		}
+		seen[arg.Index] = true
+		if !slices.Contains(operators, arg.Op) {
+			return fmt.Errorf("%s: operator %q is not known", name, arg.Op)
+		}
+	}
+	return nil
+}
+
+func checkAction(subject string, action specs.LinuxSeccompAction, errno *uint) error {
+	if why, refused := refusedActions[action]; refused {
+		return fmt.Errorf("%s: %s", subject, why)
+	}
+	if !slices.Contains(allowedActions, action) {
+		return fmt.Errorf("%s: action %q is not known", subject, action)
+	}
+	if errno != nil && action != specs.ActErrno {
+		return fmt.Errorf("%s: an error number goes with SCMP_ACT_ERRNO only, not with %s", subject, action)
+	}
+	if errno != nil && *errno > maxErrno {
+		return fmt.Errorf("%s: error number %d is above %d", subject, *errno, maxErrno)
+	}
+	return nil
+}
+
+// outcome is an action with its error number.
+type outcome struct {
+	action specs.LinuxSeccompAction
+	errno  uint
+}
+
+// checkOneAction refuses two different actions for one call. runc drops a
+// rule whose action is the default one, and libseccomp keeps whichever rule is
+// the broader, so "allow ioctl" with "refuse ioctl TIOCSTI" allows TIOCSTI.
+func checkOneAction(p *specs.LinuxSeccomp) error {
+	first := map[string]outcome{}
+	for _, rule := range p.Syscalls {
+		this := outcomeOf(rule.Action, rule.ErrnoRet)
+		for _, name := range rule.Names {
+			if have, ok := first[name]; ok && have != this {
+				return fmt.Errorf("%s: two rules have different actions, of which only one would work: "+
+					"say when the call is allowed, and leave the rest to defaultAction", name)
+			}
+			first[name] = this
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Package seccomp decides which system calls an agent may make: built-in
+// profiles, docker's profile documents, and one line of explanation per call.
+//
+// # Theory of operation
+//
+// A profile is data in the OCI runtime specification's form. Nothing here
+// touches the kernel: libcontainer turns the data into a BPF program with
+// libseccomp and loads it in the container's init, after no_new_privs and
+// just before execve, so clove-init and every process of the agent run under
+// the same filter and none can shed it.
+//
+// "standard" is computed, not listed: the calls that docker's default profile
+// allows to a container without capabilities, minus the table of refusals,
+// with the table of conditions in place of docker's own argument rules. Each
+// row carries its reason, which Explain shows. A golden file pins the result, so
+// a newer moby/profiles changes the filter only where a person sees it.
+// "strict" is "standard" minus one more table; it never allows what
+// "standard" refuses, which a property test checks.
+//
+// # What a call meets
+//
+//	native call, listed             allowed, where its arguments satisfy a row
+//	native call, refused            EPERM, or the errno in its row
+//	native call, newer than any     ENOSYS (see below)
+//	  that the profile names
+//	x32 or 32-bit call              the thread is killed with SIGSYS
+//
+// ENOSYS comes from runc's patchbpf. It finds the largest number that the
+// profile names on each architecture, as far as the libseccomp on this host
+// knows the names, and prepends a check to the filter: a larger number gets
+// ENOSYS before any rule is asked, so that programs which probe for a new
+// call fall back as on an older kernel. A hole below the largest number, and
+// a call that a row refuses, get the default action. clone3 is refused with
+// ENOSYS by its own row: its flags are behind a pointer, where no filter can
+// look, and C libraries fall back to clone on ENOSYS only.
+//
+// Calls of a foreign architecture are killed rather than refused: libseccomp
+// gives a filter one action for all of them, and its default is to kill. No
+// other is wanted: each number means another call there (int 0x80 reaches the
+// i386 table from any 64-bit program), no 64-bit program comes there by
+// accident, and a lone SIGSYS in the record is easier to read than EPERM.
+//
+// # Arguments
+//
+// The filter sees 64-bit registers; the kernel reads most arguments as 32-bit
+// int. A rule that compares the whole register is passed by setting a bit
+// that the kernel drops. Every condition of the built-in profiles therefore
+// compares under a mask of what the kernel reads. There is no masked "not
+// equal", and runc turns two conditions on the same argument of one rule into
+// two alternatives; "anything but X" is therefore written as the set of masked
+// prefixes that X is not in (see except).
+//
+// # What it refuses to do
+//
+// It does not run filters, and it does not look behind pointers. It parses no
+// document that would let the agent answer for its own calls (trace, notify),
+// or that libseccomp or runc would read otherwise than it is written.
+package seccomp

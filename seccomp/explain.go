@@ -1,0 +1,127 @@
+package seccomp
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Explain says in one line what the profile does with a system call: whether
+// it is allowed, for which arguments, or how and why it is refused. A nil
+// profile is no filter. Reasons are known for the built-in profiles only.
+func Explain(p *specs.LinuxSeccomp, name string) string {
+	if p == nil {
+		return "allowed: there is no filter"
+	}
+	rules := rulesFor(p, name)
+	level := builtinOf(p)
+	switch {
+	case len(rules) == 0:
+		return phrase(outcomeOf(p.DefaultAction, p.DefaultErrnoRet)) + unlisted(level, p, name)
+	case level != nil && level.conditionOf(name) != nil:
+		row := level.conditionOf(name)
+		return fmt.Sprintf("allowed for %s; otherwise refused with EPERM because %s", row.allowed, row.reason)
+	case level != nil && level.refusalOf(name) != nil:
+		return phrase(outcomeOf(rules[0].Action, rules[0].ErrnoRet)) + " because " + level.refusalOf(name).reason
+	}
+	return explainRules(p, rules)
+}
+
+// unlisted completes the line of a call that no rule names.
+func unlisted(level *builtin, p *specs.LinuxSeccomp, name string) string {
+	if level != nil && level.refusalOf(name) != nil {
+		return " because " + level.refusalOf(name).reason
+	}
+	text := " because the profile does not name it"
+	if p.DefaultAction != specs.ActAllow && p.DefaultAction != specs.ActLog {
+		text += " (with ENOSYS if it is newer than every call that the profile names)"
+	}
+	return text
+}
+
+// explainRules reads the conditions back. A name has one action, see check.
+func explainRules(p *specs.LinuxSeccomp, rules []specs.LinuxSyscall) string {
+	action := phrase(outcomeOf(rules[0].Action, rules[0].ErrnoRet))
+	var alternatives []string
+	for _, rule := range rules {
+		if len(rule.Args) == 0 {
+			return action
+		}
+		var conditions []string
+		for _, arg := range rule.Args {
+			conditions = append(conditions, comparison(arg))
+		}
+		alternatives = append(alternatives, strings.Join(conditions, " and "))
+	}
+	return fmt.Sprintf("%s when %s; otherwise %s", action, strings.Join(alternatives, ", or "),
+		phrase(outcomeOf(p.DefaultAction, p.DefaultErrnoRet)))
+}
+
+// signs are the comparisons as C writes them.
+var signs = map[specs.LinuxSeccompOperator]string{
+	specs.OpNotEqual: "!=", specs.OpLessThan: "<", specs.OpLessEqual: "<=", specs.OpEqualTo: "==",
+	specs.OpGreaterEqual: ">=", specs.OpGreaterThan: ">",
+}
+
+func comparison(arg specs.LinuxSeccompArg) string {
+	if arg.Op == specs.OpMaskedEqual {
+		return fmt.Sprintf("(argument %d & %#x) == %#x", arg.Index, arg.Value, arg.ValueTwo)
+	}
+	return fmt.Sprintf("argument %d %s %#x", arg.Index, signs[arg.Op], arg.Value)
+}
+
+func rulesFor(p *specs.LinuxSeccomp, name string) []specs.LinuxSyscall {
+	var rules []specs.LinuxSyscall
+	for _, rule := range p.Syscalls {
+		for _, listed := range rule.Names {
+			if listed == name {
+				rules = append(rules, rule)
+				break
+			}
+		}
+	}
+	return rules
+}
+
+// builtinOf finds the tables that p was built from, nil for a document.
+func builtinOf(p *specs.LinuxSeccomp) *builtin {
+	for _, b := range builtins() {
+		if built, err := b.build(); err == nil && reflect.DeepEqual(built, p) {
+			return &b
+		}
+	}
+	return nil
+}
+
+// outcomeOf applies runc's default error number.
+func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
+	switch {
+	case action != specs.ActErrno:
+		return outcome{action: action}
+	case errno == nil:
+		return outcome{action, uint(unix.EPERM)}
+	}
+	return outcome{action, *errno}
+}
+
+func phrase(o outcome) string {
+	switch o.action {
+	case specs.ActAllow:
+		return "allowed"
+	case specs.ActLog:
+		return "allowed and logged"
+	case specs.ActTrap:
+		return "answered with the signal SIGSYS"
+	case specs.ActKill, specs.ActKillThread:
+		return "refused by killing the thread"
+	case specs.ActKillProcess:
+		return "refused by killing the process"
+	}
+	if name := unix.ErrnoName(unix.Errno(o.errno)); name != "" {
+		return "refused with " + name
+	}
+	return fmt.Sprintf("refused with error number %d", o.errno)
+}

@@ -1,0 +1,145 @@
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	moby "github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// The built-in profiles, from the widest to the narrowest.
+const (
+	Unconfined = "unconfined" // no filter at all
+	Standard   = "standard"   // what ordinary programs need
+	Strict     = "strict"     // computing on files: no network, no shared IPC
+)
+
+// Names lists the built-in profiles, from the widest to the narrowest.
+func Names() []string { return []string{Unconfined, Standard, Strict} }
+
+// Profile returns the built-in profile of that name, a fresh copy for the
+// architecture of this program. The unconfined profile is nil.
+func Profile(name string) (*specs.LinuxSeccomp, error) {
+	if name == Unconfined {
+		return nil, nil
+	}
+	for _, b := range builtins() {
+		if b.name == name {
+			return b.build()
+		}
+	}
+	return nil, fmt.Errorf("cannot find seccomp profile %q: the built-in ones are %s",
+		name, strings.Join(Names(), ", "))
+}
+
+// builtin is a profile as tables: docker's list minus refusals, with
+// conditions in place of docker's own. A refused name has no conditions.
+type builtin struct {
+	name       string
+	refusals   []refusal
+	conditions []condition
+}
+
+// refusal takes system calls out of a profile, or says why they never were
+// in it.
+type refusal struct {
+	reason string // completes "refused because …"
+	errno  uint   // 0: the default action, EPERM
+	names  []string
+}
+
+// condition allows one system call only with certain arguments.
+type condition struct {
+	name    string
+	allowed string                    // completes "allowed for …"
+	reason  string                    // why everything else is refused
+	accept  [][]specs.LinuxSeccompArg // alternatives; all of one's arguments must match
+}
+
+func builtins() []builtin {
+	standard := builtin{Standard, standardRefusals, standardConditions()}
+	strict := builtin{Strict, slices.Concat(standardRefusals, strictRefusals), strictConditions(standard.conditions)}
+	return []builtin{standard, strict}
+}
+
+// refusalOf returns the row that refuses name, nil when there is none.
+func (b builtin) refusalOf(name string) *refusal {
+	for i := range b.refusals {
+		if slices.Contains(b.refusals[i].names, name) {
+			return &b.refusals[i]
+		}
+	}
+	return nil
+}
+
+// conditionOf returns the row that limits name, nil when there is none.
+func (b builtin) conditionOf(name string) *condition {
+	for i := range b.conditions {
+		if b.conditions[i].name == name {
+			return &b.conditions[i]
+		}
+	}
+	return nil
+}
+
+func (b builtin) build() (*specs.LinuxSeccomp, error) {
+	base, err := dockerDefault()
+	if err != nil {
+		return nil, fmt.Errorf("cannot build seccomp profile %q: %w", b.name, err)
+	}
+	eperm := uint(unix.EPERM)
+	return &specs.LinuxSeccomp{
+		DefaultAction:   specs.ActErrno,
+		DefaultErrnoRet: &eperm,
+		// docker adds the 32-bit and x32 tables; the first entry is the native one.
+		Architectures: base.Architectures[:min(1, len(base.Architectures))],
+		// Empty but not nil: for nil, runc switches the mitigation of
+		// speculative store bypass off (SPEC_ALLOW).
+		Flags:    []specs.LinuxSeccompFlag{},
+		Syscalls: b.rules(base.Syscalls),
+	}, nil
+}
+
+// rules subtracts the refusals from docker's unconditional rules and appends
+// the rows' own rules.
+func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
+	var allowed []string
+	for _, rule := range docker {
+		if rule.Action != specs.ActAllow || len(rule.Args) > 0 {
+			continue // a condition of docker's: the table has ours
+		}
+		for _, name := range rule.Names {
+			if b.refusalOf(name) == nil && b.conditionOf(name) == nil {
+				allowed = append(allowed, name)
+			}
+		}
+	}
+	slices.Sort(allowed)
+	rules := []specs.LinuxSyscall{{Names: slices.Compact(allowed), Action: specs.ActAllow}}
+	for _, c := range b.conditions {
+		for _, args := range c.accept {
+			rules = append(rules, specs.LinuxSyscall{Names: []string{c.name}, Action: specs.ActAllow, Args: args})
+		}
+	}
+	for _, r := range b.refusals {
+		if errno := r.errno; errno != 0 {
+			rules = append(rules, specs.LinuxSyscall{Names: slices.Clone(r.names), Action: specs.ActErrno, ErrnoRet: &errno})
+		}
+	}
+	return rules
+}
+
+// dockerDefault is docker's default profile for a container without
+// capabilities on this architecture.
+func dockerDefault() (*specs.LinuxSeccomp, error) {
+	return moby.GetDefaultProfile(withoutCapabilities())
+}
+
+// withoutCapabilities is what profiles with conditions on capabilities are
+// resolved against: no agent ever holds a capability on the host.
+func withoutCapabilities() *specs.Spec {
+	return &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}}
+}

@@ -1,0 +1,72 @@
+package seccomp
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// strictRefusals is what strict takes away from standard. It is meant for
+// programs that compute on files: interpreters, compilers, archivers and shell
+// tools run, with threads, pipes, ptys and local sockets; nothing that talks
+// IP, and nothing that needs System V or POSIX message passing (PostgreSQL).
+var strictRefusals = []refusal{
+	{reason: "message queues and shared segments outlive processes, and are the usual way to shape the kernel's heap",
+		names: []string{"msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
+			"shmget", "shmat", "shmdt", "shmctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
+			"mq_notify", "mq_getsetattr"}},
+	{reason: "code that runs should be a file that can be seen", names: []string{"memfd_create"}},
+	{reason: "pages that pipes share with memory and files have been a way to write what is read-only",
+		names: []string{"vmsplice", "tee"}},
+	{reason: "no program needs another personality", names: []string{"personality"}},
+	{reason: "the mount table is in /proc for those who must know", names: []string{"statmount", "listmount"}},
+	{reason: "the kernel only emulates it for old programs", names: []string{"remap_file_pages"}},
+	{reason: "it writes back every file system of the host; syncfs and fsync do it for the agent's own",
+		names: []string{"sync"}},
+	{reason: "the agent's cgroup decides its share of processors and disks",
+		names: []string{"sched_setattr", "sched_setparam", "sched_setscheduler", "ioprio_set"}},
+	{reason: "the state of the host's clock discipline is its own", names: []string{"adjtimex", "clock_adjtime"}},
+}
+
+// strictConditions puts narrower rows in place of standard's.
+func strictConditions(standard []condition) []condition {
+	narrower := []condition{
+		{name: "socket",
+			allowed: "AF_UNIX",
+			reason:  "a strict agent has no network, whatever its network namespace holds",
+			accept:  oneOf(0, unix.AF_UNIX)},
+		{name: "ioctl",
+			allowed: "terminals, pseudo-terminals, pipes, descriptor flags and copying by reference",
+			reason:  "each other command is a door of its own to a driver or file system",
+			accept:  oneOf(1, strictIoctls...)},
+	}
+	var conditions []condition
+	for _, c := range slices.Concat(narrower, standard) {
+		replaced := slices.ContainsFunc(conditions, func(have condition) bool { return have.name == c.name })
+		refused := slices.ContainsFunc(strictRefusals, func(r refusal) bool { return slices.Contains(r.names, c.name) })
+		if !replaced && !refused {
+			conditions = append(conditions, c)
+		}
+	}
+	return conditions
+}
+
+// strictIoctls are what C libraries, shells, interpreters and cp ask for.
+var strictIoctls = []uint32{
+	unix.TCGETS, unix.TCSETS, unix.TCSETSW, unix.TCSETSF, // isatty, tcsetattr
+	unix.TCGETS2, unix.TCSETS2, unix.TCSETSW2, unix.TCSETSF2, // the same, glibc 2.42 and newer
+	unix.TCSBRK, unix.TCSBRKP, unix.TCXONC, unix.TCFLSH, // tcdrain, tcsendbreak, tcflow, tcflush
+	unix.TIOCGWINSZ, unix.TIOCSWINSZ, unix.TIOCGPGRP, unix.TIOCSPGRP, unix.TIOCGSID, // job control
+	unix.TIOCSCTTY, unix.TIOCNOTTY, // clove-init and daemons take and drop a terminal
+	unix.TIOCGPTN, unix.TIOCSPTLCK, unix.TIOCGPTPEER, // openpty
+	unix.TIOCINQ, unix.TIOCOUTQ, fionbio, fioasync, fionclex, fioclex, // TIOCINQ is FIONREAD
+	unix.FS_IOC_GETFLAGS, unix.FICLONE, unix.FICLONERANGE,
+}
+
+// Commands on any descriptor, from asm-generic/ioctls.h.
+const (
+	fionbio  = 0x5421
+	fionclex = 0x5450
+	fioclex  = 0x5451
+	fioasync = 0x5452
+)

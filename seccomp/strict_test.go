@@ -1,0 +1,148 @@
+package seccomp
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+var strictCalls = []struct {
+	call call
+	want string
+}{
+	{call{name: "openat"}, "allow"},
+	{call{name: "mmap"}, "allow"},
+	{call{name: "inotify_init1"}, "allow"},
+	{call{name: "splice"}, "allow"},
+	{call{name: "copy_file_range"}, "allow"},
+	{call{name: "clone", args: [6]uint64{0x3d0f00}}, "allow"},
+	{call{name: "clone", args: [6]uint64{unix.CLONE_NEWUSER}}, "EPERM"},
+	{call{name: "clone3"}, "ENOSYS"},
+	{call{name: "socket", args: [6]uint64{unix.AF_UNIX | high}}, "allow"},
+	{call{name: "socketpair", args: [6]uint64{unix.AF_UNIX}}, "allow"},
+	{call{name: "socket", args: [6]uint64{unix.AF_INET, unix.SOCK_STREAM}}, "EPERM"},
+	{call{name: "socket", args: [6]uint64{unix.AF_INET6, unix.SOCK_DGRAM}}, "EPERM"},
+	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}}, "EPERM"},
+	{call{name: "ioctl", args: [6]uint64{0, unix.TCGETS}}, "allow"},
+	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSCTTY}}, "allow"},
+	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCGWINSZ | high}}, "allow"},
+	{call{name: "ioctl", args: [6]uint64{0, unix.FICLONE}}, "allow"},
+	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI}}, "EPERM"},
+	{call{name: "ioctl", args: [6]uint64{0, 0xae80}}, "EPERM"}, // KVM_RUN
+	{call{name: "personality", args: [6]uint64{0xffffffff}}, "EPERM"},
+	{call{name: "memfd_create"}, "EPERM"},
+	{call{name: "msgget"}, "EPERM"},
+	{call{name: "sync"}, "EPERM"},
+	{call{name: "syncfs"}, "allow"},
+	{call{number: 1000}, "ENOSYS"},
+}
+
+func TestStrictAnswers(t *testing.T) {
+	f := compileBuiltin(t, Strict)
+	for _, row := range strictCalls {
+		if got := f.run(t, row.call); got != row.want {
+			t.Errorf("%v: %s, want %s", row.call, got, row.want)
+		}
+	}
+}
+
+// A row of strict takes something away: standard allows it.
+func TestStrictRowsAreNotIdle(t *testing.T) {
+	standard := mustProfile(t, Standard)
+	for _, row := range strictRefusals {
+		for _, name := range row.names {
+			if len(rulesFor(standard, name)) == 0 {
+				t.Errorf("standard refuses %s already", name)
+			}
+		}
+	}
+}
+
+func TestStrictAllowsNothingThatStandardRefuses(t *testing.T) {
+	standard, strict := compileBuiltin(t, Standard), compileBuiltin(t, Strict)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCall(t)
+		if strict.run(t, c) == "allow" && standard.run(t, c) != "allow" {
+			t.Fatalf("%v: strict allows it, standard does not", c)
+		}
+	})
+}
+
+// The largest number that a profile names decides where ENOSYS begins; strict
+// must answer probes for new calls as standard does.
+func TestProbesForNewCallsGetTheSameAnswer(t *testing.T) {
+	standard, strict := compileBuiltin(t, Standard), compileBuiltin(t, Strict)
+	for number := uint32(400); number < 600; number++ {
+		a, b := standard.run(t, call{number: number}), strict.run(t, call{number: number})
+		if (a == "ENOSYS") != (b == "ENOSYS") {
+			t.Errorf("call %d: standard %s, strict %s", number, a, b)
+		}
+	}
+}
+
+// No argument opens a refused call, and no foreign call is ever let through.
+func TestNothingPassesByOtherBits(t *testing.T) {
+	filters := map[string]filter{Standard: compileBuiltin(t, Standard), Strict: compileBuiltin(t, Strict)}
+	foreign := []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, unix.AUDIT_ARCH_S390X, unix.AUDIT_ARCH_MIPS, 1}
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCall(t)
+		for name, f := range filters {
+			level := builtins()[slices.Index(Names(), name)-1]
+			if level.refusalOf(c.name) != nil && f.run(t, c) == "allow" {
+				t.Fatalf("%s: %v is allowed", name, c)
+			}
+			x32 := c
+			x32.number += x32Bit
+			if got := f.run(t, x32); got != "kill" {
+				t.Fatalf("%s: x32 %v: %s", name, c, got)
+			}
+			c.arch = rapid.SampledFrom(foreign).Draw(t, "arch")
+			if got := f.run(t, c); got != "kill" {
+				t.Fatalf("%s: %v on architecture %#x: %s", name, c, c.arch, got)
+			}
+		}
+	})
+}
+
+// The kernel reads the low half of the arguments that have conditions, so
+// the high halves must not change the answer.
+func TestHighHalvesDoNotCount(t *testing.T) {
+	f := compileBuiltin(t, Standard)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCallOf(t, rapid.SampledFrom(limited))
+		want := f.run(t, c)
+		for i := range c.args {
+			c.args[i] ^= uint64(rapid.Uint32().Draw(t, "high")) << 32
+		}
+		if got := f.run(t, c); got != want {
+			t.Fatalf("%v: %s, without the high bits %s", c, got, want)
+		}
+	})
+}
+
+// limited are calls of which standard allows a part.
+var limited = []string{"ioctl", "socket", "clone", "mknodat", "personality", "socketpair"}
+
+// drawCall draws a native call, often one with conditions.
+func drawCall(t *rapid.T) call {
+	old := rapid.Custom(func(t *rapid.T) string {
+		return cmp.Or(nameOf(rapid.Uint32Range(0, 334).Draw(t, "number")), "read")
+	})
+	return drawCallOf(t, rapid.OneOf(rapid.SampledFrom(limited), old))
+}
+
+// drawCallOf draws arguments that lie near those of the tables.
+func drawCallOf(t *rapid.T, names *rapid.Generator[string]) call {
+	c := call{name: names.Draw(t, "name")}
+	small := rapid.Uint64Range(0, 50)
+	word := rapid.OneOf(small, rapid.Uint64(), rapid.Uint64Range(0x5400, 0x5460),
+		rapid.Map(small, func(v uint64) uint64 { return v | high }),
+		rapid.Map(rapid.IntRange(0, 63), func(bit int) uint64 { return 1 << bit }))
+	for i := range c.args {
+		c.args[i] = word.Draw(t, "argument")
+	}
+	return c
+}
