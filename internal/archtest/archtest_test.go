@@ -29,7 +29,7 @@ var mayImport = []struct {
 	{"store", []string{"agent"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "netns", "rootfs", "seccomp", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
 		"the one place where the leaves meet"},
-	{"cmd/clove", []string{"agent", "policies", "rootfs", "runtime", "seccomp"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "policies", "rootfs", "runtime", "seccomp", "internal/initproto"}, "flags to calls; rlimit names have one table"},
 	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
 	{"internal/initproto", nil, "a protocol is values and one connection"},
 	{"internal/nsthread", nil, "a leaf"},
