@@ -101,19 +101,22 @@ func (e entry) load() (entry, bool) {
 func etcGenerated(cfg Config, f facts) []entry {
 	passwd, shadow := users(f.Passwd, cfg.AgentUID, cfg.AgentGID)
 	group, gshadow := groups(f.Group, cfg.AgentGID)
+	return append(etcNetwork(cfg),
+		entry{Path: "/etc/group", Kind: kindFile, Mode: 0o644, Data: group},
+		entry{Path: "/etc/gshadow", Kind: kindFile, Mode: 0o640, Data: gshadow},
+		entry{Path: "/etc/machine-id", Kind: kindFile, Mode: 0o444},
+		entry{Path: "/etc/passwd", Kind: kindFile, Mode: 0o644, Data: passwd},
+		entry{Path: "/etc/shadow", Kind: kindFile, Mode: 0o640, Data: shadow})
+}
+
+// etcNetwork are those that say where the sandbox stands in the network; they
+// replace the ones of any root.
+func etcNetwork(cfg Config) []entry {
 	name := cfg.hostname()
-	file := func(path string, mode uint32, data string) entry {
-		return entry{Path: path, Kind: kindFile, Mode: mode, Data: data}
-	}
 	return []entry{
-		file("/etc/group", 0o644, group),
-		file("/etc/gshadow", 0o640, gshadow),
-		file("/etc/hostname", 0o644, name+"\n"),
-		file("/etc/hosts", 0o644, hosts(name)),
-		file("/etc/machine-id", 0o444, ""),
-		file("/etc/passwd", 0o644, passwd),
-		file("/etc/resolv.conf", 0o644, resolvConf),
-		file("/etc/shadow", 0o640, shadow),
+		{Path: "/etc/hostname", Kind: kindFile, Mode: 0o644, Data: name + "\n"},
+		{Path: "/etc/hosts", Kind: kindFile, Mode: 0o644, Data: hosts(name)},
+		{Path: "/etc/resolv.conf", Kind: kindFile, Mode: 0o644, Data: resolvConf},
 	}
 }
 

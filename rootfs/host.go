@@ -109,6 +109,9 @@ func (f *facts) readSources(cfg Config) (err error) {
 		if f.Rootfs, err = readSource("root file system", cfg.Rootfs, cfg, true); err != nil {
 			return err
 		}
+		if err = checkRootfs(f.Rootfs.Path); err != nil {
+			return err
+		}
 	}
 	if cfg.Workspace != "" {
 		if f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true); err != nil {
@@ -133,6 +136,25 @@ func (f *facts) readSources(cfg Config) (err error) {
 		f.Binds = append(f.Binds, s)
 	}
 	return nil
+}
+
+// checkRootfs says early what could not work: the kernel's trees and the
+// generated files of /etc need directories. The mounting does not rely on it.
+func checkRootfs(root string) error {
+	for _, dir := range rootfsDirs {
+		info, err := os.Lstat(filepath.Join(root, dir))
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("cannot use root file system %s: its %s is a %s, not a directory", root, dir, describe(info.Mode()))
+		}
+	}
+	return nil
+}
+
+func describe(mode os.FileMode) string {
+	if mode&os.ModeSymlink != 0 {
+		return "symbolic link"
+	}
+	return "file"
 }
 
 // systemDirs are never a workspace: a script that lies in one of them is no

@@ -14,16 +14,12 @@ import (
 type dirAttr struct {
 	Mode     uint32
 	UID, GID uint32 // inside
-	NoLinks  bool   // refuse symbolic links on the way
 }
 
 // openInside opens a path of the root under construction. Whatever the links in
 // it say, the kernel keeps the walk below the root.
-func (b *builder) openInside(p string, flags uint64, noLinks bool) (*os.File, error) {
+func (b *builder) openInside(p string, flags uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	if noLinks {
-		how.Resolve |= unix.RESOLVE_NO_SYMLINKS
-	}
 	fd, err := unix.Openat2(int(b.root.Fd()), p, &how)
 	if err != nil {
 		return nil, err
@@ -34,7 +30,7 @@ func (b *builder) openInside(p string, flags uint64, noLinks bool) (*os.File, er
 // makeDir opens the directory at p inside, and makes it and its parents where
 // they are missing. Parents belong to the sandbox's root.
 func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
-	dir, err := b.openInside("/", unix.O_DIRECTORY, false)
+	dir, err := b.openInside("/", unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +41,7 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 		if walked == p {
 			own = attr
 		}
-		next, err := b.stepInto(dir, name, walked, own, attr.NoLinks)
+		next, err := b.stepInto(dir, name, walked, own)
 		dir.Close()
 		if err != nil {
 			return nil, err
@@ -56,8 +52,8 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 }
 
 // stepInto opens the directory walked, whose parent is open as dir.
-func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr, noLinks bool) (*os.File, error) {
-	next, err := b.openInside(walked, unix.O_DIRECTORY, noLinks)
+func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr) (*os.File, error) {
+	next, err := b.openInside(walked, unix.O_DIRECTORY)
 	if err == nil {
 		return next, nil
 	}
@@ -68,7 +64,7 @@ func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr, noLi
 		return nil, insideError(walked, err)
 	}
 	b.tree.table.Made = append(b.tree.table.Made, walked)
-	next, err = b.openInside(walked, unix.O_DIRECTORY, noLinks)
+	next, err = b.openInside(walked, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, insideError(walked, err)
 	}
@@ -90,7 +86,7 @@ func (b *builder) makeFile(p string) (*os.File, error) {
 		return nil, err
 	}
 	defer parent.Close()
-	file, err := b.openInside(p, 0, false)
+	file, err := b.openInside(p, 0)
 	if errors.Is(err, unix.ENOENT) {
 		fd, createErr := unix.Openat(int(parent.Fd()), path.Base(p), unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
 		if createErr != nil {
@@ -101,7 +97,7 @@ func (b *builder) makeFile(p string) (*os.File, error) {
 		if err := unix.Fchown(fd, int(b.cfg.HostID), int(b.cfg.HostID)); err != nil {
 			return nil, insideError(p, err)
 		}
-		file, err = b.openInside(p, 0, false)
+		file, err = b.openInside(p, 0)
 	}
 	if err != nil {
 		return nil, insideError(p, err)

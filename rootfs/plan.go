@@ -44,9 +44,7 @@ func (p Plan) String() string {
 // planFor is the pure part of NewPlan.
 func planFor(cfg Config, f facts) Plan {
 	p := &planner{cfg: cfg, facts: f}
-	p.add(stageStep{})
 	if cfg.Rootfs != "" {
-		p.add(layerStep{Image: cfg.image(), Template: newTemplate(cfg, nil)})
 		p.planRootfs()
 	} else {
 		p.planBase()
@@ -70,33 +68,38 @@ type planner struct {
 
 func (p *planner) add(steps ...step) { p.steps = append(p.steps, steps...) }
 
-// overlay plans a writable view of the directory source at target.
-func (p *planner) overlay(target, source string, m idMap) {
-	p.add(overlayStep{Target: target, Source: source, Map: m, Index: p.uppers})
+// overlay plans a writable view of the directories at target, the first of
+// them the topmost.
+func (p *planner) overlay(target string, m idMap, sources ...string) {
+	p.add(overlayStep{Target: target, Sources: sources, Map: m, Index: p.uppers})
 	p.uppers++
 }
 
+// layer plans the writable layer, with the skeleton in it.
+func (p *planner) layer(common, own []entry) {
+	p.add(stageStep{},
+		layerStep{Image: p.cfg.image(), Template: newTemplate(p.cfg, common)},
+		skeletonStep{Entries: own})
+}
+
 func (p *planner) planBase() {
-	p.add(layerStep{Image: p.cfg.image(), Template: newTemplate(p.cfg, skeleton(p.facts))},
-		skeletonStep{Entries: personal(p.cfg, p.facts)})
-	p.overlay("/", skeletonDir, shiftMap(p.cfg.HostID))
+	p.layer(skeleton(p.facts), personal(p.cfg, p.facts))
+	p.overlay("/", shiftMap(p.cfg.HostID), skeletonDir)
 	for _, dir := range p.facts.Base {
-		p.overlay(dir, dir, shiftMap(p.cfg.HostID))
+		p.overlay(dir, shiftMap(p.cfg.HostID), dir)
 	}
 	p.base = append([]string{"/"}, p.facts.Base...)
 }
 
 // planRootfs makes the directory itself the root. Its owner may be hostile: the
-// kernel's mount points must be directories, all others are resolved inside.
+// directories that clove mounts on come from the skeleton above it, whatever
+// stands in their place, and everything else is resolved inside.
 func (p *planner) planRootfs() {
-	p.overlay("/", p.facts.Rootfs.Path, shiftMap(p.cfg.HostID))
-	for _, dir := range []string{"/dev", "/proc", "/sys"} {
-		p.add(makeDirStep{Path: dir, Mode: 0o755, NoLinks: true})
-	}
+	p.layer(rootfsSkeleton(), rootfsPersonal(p.cfg))
+	p.overlay("/", shiftMap(p.cfg.HostID), skeletonDir, p.facts.Rootfs.Path)
 	homeUID, homeGID := agentIDs(p.cfg.AgentUID, p.cfg.AgentGID)
-	p.add(makeDirStep{Path: "/tmp", Mode: 0o1777}, makeDirStep{Path: "/var/tmp", Mode: 0o1777},
-		makeDirStep{Path: agentHome, Mode: 0o755, UID: homeUID, GID: homeGID},
-		makeDirStep{Path: workspaceDir, Mode: 0o755, UID: p.cfg.AgentUID, GID: p.cfg.AgentGID})
+	p.add(makeDirStep{Path: "/var/tmp", Mode: 0o1777},
+		makeDirStep{Path: agentHome, Mode: 0o755, UID: homeUID, GID: homeGID})
 	p.base = []string{"/"}
 }
 
@@ -112,7 +115,7 @@ func (p *planner) planMounts() {
 	if !slices.Contains(asked, workspaceDir) {
 		switch source := p.facts.Workspace; {
 		case source.Path != "":
-			mounts = append(mounts, wanted{workspaceDir, func() { p.overlay(workspaceDir, source.Path, p.ownedBy(source)) }})
+			mounts = append(mounts, wanted{workspaceDir, func() { p.overlay(workspaceDir, p.ownedBy(source), source.Path) }})
 		case p.cfg.ReadOnly:
 			mounts = append(mounts, wanted{workspaceDir, func() { p.scratch(workspaceDir) }})
 		}

@@ -89,6 +89,24 @@ func personal(cfg Config, f facts) []entry {
 	return entries
 }
 
+// rootfsSkeleton is what lies above a root of the caller's own: the directories
+// that clove mounts on, so that nothing else can stand in their place.
+func rootfsSkeleton() []entry {
+	known := map[string]entry{"/tmp": {Path: "/tmp", Kind: kindDir, Mode: 0o1777}}
+	for _, path := range rootfsDirs {
+		known[path] = entry{Path: path, Kind: kindDir, Mode: 0o755}
+	}
+	return withParents(known)
+}
+
+// rootfsDirs must be directories, or be missing, in a root of the caller's own.
+var rootfsDirs = []string{"/dev", "/etc", "/proc", "/sys"}
+
+func rootfsPersonal(cfg Config) []entry {
+	return append(etcNetwork(cfg),
+		entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
+}
+
 // withParents adds the directories that lead to each entry and sorts them all.
 func withParents(known map[string]entry) []entry {
 	for _, p := range slices.Collect(maps.Keys(known)) {

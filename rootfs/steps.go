@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -108,26 +109,30 @@ func (s skeletonStep) run(b *builder) error {
 	return nil
 }
 
-// overlayStep mounts a writable view of Source, id-mapped, at Target.
+// overlayStep mounts a writable view of Sources, id-mapped, at Target.
 type overlayStep struct {
-	Target string
-	Source string // a host directory, or skeletonDir
-	Map    idMap
-	Index  int // names the upper and work directories
+	Target  string
+	Sources []string // host directories or skeletonDir, the topmost first
+	Map     idMap
+	Index   int // names the upper and work directories
 }
 
 func (s overlayStep) idMap() idMap { return s.Map }
 
 func (s overlayStep) String() string {
-	return fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, s.Source, s.Map, s.Index)
+	return fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, strings.Join(s.Sources, " on "), s.Map, s.Index)
 }
 
 func (s overlayStep) run(b *builder) error {
-	lower, err := s.stageLower(b)
-	if err != nil {
-		return err
+	var lowers []string
+	for i, source := range s.Sources {
+		lower, err := s.stageLower(b, source, fmt.Sprintf("%d.%d", s.Index, i))
+		if err != nil {
+			return err
+		}
+		lowers = append(lowers, lower)
 	}
-	upper, err := b.upper(s.Index, s.Target, s.Source, lower)
+	upper, err := b.upper(s.Index, s.Target, s.Sources[len(s.Sources)-1], lowers[0])
 	if err != nil {
 		return err
 	}
@@ -148,7 +153,7 @@ func (s overlayStep) run(b *builder) error {
 	// metacopy let a file's place and bytes be named by attributes, which a kept
 	// layer must not do to clove diff; index and xino buy nothing here.
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
-		lower, upper, work)
+		strings.Join(lowers, ":"), upper, work)
 	if err := unix.Mount("clove", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return err
 	}
@@ -158,10 +163,9 @@ func (s overlayStep) run(b *builder) error {
 	return nil
 }
 
-// stageLower attaches an id-mapped, read-only clone of the source to the stage,
-// for the overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
-func (s overlayStep) stageLower(b *builder) (string, error) {
-	source := s.Source
+// stageLower attaches an id-mapped, read-only clone of source to the stage, for
+// the overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
+func (s overlayStep) stageLower(b *builder, source, name string) (string, error) {
 	if source == skeletonDir {
 		source = b.staged("layer", skeletonDir)
 	}
@@ -170,7 +174,7 @@ func (s overlayStep) stageLower(b *builder) (string, error) {
 		return "", err
 	}
 	defer clone.Close()
-	lower := b.staged("low", fmt.Sprint(s.Index))
+	lower := b.staged("low", name)
 	if err := os.Mkdir(lower, 0o755); err != nil {
 		return "", err
 	}

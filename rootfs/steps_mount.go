@@ -13,19 +13,14 @@ type makeDirStep struct {
 	Path     string
 	Mode     uint32
 	UID, GID uint32
-	NoLinks  bool // a symbolic link on the way is an error
 }
 
 func (s makeDirStep) String() string {
-	text := fmt.Sprintf("make directory %s %04o %d:%d", s.Path, s.Mode, s.UID, s.GID)
-	if s.NoLinks {
-		text += " without links"
-	}
-	return text
+	return fmt.Sprintf("make directory %s %04o %d:%d", s.Path, s.Mode, s.UID, s.GID)
 }
 
 func (s makeDirStep) run(b *builder) error {
-	dir, err := b.makeDir(s.Path, dirAttr{Mode: s.Mode, UID: s.UID, GID: s.GID, NoLinks: s.NoLinks})
+	dir, err := b.makeDir(s.Path, dirAttr{Mode: s.Mode, UID: s.UID, GID: s.GID})
 	if err != nil {
 		return err
 	}
@@ -153,7 +148,7 @@ func (sysStep) run(b *builder) error {
 		return err
 	}
 	defer tree.Close()
-	target, err := b.makeDir("/sys", dirAttr{Mode: 0o755, NoLinks: true})
+	target, err := b.makeDir("/sys", dirAttr{Mode: 0o755})
 	if err != nil {
 		return err
 	}
