@@ -1,0 +1,145 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Attack is one attempt that must fail inside, for the agent and for root
+// inside alike, under the standard profile.
+type Attack struct {
+	Name string   // of the program's line
+	Held []string // the outcomes that show it held; none of them may be the control's
+	// MayLack: the thing attacked may be absent outside too, and then there
+	// is no attack.
+	MayLack bool
+}
+
+// Command is one run of the program and the attacks that it attempts.
+type Command struct {
+	Args    []string
+	Attacks []Attack
+	Passes  []string // lines that must succeed inside: the sandbox is not just broken
+}
+
+// Problem compares the two runs of a command and says what is wrong, line by
+// line; nil when every attack works outside and is held inside.
+func (c Command) Problem(outside, inside map[string]Result) []string {
+	var problems []string
+	for _, a := range c.Attacks {
+		out, in := outside[a.Name].Outcome(), inside[a.Name].Outcome()
+		if a.MayLack && (out == "ENOENT" || out == "ENXIO") {
+			continue
+		}
+		if out == "" || slices.Contains(a.Held, out) {
+			problems = append(problems, fmt.Sprintf("control: %s: outside %q", a.Name, out))
+		}
+		if !slices.Contains(a.Held, in) {
+			problems = append(problems, fmt.Sprintf("%s: inside %q (%s), want one of %q", a.Name, in, inside[a.Name].Detail, a.Held))
+		}
+	}
+	for _, name := range c.Passes {
+		for where, results := range map[string]map[string]Result{"outside": outside, "inside": inside} {
+			if got := results[name].Outcome(); got != Succeeded {
+				problems = append(problems, fmt.Sprintf("%s: %s %q, want it to work", name, where, got))
+			}
+		}
+	}
+	return problems
+}
+
+// held names attacks of one command that fail in the same way.
+func held(outcome, command string, variants ...string) []Attack {
+	var attacks []Attack
+	for _, variant := range variants {
+		attacks = append(attacks, Attack{Name: command + " " + variant, Held: []string{outcome}})
+	}
+	return attacks
+}
+
+// Commands returns the table. target is a process id that the attacks on
+// another process go for: inside it is 1, outside a child of the test.
+// scratch is a directory that may be written.
+func Commands(target, scratch string) []Command {
+	commands := kernelCommands()
+	return append(commands,
+		Command{Args: []string{"chroot", scratch}, Attacks: []Attack{{Name: "chroot", Held: []string{"EPERM"}}}},
+		Command{Args: []string{"mknod", scratch},
+			Attacks: held("EPERM", "mknod", "null", "mem", "disk", "loop", "whiteout", "null-high-bit"),
+			Passes:  []string{"mknod fifo"}},
+		Command{Args: []string{"setns", target}, Attacks: refusals("setns", "mnt", "net", "pid", "user", "uts", "pidfd-net")},
+		// Root inside may list the names in /proc/1/fd, signal init, which
+		// ignores it, and offer it to the OOM killer: none is in the table.
+		Command{Args: append([]string{"other", target}, otherWays...), Attacks: refusals("other", otherWays...)},
+		Command{Args: append([]string{"read"}, secrets...), Attacks: paths("read", secrets)},
+		Command{Args: append([]string{"write"}, levers...), Attacks: paths("write", levers)},
+		Command{Args: []string{"fds"}},
+	)
+}
+
+// kernelCommands are those that the filter alone would hold.
+func kernelCommands() []Command {
+	return []Command{
+		{Args: []string{"unshare"},
+			Attacks: held("EPERM", "unshare", "user", "mnt", "net", "pid", "ipc", "uts", "time", "cgroup", "user+mnt+net")},
+		{Args: []string{"clone"},
+			Attacks: append(held("EPERM", "clone", "user", "mnt", "net", "pid", "ipc", "uts", "cgroup", "user-high-bit"),
+				held("ENOSYS", "clone", "clone3-user", "clone3-time")...)},
+		{Args: []string{"mount"},
+			Attacks: held("EPERM", "mount", "tmpfs", "proc", "bind", "umount", "fsopen", "open_tree", "mount_setattr", "fspick")},
+		{Args: []string{"kernel"},
+			Attacks: append(held("EPERM", "kernel", "add_key", "session-keyring", "request_key", "io_uring", "bpf", "perf",
+				"perf-everyone", "userfaultfd", "memfd_secret", "fanotify", "open_by_handle", "syslog", "sethostname",
+				"init_module", "swapon", "acct", "quotactl", "personality", "iopl", "modify_ldt"),
+				held("ENOSYS", "kernel", "aio")...)},
+		{Args: []string{"socket"},
+			Attacks: held("EPERM", "socket", "raw", "raw6", "packet", "alg", "vsock", "audit", "generic", "netfilter", "uevent",
+				"sock-diag", "xfrm", "sctp", "dccp", "mptcp", "xdp", "bluetooth", "can", "tipc", "rds", "kcm", "smc", "key",
+				"packet-high-bit", "alg-high-bit", "generic-high-bit", "raw-high-bit", "pair-tipc"),
+			Passes: []string{"socket unix", "socket tcp", "socket tcp6", "socket udp", "socket route", "socket tcp-high-bit", "socket pair-unix"}},
+		{Args: []string{"tty"},
+			Attacks: held("EPERM", "tty", "sti", "sti-high-bit", "sti-top-bit", "linux", "linux-high-bit", "setd"),
+			Passes:  []string{"tty size"}},
+		{Args: []string{"abi", "int80", "int80-socket", "x32"}, Attacks: held("SIGSYS", "abi", "int80", "int80-socket", "x32")},
+	}
+}
+
+// refusals fail by the filter or by the file system, whichever comes first.
+func refusals(command string, variants ...string) []Attack {
+	var attacks []Attack
+	for _, variant := range variants {
+		attacks = append(attacks, Attack{Name: command + " " + variant, Held: []string{"EPERM", "EACCES"}})
+	}
+	return attacks
+}
+
+// paths are files that are refused, hidden, masked by an empty one, or
+// read-only inside.
+func paths(command string, names []string) []Attack {
+	var attacks []Attack
+	for _, name := range names {
+		attacks = append(attacks, Attack{Name: command + " " + name, MayLack: true,
+			Held: []string{"EACCES", "EPERM", "ENOENT", "ENODATA", "EROFS"}})
+	}
+	return attacks
+}
+
+// otherWays are attacks on another process that fail for root inside too.
+var otherWays = []string{"ptrace", "vm-read", "vm-write", "pidfd-getfd", "madvise", "mem-write", "environ", "root", "cwd", "maps"}
+
+// secrets tell about the host or other agents.
+var secrets = []string{
+	"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/interrupts", "/proc/scsi",
+	"/sys/firmware", "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/tracing",
+	"/sys/devices/virtual/powercap", "/dev/mem", "/dev/kmsg", "/dev/port", "/boot",
+}
+
+// levers steer the host.
+var levers = []string{
+	"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
+	"/proc/sys/kernel/ns_last_pid", "/proc/sys/vm/drop_caches", "/proc/sys/vm/overcommit_memory",
+	"/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/irq/default_smp_affinity",
+	"/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state",
+	"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/pids/cgroup.procs",
+	"/sys/fs/cgroup/unified/cgroup.procs", "/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kvm",
+}
