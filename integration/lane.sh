@@ -43,8 +43,9 @@ main() {
 	fi
 	# A package can fail without a test that does: it did not build, or it died.
 	[ $status = 0 ] || [ "$failed" != 0 ] || failed=1
-	grep -A1 -E '^ *--- SKIP: ' "$LOG" >&2 || true
-	echo "$LANE: $passed passed, $failed failed, $skipped skipped" >"build/lanes/$LANE.summary"
+	# The line above a skip is its reason.
+	{ grep -B1 -E '^ *--- SKIP: ' "$LOG" || true; } >"build/lanes/$LANE.summary"
+	echo "$LANE: $passed passed, $failed failed, $skipped skipped" >>"build/lanes/$LANE.summary"
 	cat "build/lanes/$LANE.summary"
 	say "$LANE lane took $((SECONDS - began)) s"
 	return $status
