@@ -6,9 +6,9 @@
 // because libcontainer moves the processes and writes the limits, and both
 // must mean the same directories:
 //
-//	v2      /sys/fs/cgroup/clove.slice/ID
-//	hybrid  /sys/fs/cgroup/<controller>/<clove's own cgroup>/clove/ID
-//	        and, for cgroup.kill, /sys/fs/cgroup/unified/clove/ID
+//	v2      /sys/fs/cgroup/clove.slice/NAME
+//	hybrid  /sys/fs/cgroup/<controller>/<clove's own cgroup>/clove/NAME
+//	        and, for cgroup.kill, /sys/fs/cgroup/unified/clove/NAME
 //	v1      as hybrid, without the last
 //
 // Host.Missing says why a controller cannot be enforced and what to do about

@@ -20,9 +20,10 @@ const (
 	parentV2 = "clove.slice"
 )
 
-// idPattern is the form of an agent's id. A directory below the parent that
-// does not have it is not ours to list, kill or remove.
-var idPattern = regexp.MustCompile(`^[0-9a-f]{16}$`)
+// namePattern is the form of an agent's directory: its id and, after a dash,
+// which installation of clove owns it, where one host has several. A directory
+// below the parent that does not have it is not ours to list, kill or remove.
+var namePattern = regexp.MustCompile(`^[0-9a-f]{16}(-[0-9a-f]{8})?$`)
 
 // wanted are the v2 controllers that limits and figures rest upon.
 var wanted = []string{"cpu", "cpuset", "io", "memory", "pids"}
@@ -37,18 +38,19 @@ type Placement struct {
 	Paths map[string]string
 }
 
-// Place returns where the agent with this id goes. It touches nothing.
-func (h *Host) Place(id string) Placement {
+// Place returns where the agent of this name (namePattern) goes. It touches
+// nothing.
+func (h *Host) Place(name string) Placement {
 	if h.mode == ModeV2 {
 		return Placement{
-			OCIPath: "/" + parentV2 + "/" + id,
-			Paths:   map[string]string{unified: filepath.Join(h.parent(unified), id)},
+			OCIPath: "/" + parentV2 + "/" + name,
+			Paths:   map[string]string{unified: filepath.Join(h.parent(unified), name)},
 		}
 	}
-	p := Placement{OCIPath: parentV1 + "/" + id, Paths: map[string]string{}}
-	for name, t := range h.trees {
+	p := Placement{OCIPath: parentV1 + "/" + name, Paths: map[string]string{}}
+	for controller, t := range h.trees {
 		if !t.foreign {
-			p.Paths[name] = filepath.Join(h.parent(name), id)
+			p.Paths[controller] = filepath.Join(h.parent(controller), name)
 		}
 	}
 	return p
@@ -106,10 +108,10 @@ func enable(dir string) error {
 	return nil
 }
 
-// List returns the ids of all agents that have a cgroup below the parent, in
+// List returns the names of all agents that have a cgroup below the parent, in
 // any hierarchy, sorted. Whether one is a leftover only its owner can tell.
 func (h *Host) List() ([]string, error) {
-	ids := []string{}
+	names := []string{}
 	for name, t := range h.trees {
 		if t.foreign {
 			continue
@@ -119,19 +121,19 @@ func (h *Host) List() ([]string, error) {
 			return nil, fmt.Errorf("cannot list agents: %w", err)
 		}
 		for _, entry := range entries {
-			if entry.IsDir() && idPattern.MatchString(entry.Name()) {
-				ids = append(ids, entry.Name())
+			if entry.IsDir() && namePattern.MatchString(entry.Name()) {
+				names = append(names, entry.Name())
 			}
 		}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // isAgentDir tells whether path has the form that Place gives.
 func isAgentDir(path string) bool {
-	dir, id := filepath.Split(path)
+	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
-		idPattern.MatchString(id) && (parent == parentV1 || parent == parentV2)
+		namePattern.MatchString(name) && (parent == parentV1 || parent == parentV2)
 }

@@ -66,7 +66,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	switch p.Kind {
 	case ProblemCgroup:
-		return removeCgroups(h.Place(p.Subject).Paths)
+		return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths)
 	case ProblemDir:
 		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
 	}
@@ -102,9 +102,9 @@ func (r *Runtime) look() (view, error) {
 		return v, err
 	}
 	v.cgroups = h
-	groups, err := h.List()
+	groups, err := r.grouped(h)
 	if err != nil {
-		return v, agent.Failed("list cgroups", err)
+		return v, err
 	}
 	dirs, layers := names(r.paths.Run), names(r.paths.layers())
 	var runs []agent.Run
@@ -126,9 +126,9 @@ func (r *Runtime) look() (view, error) {
 		return v, err
 	}
 	live, kept := owned(runs)
-	still, err := h.List() // a run that ended meanwhile has taken its own with it
+	still, err := r.grouped(h) // a run that ended meanwhile has taken its own with it
 	if err != nil {
-		return v, agent.Failed("list cgroups", err)
+		return v, err
 	}
 	for _, id := range groups {
 		if !live[id] && slices.Contains(still, id) {
@@ -143,6 +143,21 @@ func (r *Runtime) look() (view, error) {
 	}
 	v.mounts, err = r.strayMounts()
 	return v, err
+}
+
+// grouped returns the ids of this installation's agents that have a cgroup.
+func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
+	all, err := h.List()
+	if err != nil {
+		return nil, agent.Failed("list cgroups", err)
+	}
+	var ids []string
+	for _, name := range all {
+		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // owned splits what the store knows into ids of live runs and of kept layers.

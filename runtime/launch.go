@@ -131,7 +131,7 @@ func (l *launch) connect() error {
 }
 
 func (l *launch) create() error {
-	placement := l.facts.cgroups.Place(string(l.spec.ID))
+	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	if err := l.facts.cgroups.Prepare(); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (l *launch) register() (err error) {
 		return agent.Failed("run directory", err)
 	}
 	u.Add("run directory", l.dir.remove)
-	placement := l.facts.cgroups.Place(string(l.spec.ID))
+	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
 	err = l.runtime.withStore(func(s *store.Store) (err error) {
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,6 +30,7 @@ const storeTimeout = 30 * time.Second
 type Runtime struct {
 	paths Paths
 	init  string // path of the clove-init binary
+	owner string // which installation this is, in the names of its cgroups
 	// failAt makes the named launch step fail; tests sweep it over all steps.
 	failAt func(step string) error
 }
@@ -55,8 +58,22 @@ func Open(paths Paths) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{paths: paths, init: executable}, nil
+	return &Runtime{paths: paths, init: executable, owner: paths.owner()}, nil
 }
+
+// owner tells installations with other state directories apart: they share
+// the host's cgroup tree, and must not take each other's agents for orphans.
+func (p Paths) owner() string {
+	path := p.State
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:4])
+}
+
+// cgroupName is what the directories of an agent's cgroups are called.
+func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.owner }
 
 func (p Paths) database() string                { return filepath.Join(p.State, "clove.db") }
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
