@@ -31,6 +31,7 @@ type fakeBackend struct {
 	changes  []rootfs.Change
 	problems []runtime.Problem
 	failure  error
+	during   func() // happens while the agent runs
 
 	spec    *agent.Spec
 	streams runtime.IO
@@ -40,6 +41,9 @@ type fakeBackend struct {
 
 func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error) {
 	f.spec, f.streams = &spec, streams
+	if f.during != nil {
+		f.during()
+	}
 	return f.record, f.failure
 }
 func (f *fakeBackend) List() ([]agent.Run, error) { return f.runs, f.failure }

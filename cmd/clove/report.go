@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -74,7 +75,7 @@ func writeLine(w io.Writer, value any) {
 // printable returns text with everything escaped that could move a terminal's
 // cursor or pretend to be another line. Names and messages come from agents.
 func printable(text string) string {
-	if !strings.ContainsFunc(text, unprintable) {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable) {
 		return text
 	}
 	var b strings.Builder

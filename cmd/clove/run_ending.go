@@ -29,6 +29,9 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	var lines []string
 	e, known := endings[record.Status]
 	switch {
+	case known && record.Limit != nil && record.Limit.Name == agent.LimitDiskFiles:
+		lines = append(lines, fmt.Sprintf("disk limit reached with %d files: raise --disk, which brings room for more, or let the agent remove what it no longer needs",
+			record.Limit.Value))
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusPolicyKill:
