@@ -60,10 +60,19 @@ func (g *Group) strike(round int) error {
 			return err
 		}
 	}
-	// A process frozen by v1 dies only when thawed. Where something above the
-	// group is frozen that cannot work, and the survivors are named in the end.
-	_ = g.Thaw()
+	g.letGo()
 	return nil
+}
+
+// letGo thaws without a wait: a process frozen by v1 dies only when thawed, one
+// frozen by v2 as it is. Where a cgroup above is frozen it cannot work, and the
+// survivors are named in the end.
+func (g *Group) letGo() {
+	if dir := g.paths["freezer"]; dir != "" {
+		_ = write(dir, "freezer.state", "THAWED")
+	} else if dir := g.paths[unified]; dir != "" {
+		_ = write(dir, "cgroup.freeze", "0")
+	}
 }
 
 // killV2 writes cgroup.kill, where there is one (5.14 and later; not in a
