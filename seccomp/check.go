@@ -68,7 +68,7 @@ func check(p *specs.LinuxSeccomp) error {
 	if err := checkSize(p); err != nil {
 		return err
 	}
-	return checkOneAction(p)
+	return checkOverlap(p)
 }
 
 // checkSize bounds the program and the time that libseccomp takes to make it.
@@ -79,7 +79,7 @@ func checkSize(p *specs.LinuxSeccomp) error {
 		comparisons += len(rule.Names) * (1 + len(rule.Args))
 		unequal := 0
 		for _, arg := range rule.Args {
-			if arg.Op != specs.OpEqualTo {
+			if !equality(arg) {
 				unequal++
 			}
 		}
@@ -98,10 +98,16 @@ func checkSize(p *specs.LinuxSeccomp) error {
 		}
 		overlap += math.Pow(float64(rules[name]), float64(exponent))
 		if overlap > maxOverlap {
-			return fmt.Errorf("%s: too many rules compare several arguments otherwise than with SCMP_CMP_EQ", name)
+			return fmt.Errorf("%s: too many rules compare several arguments otherwise than for equality", name)
 		}
 	}
 	return nil
+}
+
+// equality tells whether arg compares all that the kernel reads of an int or
+// of a whole register: two such comparisons are the same or exclude each other.
+func equality(arg specs.LinuxSeccompArg) bool {
+	return arg.Op == specs.OpEqualTo || arg.Op == specs.OpMaskedEqual && arg.Value == int32Mask
 }
 
 func checkRule(rule specs.LinuxSyscall) error {
@@ -151,20 +157,62 @@ type outcome struct {
 	errno  uint
 }
 
-// checkOneAction refuses two different actions for one call. runc drops a
-// rule whose action is the default one, and libseccomp keeps whichever rule is
-// the broader, so "allow ioctl" with "refuse ioctl TIOCSTI" allows TIOCSTI.
-func checkOneAction(p *specs.LinuxSeccomp) error {
-	first := map[string]outcome{}
+// checkOverlap refuses two rules of one call that differ in what they do and
+// could match the same arguments. runc drops a rule whose action is the default
+// one, and libseccomp keeps whichever rule is the broader: "allow ioctl" with
+// "refuse ioctl TIOCSTI" allows TIOCSTI.
+func checkOverlap(p *specs.LinuxSeccomp) error {
+	earlier := map[string][]specs.LinuxSyscall{}
 	for _, rule := range p.Syscalls {
 		this := outcomeOf(rule.Action, rule.ErrnoRet)
 		for _, name := range rule.Names {
-			if have, ok := first[name]; ok && have != this {
-				return fmt.Errorf("%s: two rules have different actions, of which only one would work: "+
-					"say when the call is allowed, and leave the rest to defaultAction", name)
+			for _, other := range earlier[name] {
+				if outcomeOf(other.Action, other.ErrnoRet) != this && !exclusive(rule.Args, other.Args) {
+					return fmt.Errorf("%s: two rules with different actions can match the same call, and only one would work: "+
+						"say when the call is allowed, and leave the rest to defaultAction", name)
+				}
 			}
-			first[name] = this
+			earlier[name] = append(earlier[name], rule)
 		}
 	}
 	return nil
+}
+
+// exclusive tells whether no call can match both rules, as far as single
+// comparisons show.
+func exclusive(a, b []specs.LinuxSeccompArg) bool {
+	return slices.ContainsFunc(a, func(x specs.LinuxSeccompArg) bool {
+		return slices.ContainsFunc(b, func(y specs.LinuxSeccompArg) bool { return contradict(x, y) })
+	})
+}
+
+func contradict(a, b specs.LinuxSeccompArg) bool {
+	switch {
+	case a.Index != b.Index:
+		return false
+	case a.Op == specs.OpEqualTo:
+		return !holds(b, a.Value)
+	case b.Op == specs.OpEqualTo:
+		return !holds(a, b.Value)
+	}
+	return a.Op == specs.OpMaskedEqual && b.Op == specs.OpMaskedEqual && (a.ValueTwo^b.ValueTwo)&a.Value&b.Value != 0
+}
+
+// holds evaluates one comparison.
+func holds(arg specs.LinuxSeccompArg, value uint64) bool {
+	switch arg.Op {
+	case specs.OpEqualTo:
+		return value == arg.Value
+	case specs.OpNotEqual:
+		return value != arg.Value
+	case specs.OpLessThan:
+		return value < arg.Value
+	case specs.OpLessEqual:
+		return value <= arg.Value
+	case specs.OpGreaterEqual:
+		return value >= arg.Value
+	case specs.OpGreaterThan:
+		return value > arg.Value
+	}
+	return value&arg.Value == arg.ValueTwo
 }

@@ -42,22 +42,29 @@ func unlisted(level *builtin, p *specs.LinuxSeccomp, name string) string {
 	return text
 }
 
-// explainRules reads the conditions back. A name has one action, see check.
+// explainRules reads the conditions back, grouped by what follows from them.
 func explainRules(p *specs.LinuxSeccomp, rules []specs.LinuxSyscall) string {
-	action := phrase(outcomeOf(rules[0].Action, rules[0].ErrnoRet))
-	var alternatives []string
+	var order []outcome
+	alternatives := map[outcome][]string{}
 	for _, rule := range rules {
+		o := outcomeOf(rule.Action, rule.ErrnoRet)
 		if len(rule.Args) == 0 {
-			return action
+			return phrase(o) // other rules of this call do the same, see checkOverlap
 		}
 		var conditions []string
 		for _, arg := range rule.Args {
 			conditions = append(conditions, comparison(arg))
 		}
-		alternatives = append(alternatives, strings.Join(conditions, " and "))
+		if alternatives[o] == nil {
+			order = append(order, o)
+		}
+		alternatives[o] = append(alternatives[o], strings.Join(conditions, " and "))
 	}
-	return fmt.Sprintf("%s when %s; otherwise %s", action, strings.Join(alternatives, ", or "),
-		phrase(outcomeOf(p.DefaultAction, p.DefaultErrnoRet)))
+	var parts []string
+	for _, o := range order {
+		parts = append(parts, phrase(o)+" when "+strings.Join(alternatives[o], ", or "))
+	}
+	return strings.Join(parts, "; ") + "; otherwise " + phrase(outcomeOf(p.DefaultAction, p.DefaultErrnoRet))
 }
 
 // signs are the comparisons as C writes them.

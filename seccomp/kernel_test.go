@@ -160,6 +160,7 @@ var kernelCalls = []struct {
 	{"socket", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, ""},
 	{"socket", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC}, ""},
 	{"socket", [6]uint64{unix.AF_NETLINK | high, unix.SOCK_RAW, unix.NETLINK_GENERIC | high}, ""},
+	{"socket", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, ""},
 	{"socket", [6]uint64{77}, "EAFNOSUPPORT"},
 	{"socketpair", [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, "EFAULT"},
 	{"ioctl", [6]uint64{^uint64(0), unix.TIOCSTI}, "EBADF"},

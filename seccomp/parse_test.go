@@ -9,6 +9,7 @@ import (
 
 	moby "github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"pgregory.net/rapid"
 )
 
 // document wraps rules into a profile that refuses by default.
@@ -102,7 +103,10 @@ var refusedDocuments = []struct{ document, words string }{
 		"socket: one rule compares argument 0 twice"},
 	{document(`{"names":["ioctl"],"action":"SCMP_ACT_ALLOW"}`,
 		`{"names":["ioctl"],"action":"SCMP_ACT_ERRNO","args":[{"index":1,"value":21522,"op":"SCMP_CMP_EQ"}]}`),
-		"ioctl: two rules have different actions"},
+		"ioctl: two rules with different actions"},
+	{document(`{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":16,"op":"SCMP_CMP_EQ"}]}`,
+		`{"names":["socket"],"action":"SCMP_ACT_ERRNO","errnoRet":22,"args":[{"index":2,"value":9,"op":"SCMP_CMP_EQ"}]}`),
+		"socket: two rules with different actions"},
 	{document(`{"names":["read"],"action":"SCMP_ACT_ALLOW","includes":{"minKernel":"six"}}`), "kernel version"},
 }
 
@@ -185,6 +189,48 @@ func TestTwoActionsControl(t *testing.T) {
 	if check(p) == nil {
 		t.Error("check lets it pass")
 	}
+}
+
+// Podman's default profile has rules of this kind: refused for one protocol,
+// allowed for the others.
+func TestRulesThatExcludeEachOtherMayDiffer(t *testing.T) {
+	p, err := Parse([]byte(document(
+		`{"names":["socket"],"action":"SCMP_ACT_ERRNO","errnoRet":22,"args":[{"index":0,"value":16,"op":"SCMP_CMP_EQ"},{"index":2,"value":9,"op":"SCMP_CMP_EQ"}]}`,
+		`{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":2,"value":9,"op":"SCMP_CMP_NE"}]}`,
+		`{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":16,"op":"SCMP_CMP_NE"}]}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[[6]uint64]string{{16, 3, 9}: "EINVAL", {16, 3, 0}: "allow", {2, 1, 9}: "allow", {2, 1, 0}: "allow"} {
+		if got := f.run(t, call{name: "socket", args: args}); got != want {
+			t.Errorf("socket%v: %s, want %s", args, got, want)
+		}
+	}
+	want := "refused with EINVAL when argument 0 == 0x10 and argument 2 == 0x9; " +
+		"allowed when argument 2 != 0x9, or argument 0 != 0x10; otherwise refused with EPERM"
+	if got := Explain(p, "socket"); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+// Rules that are taken to exclude each other have no value in common.
+func TestExclusiveRulesShareNoValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.Uint64Range(0, 7)
+		draw := func(label string) specs.LinuxSeccompArg {
+			return specs.LinuxSeccompArg{Value: small.Draw(t, label), ValueTwo: small.Draw(t, label),
+				Op: rapid.SampledFrom(operators).Draw(t, label)}
+		}
+		a, b := draw("a"), draw("b")
+		value := rapid.Uint64Range(0, 15).Draw(t, "value")
+		if contradict(a, b) && holds(a, value) && holds(b, value) {
+			t.Fatalf("%+v and %+v both hold for %d", a, b, value)
+		}
+	})
 }
 
 func TestExplainDocuments(t *testing.T) {

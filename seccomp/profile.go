@@ -57,6 +57,9 @@ type condition struct {
 	allowed string                    // completes "allowed for …"
 	reason  string                    // why everything else is refused
 	accept  [][]specs.LinuxSeccompArg // alternatives; all of one's arguments must match
+	// absent are alternatives answered with EPROTONOSUPPORT, as by a kernel
+	// without them. They overlap with none of accept.
+	absent [][]specs.LinuxSeccompArg
 }
 
 func builtins() []builtin {
@@ -122,6 +125,12 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 	for _, c := range b.conditions {
 		for _, args := range c.accept {
 			rules = append(rules, specs.LinuxSyscall{Names: []string{c.name}, Action: specs.ActAllow, Args: args})
+		}
+	}
+	for _, c := range b.conditions {
+		for _, args := range c.absent {
+			errno := uint(unix.EPROTONOSUPPORT)
+			rules = append(rules, specs.LinuxSyscall{Names: []string{c.name}, Action: specs.ActErrno, ErrnoRet: &errno, Args: args})
 		}
 	}
 	for _, r := range b.refusals {

@@ -88,7 +88,9 @@ func standardConditions() []condition {
 		{name: "socket",
 			allowed: "AF_UNIX, TCP, UDP and ping over AF_INET and AF_INET6, and the route protocol of AF_NETLINK",
 			reason:  "other families and protocols are kernel code that agents have no use for, and some lead out of the network namespace",
-			accept:  socketKinds()},
+			accept:  socketKinds(),
+			// useradd and passwd stop on EPERM, and so would packages that add a user.
+			absent: [][]specs.LinuxSeccompArg{all(equals(0, unix.AF_NETLINK), equals(2, unix.NETLINK_AUDIT))}},
 		{name: "socketpair",
 			allowed: "AF_UNIX",
 			reason:  "no other family that an agent may use has pairs",

@@ -61,7 +61,7 @@ var standardCalls = []struct {
 	{call{name: "socket", args: [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}}, "allow"},
 	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}}, "allow"},
 	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}}, "EPERM"},
-	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}}, "EPERM"},
+	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT}}, "EPROTONOSUPPORT"},
 	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC}}, "EPERM"},
 	{call{name: "socket", args: [6]uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}}, "EPERM"},
 	{call{name: "socket", args: [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}}, "EPERM"},
@@ -79,7 +79,7 @@ var standardCalls = []struct {
 	// Bits that the kernel drops neither open nor close anything.
 	{call{name: "socket", args: [6]uint64{unix.AF_INET | high, unix.SOCK_STREAM | high, high}}, "allow"},
 	{call{name: "socket", args: [6]uint64{unix.AF_ALG | high, unix.SOCK_SEQPACKET}}, "EPERM"},
-	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK | high, unix.SOCK_RAW, unix.NETLINK_AUDIT | high}}, "EPERM"},
+	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK | high, unix.SOCK_RAW, unix.NETLINK_AUDIT | high}}, "EPROTONOSUPPORT"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI}}, "EPERM"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI | high}}, "EPERM"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI | 1<<63}}, "EPERM"},
