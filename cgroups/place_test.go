@@ -12,7 +12,7 @@ import (
 
 const (
 	testID  = "0123456789abcdef"
-	otherID = "fedcba9876543210"
+	otherID = "fedcba9876543210-0a1b2c3d" // of another installation
 )
 
 func TestPlace(t *testing.T) {
@@ -65,12 +65,16 @@ func TestPlace(t *testing.T) {
 func TestOpenRefusesWhatIsNotAnAgents(t *testing.T) {
 	for _, path := range []string{
 		"", "/", "clove/" + testID, "/sys/fs/cgroup/memory", "/sys/fs/cgroup/clove", "/sys/fs/cgroup/docker/" + testID,
-		"/sys/fs/cgroup/clove/short", "/sys/fs/cgroup/clove/" + strings.ToUpper(testID),
+		"/sys/fs/cgroup/clove/short", "/sys/fs/cgroup/clove/" + testID + "-", "/sys/fs/cgroup/clove/" + otherID + "0",
+		"/sys/fs/cgroup/clove/" + strings.ToUpper(testID),
 		"/sys/fs/cgroup/clove/" + testID + "/", "/sys/fs/cgroup/clove/../clove/" + testID, "/sys/fs/cgroup/clove/" + testID + "/sub",
 	} {
 		if _, err := Open(map[string]string{"memory": path}); err == nil {
 			t.Errorf("opened %q", path)
 		}
+	}
+	if _, err := Open(map[string]string{"memory": "/sys/fs/cgroup/clove/" + otherID}); err != nil {
+		t.Errorf("refused an agent's directory: %v", err)
 	}
 	if _, err := Open(nil); err == nil {
 		t.Error("opened nothing")
