@@ -26,6 +26,7 @@ func (p *program) applyCommand() *cli.Command {
 	}
 }
 
+// apply refuses to guess an answer: without a terminal --yes must say it.
 func (p *program) apply(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {
@@ -52,6 +53,7 @@ func (p *program) apply(c *cli.Context) error {
 	return p.applied(c, changes, asked && !agreed)
 }
 
+// applied reports the outcome; a refused change is not a success.
 func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool) error {
 	if err := p.printChanges(c.Bool(flagJSON), changes); err != nil {
 		return err

@@ -62,6 +62,8 @@ type flagRow struct {
 // flagTable finds a flag by its spelling, dashes included.
 type flagTable map[string]flagRow
 
+// add takes every spelling that urfave/cli would. Only its BoolFlags stand
+// without a value.
 func (t flagTable) add(flags []cli.Flag, global bool) {
 	for _, f := range flags {
 		_, isSwitch := f.(*cli.BoolFlag)
@@ -78,10 +80,11 @@ func spelling(name string) string {
 	return "--" + name
 }
 
+// arranger sorts one command line into three piles, each in its old order.
 type arranger struct {
-	command            string
+	command            string // empty while the flags before it are read
 	flags              flagTable
-	global, own, words []string
+	global, own, words []string // global: stands before the command
 }
 
 // leading takes the flags before the command's name.
@@ -97,6 +100,7 @@ func (a *arranger) leading(args []string) (rest []string, err error) {
 	return args, nil
 }
 
+// all takes everything behind the command's name.
 func (a *arranger) all(args []string) (err error) {
 	for len(args) > 0 {
 		switch {
@@ -128,6 +132,8 @@ func (a *arranger) take(args []string) (rest []string, err error) {
 	return a.takeShort(args)
 }
 
+// takeLong reads "--name", "--name=value" and "--name value". Long names are
+// never shortened: "--mem" would change its meaning with the next flag.
 func (a *arranger) takeLong(args []string) (rest []string, err error) {
 	spelled, value, attached := strings.Cut(args[0], "=")
 	row, known := a.flags[spelled]
@@ -180,6 +186,7 @@ func (a *arranger) takeValue(row flagRow, spelled string, args []string) (rest [
 	return args[1:], nil
 }
 
+// keep writes a flag in the one form that needs no look at the next word.
 func (a *arranger) keep(row flagRow, value string) {
 	flag := "--" + row.name + "=" + value
 	if row.global {
@@ -189,6 +196,7 @@ func (a *arranger) keep(row flagRow, value string) {
 	a.own = append(a.own, flag)
 }
 
+// unknown names "--" to those who meant a flag of the agent's.
 func (a *arranger) unknown(flag string) error {
 	hint := "clove " + a.command + " --help lists its flags"
 	switch a.command {

@@ -8,6 +8,7 @@ import (
 // single quotes text for a shell.
 func single(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
+// bashCompletion leaves words that are not flags to bash's own files.
 func bashCompletion(commands []completed) string {
 	var names []string
 	var cases strings.Builder
@@ -43,6 +44,8 @@ complete -o bashdefault -o default -F _clove clove
 `, single(strings.Join(names, " ")), cases.String())
 }
 
+// zshCompletion uses _arguments; in its specifications ':' and brackets are
+// syntax.
 func zshCompletion(commands []completed) string {
 	var names, cases strings.Builder
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, "[", `\[`, "]", `\]`)
@@ -74,6 +77,7 @@ case $command in
 `, names.String(), cases.String())
 }
 
+// fishCompletion is one line for each flag, which fish reads quickly.
 func fishCompletion(commands []completed) string {
 	var b strings.Builder
 	b.WriteString("# fish completion for clove\n")

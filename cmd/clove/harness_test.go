@@ -18,10 +18,10 @@ import (
 type bench struct {
 	t       *testing.T
 	host    host
-	opened  runtime.Paths
-	backend fakeBackend
 	in      *os.File
-	paths   int // how often the runtime was opened
+	backend fakeBackend
+	opened  runtime.Paths // the last that the runtime was opened with
+	paths   int           // how often it was opened
 }
 
 // fakeBackend answers with what the test put in and remembers what was asked.

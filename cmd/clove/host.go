@@ -31,6 +31,7 @@ var baseDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/l
 // machines are the ELF machines of the platforms that clove is built for.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV}
 
+// currentHost reads a few small files; it is paid at each run.
 func currentHost() (host, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -88,11 +89,14 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// exists does not follow a last link: one that dangles is something, too.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
+// isProgram tells whether path is, through links, a file that some user may
+// execute.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

@@ -48,7 +48,8 @@ func shimOf(program string) (manager versionManager, root string, isShim bool) {
 	return manager, "", false
 }
 
-// version returns the program that a shim would execute.
+// version returns the program that a shim would execute. The shim itself is
+// not asked: it is a shell script that would run as root.
 func (f finder) version(m versionManager, root, program string) (string, error) {
 	wanted, from := f.wantedVersions(m, root)
 	for _, version := range wanted {

@@ -53,6 +53,7 @@ func (p *program) execute(args []string) int {
 	return exitFailed
 }
 
+// commands is the table of subcommands, in the order of the help.
 func (p *program) commands() []*cli.Command {
 	all := []*cli.Command{
 		p.runCommand(), p.psCommand(), p.inspectCommand(), p.rmCommand(), p.diffCommand(), p.applyCommand(),
@@ -71,6 +72,7 @@ const (
 	flagHelp   = "help"
 )
 
+// globalFlags are taken on both sides of a command's name.
 func globalFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagRoot, Usage: "directory that keeps records and layers", EnvVars: []string{"CLOVE_ROOT"}, Value: runtime.DefaultPaths.State},
@@ -78,6 +80,8 @@ func globalFlags() []cli.Flag {
 	}
 }
 
+// app describes the whole to urfave/cli. All texts that it would write about
+// mistakes are turned off: execute reports each once, in clove's form.
 func (p *program) app(commands []*cli.Command) *cli.App {
 	return &cli.App{
 		Name:                      "clove",

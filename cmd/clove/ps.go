@@ -24,10 +24,12 @@ func (p *program) psCommand() *cli.Command {
 	}
 }
 
+// jsonFlag is every listing's --json.
 func jsonFlag(usage string) cli.Flag {
 	return &cli.BoolFlag{Name: flagJSON, Usage: usage, DisableDefaultText: true}
 }
 
+// ps: without -a only what is alive, as docker ps.
 func (p *program) ps(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
@@ -62,6 +64,7 @@ const shortID = 8
 // commandWidth keeps a row within a usual terminal.
 const commandWidth = 40
 
+// psRow shows an ended run's status in place of its state: it says more.
 func psRow(run agent.Run, now time.Time) []string {
 	state, exit, ran := string(run.State), "", ""
 	if record := run.Record; record != nil {

@@ -26,6 +26,7 @@ func (p *program) report(err error) {
 	p.reportFailure(*agent.FailureOf(err))
 }
 
+// reportFailure is report for what a record holds.
 func (p *program) reportFailure(f agent.Failure) {
 	if p.json {
 		writeLine(p.err, struct {
@@ -60,6 +61,7 @@ func (p *program) colours() bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(p.err)
 }
 
+// isTerminal asks as isatty(3) does.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
@@ -90,4 +92,6 @@ func printable(text string) string {
 	return b.String()
 }
 
+// unprintable: control characters, and the invisible ones that turn the
+// direction of writing.
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }

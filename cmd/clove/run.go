@@ -33,6 +33,7 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Before the spec, so that a mistake in the spec is in the file as well.
 	result, err := newResultFile(h, c.String(flagResult))
 	if err != nil {
 		return err
@@ -60,6 +61,8 @@ func (p *program) run(c *cli.Context) error {
 	return exitStatus(record.ExitCode)
 }
 
+// launch hands the spec over. Signals are runtime's from here on: it passes
+// them to the agent.
 func (p *program) launch(c *cli.Context, spec agent.Spec) (agent.Record, error) {
 	b, err := p.backend(c)
 	if err != nil {

@@ -54,6 +54,7 @@ func peak(value *int64, unit func(int64) string) string {
 	return " (peak " + unit(*value) + ")"
 }
 
+// denied lists what a policy did not allow.
 func denied(denials []agent.Denial) string {
 	var targets []string
 	for _, d := range denials {
@@ -72,6 +73,7 @@ func times(n int64) string {
 	return fmt.Sprintf("%d forks", n)
 }
 
+// size and clock are the units of limits: bytes and milliseconds.
 func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
 
 func clock(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }

@@ -69,6 +69,8 @@ func fill(f *os.File, text []byte) error {
 	return err
 }
 
+// resultError names the path as it was written on the command line, or in full
+// when the run is over and the caller may have moved.
 func resultError(path string, err error) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagResult, Message: "cannot write the record to " + path,
 		Hint: "name a file in a directory that exists", Err: err}

@@ -64,6 +64,7 @@ var specSteps = []func(*request) error{
 	(*request).checkPrivilege,
 }
 
+// invalid is a mistake in what was typed. flag is the flag's name or empty.
 func invalid(flag, hint, format string, values ...any) error {
 	if flag != "" {
 		flag = "--" + flag
@@ -95,6 +96,7 @@ func (r *request) splitWords() error {
 	return nil
 }
 
+// readSwitches reads what has nothing to get wrong.
 func (r *request) readSwitches() error {
 	r.spec.Terminal = r.flags.Bool(flagTTY)
 	r.spec.Remove = r.flags.Bool(flagRemove)
@@ -102,6 +104,7 @@ func (r *request) readSwitches() error {
 	return nil
 }
 
+// readPolicy: the level that is asked for is the one that already lies below.
 func (r *request) readPolicy() error {
 	if name := r.flags.String(flagPolicy); name != "" && name != policies.StandardName {
 		return invalid(flagPolicy, "leave the flag away, or write --policy "+policies.StandardName, "there is no policy %q", name)
@@ -113,6 +116,7 @@ func (r *request) readPolicy() error {
 // enforced yet.
 var laterNetworks = []string{"allowlist", "public", "host"}
 
+// readNetwork never takes a word that would be held less strictly than it says.
 func (r *request) readNetwork() error {
 	mode := r.flags.String(flagNetwork)
 	switch {
@@ -124,6 +128,7 @@ func (r *request) readNetwork() error {
 	return invalid(flagNetwork, "write --network "+agent.NetworkNone, "%q is not a network mode", mode)
 }
 
+// readSeccomp carries a profile's text in the spec: the file may change.
 func (r *request) readSeccomp() error {
 	name := r.flags.String(flagSeccomp)
 	if name == "" {

@@ -64,7 +64,7 @@ func (r *request) findScript() (scriptFile, error) {
 	}
 	workspace := r.spec.Files.Workspace
 	if workspace == "" {
-		if r.spec.Files.Rootfs == "" && r.host.inBase(real) && !within(real, "/opt") && !within(real, "/usr/local") {
+		if r.spec.Files.Rootfs == "" && r.isInstalled(real) {
 			return scriptFile{real, real}, nil
 		}
 		// A link keeps its own directory only if that holds the script too.
@@ -83,6 +83,13 @@ func (r *request) findScript() (scriptFile, error) {
 		return scriptFile{}, invalid(flagWorkspace, "name a workspace that holds the script, or leave the flag away", "%s is not in %s", r.script, workspace)
 	}
 	return scriptFile{real, path.Join(agent.WorkspaceDir, real[len(workspace):])}, nil
+}
+
+// isInstalled tells a program of the base system from an agent: people keep
+// agents below /opt and /usr/local too, in directories of their own.
+func (r *request) isInstalled(program string) bool {
+	own := within(program, "/opt") || within(program, "/usr/local")
+	return r.host.inBase(program) && (!own || slices.Contains(sharedDirs, filepath.Dir(program)))
 }
 
 // checkScript refuses what can never be a script and resolves the rest.
@@ -106,7 +113,9 @@ func (r *request) checkScript(given string) (string, error) {
 }
 
 // interpretScript returns what stands before the script in its command:
-// nothing for a program.
+// nothing for a program. The interpreter is always named, even where the
+// kernel would find it by the script's first line: the script need not be
+// executable then, and env need not find what the host's PATH has.
 func (r *request) interpretScript(script scriptFile) ([]string, error) {
 	ending := strings.ToLower(filepath.Ext(script.real))
 	head, err := readHead(script.real)
@@ -147,6 +156,7 @@ func (r *request) languageCommand(l language, script scriptFile) ([]string, erro
 	return []string{r.use(found)}, nil
 }
 
+// chosenPython is what --python names, for a script.
 func (r *request) chosenPython(choice string, script scriptFile) ([]string, error) {
 	found, err := finder{r.host, filepath.Dir(script.real)}.python(choice)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 // quota of 1 ms in each 100 ms can express.
 const cpusFloor = 0.01
 
+// readCPUs refuses more than there is, as docker does: who asks for it is
+// mistaken about the host.
 func (r *request) readCPUs() error {
 	text := r.flags.String(flagCPUs)
 	if text == "" {
@@ -34,6 +36,7 @@ func (r *request) readCPUs() error {
 	return nil
 }
 
+// readCPUSet checks each CPU by its number: online CPUs may have gaps.
 func (r *request) readCPUSet() error {
 	text := r.flags.String(flagCPUSet)
 	if text == "" {

@@ -133,6 +133,7 @@ const (
 	pointerBytes     = 8
 )
 
+// checkExecSize tells now what execve would answer with E2BIG inside.
 func (r *request) checkExecSize() error {
 	stack := r.host.StackBytes
 	for _, limit := range r.spec.Limits.Rlimits {

@@ -15,6 +15,9 @@ import (
 	"clove.run/clove/agent"
 )
 
+// readFiles reads what the agent's root is made of, but for the interpreter.
+// Host paths become canonical here: what is checked is what will be mounted,
+// unless somebody with root's rights swaps it, and rootfs looks again.
 func (r *request) readFiles() error {
 	for _, read := range []func() error{r.readRootfs, r.readWorkspace, r.readVolumes, r.readTmpfs, r.checkTargets, r.readWorkdir} {
 		if err := read(); err != nil {
@@ -24,6 +27,7 @@ func (r *request) readFiles() error {
 	return nil
 }
 
+// readRootfs: the tree may be hostile; rootfs resolves everything in it.
 func (r *request) readRootfs() (err error) {
 	if text := r.flags.String(flagRootfs); text != "" {
 		r.spec.Files.Rootfs, err = r.directory(flagRootfs, text)
@@ -34,6 +38,7 @@ func (r *request) readRootfs() (err error) {
 	return err
 }
 
+// readWorkspace leaves the default, the script's directory, to findScript.
 func (r *request) readWorkspace() (err error) {
 	if text := r.flags.String(flagWorkspace); text != "" {
 		if r.spec.Files.Workspace, err = r.directory(flagWorkspace, text); err == nil {
@@ -86,6 +91,7 @@ func inKernel(path string) bool {
 	return slices.ContainsFunc(kernelDirs, func(dir string) bool { return within(path, dir) })
 }
 
+// checkWorkspace is rootfs's own rule, told before anything is made.
 func checkWorkspace(step, dir string) error {
 	if !slices.Contains(sharedDirs, dir) && !inKernel(dir) {
 		return nil
@@ -106,6 +112,8 @@ func (r *request) readVolumes() error {
 	return nil
 }
 
+// parseVolume refuses what docker would make up: named and anonymous volumes,
+// and sources that do not exist.
 func (r *request) parseVolume(text string) (bind agent.Bind, err error) {
 	const form = "write SOURCE:TARGET or SOURCE:TARGET:ro"
 	parts := strings.Split(text, ":")
@@ -169,6 +177,7 @@ func (r *request) readTmpfs() error {
 	return nil
 }
 
+// setTmpfsOption refuses options that could not be held, such as noexec.
 func setTmpfsOption(mount *agent.Tmpfs, option string) (err error) {
 	key, value, _ := strings.Cut(option, "=")
 	switch key {
@@ -209,6 +218,7 @@ func (r *request) checkTargets() error {
 	return nil
 }
 
+// readWorkdir: the directory need not exist here; clove-init finds out inside.
 func (r *request) readWorkdir() error {
 	text := r.flags.String(flagWorkdir)
 	if text == "" {

@@ -12,6 +12,7 @@ import (
 // namedUsers are those of whom the agent's /etc/passwd tells for sure.
 var namedUsers = []agent.User{policies.AgentUser, policies.RootUser}
 
+// readIdentity reads who the agent is, inside and in clove's own lists.
 func (r *request) readIdentity() (err error) {
 	if r.spec.Name = r.flags.String(flagName); r.spec.Name != "" {
 		if err := agent.ValidateName(r.spec.Name); err != nil {
@@ -29,6 +30,7 @@ func (r *request) readIdentity() (err error) {
 	return r.readLabels()
 }
 
+// readLabels: the last of two labels with one key wins, as with -e.
 func (r *request) readLabels() error {
 	for _, text := range r.flags.StringSlice(flagLabel) {
 		key, value, _ := strings.Cut(text, "=")

@@ -44,6 +44,7 @@ var clockFlags = []struct {
 	{flagTimeout, func(l *agent.Limits) *time.Duration { return &l.WallClock }},
 }
 
+// readLimits reads the tables above and what has a rule of its own.
 func (r *request) readLimits() (err error) {
 	limits := &r.spec.Limits
 	for _, f := range sizeFlags {
@@ -97,6 +98,7 @@ func (r *request) readSwap() (err error) {
 	return err
 }
 
+// readPids always sets a limit: without one, one fork bomb is the host's.
 func (r *request) readPids() error {
 	text := r.flags.String(flagPids)
 	if text == "" {

@@ -18,6 +18,7 @@ type head []byte
 
 const headBytes = 256
 
+// readHead returns less for a shorter file.
 func readHead(path string) (head, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,6 +76,7 @@ func envWords(program, argument string) (words []string, simple bool) {
 	return words, !strings.ContainsAny(rest, `'"\$`)
 }
 
+// isPython tells by the name: python, python3, python3.11.
 func isPython(program string) bool { return strings.HasPrefix(filepath.Base(program), "python") }
 
 // lineCommand finds the interpreter that a script itself names.

@@ -51,6 +51,7 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 	return agent.Rlimit{Name: name, Soft: soft, Hard: hard}, nil
 }
 
+// parseRlimitValue reads a number of the resource's own unit.
 func parseRlimitValue(text string) (uint64, error) {
 	if text == "-1" {
 		return agent.RlimitInfinity, nil

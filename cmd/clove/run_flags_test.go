@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+)
+
+// samples give every flag of run a value that differs from its default. A flag
+// that is not here, or changes nothing, has no business in the table.
+var samples = map[string]string{
+	flagMemory: "64M", flagMemorySwap: "2G", flagCPUs: "1", flagCPUSet: "1", flagPids: "64", flagUlimit: "nofile=10",
+	flagCPUTime: "1", flagTimeout: "1", flagStopTimeout: "1", flagOutput: "1M", flagDisk: "64M", flagShm: "1M",
+	flagVolume: "./folder:/data", flagTmpfs: "/run", flagReadOnly: "", flagRootfs: "folder", flagWorkspace: "work", flagPython: "base/bin/python3.11",
+	flagEnv: "A=1", flagEnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", flagLabel: "a=b", flagHostname: "box",
+	flagSeccomp: "strict", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
+	// What a spec does not show: these have a default that is the only choice,
+	// or are about the output and tested there.
+	flagNetwork: "none", flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "",
+}
+
+var notInTheSpec = []string{flagNetwork, flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug}
+
+func TestEveryFlagDoesSomething(t *testing.T) {
+	shown := func(flags ...string) string {
+		b := interpreterBench(t)
+		b.file("folder/x", "", 0o644)
+		b.file("vars", "B=2\n", 0o644)
+		b.file("work/agent.py", "", 0o644)
+		spec := b.spec(append(flags, "work/agent.py")...)
+		text, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.NewReplacer(b.host.Dir, "DIR", string(spec.ID), "ID", string(spec.ID)[:8], "ID8").Replace(string(text))
+	}
+	plain := shown()
+	for _, f := range runFlags() {
+		name := f.Names()[0]
+		sample, known := samples[name]
+		if !known {
+			t.Errorf("--%s has no sample", name)
+			continue
+		}
+		flags := []string{"--" + name}
+		if sample != "" {
+			flags = append(flags, sample)
+		}
+		// The workspace is the script's directory anyway: name its parent.
+		if name == flagWorkspace {
+			flags[1] = "."
+		}
+		if same := shown(flags...) == plain; same != slices.Contains(notInTheSpec, name) {
+			t.Errorf("%q: the spec is the same: %v", flags, same)
+		}
+	}
+}
+
+func TestFlagsAreDocumentedAndUnique(t *testing.T) {
+	for _, c := range new(program).commands() {
+		seen := map[string]bool{flagHelp: true, "h": true}
+		for _, f := range slices.Concat(c.Flags, globalFlags()) {
+			if usage := f.(cli.DocGenerationFlag).GetUsage(); usage == "" || strings.HasSuffix(usage, ".") {
+				t.Errorf("%s --%s: usage %q", c.Name, f.Names()[0], usage)
+			}
+			for _, name := range f.Names() {
+				if seen[name] {
+					t.Errorf("%s: %s twice", c.Name, name)
+				}
+				seen[name] = true
+			}
+		}
+		if c.Usage == "" || !strings.HasPrefix(c.UsageText, "clove "+c.Name) {
+			t.Errorf("%s: usage %q, %q", c.Name, c.Usage, c.UsageText)
+		}
+	}
+}
+
+// Whatever is typed: a spec that runtime may trust, or one refusal.
+func FuzzCommandLine(f *testing.F) {
+	for _, line := range refusals {
+		f.Add(line)
+	}
+	for name, sample := range samples {
+		f.Add("--" + name + " " + sample + " -- true")
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		b := newBench(t)
+		b.host.CPUs = []int{0, 1}
+		line = strings.ReplaceAll(line, flagResult, "") // the one flag that writes
+		status, _, stderr := b.clove(append([]string{runName}, strings.Fields(line)...)...)
+		spec := b.backend.spec
+		switch {
+		case spec == nil && status == 0: // help
+		case spec == nil:
+			if status != agent.ExitStartFailed || stderr == "" {
+				t.Errorf("%q: status %d, %q", line, status, stderr)
+			}
+		default:
+			checkSpec(t, *spec)
+		}
+	})
+}
+
+func checkSpec(t *testing.T, s agent.Spec) {
+	t.Helper()
+	l := s.Limits
+	if !s.ID.Valid() || agent.ValidateName(s.Name) != nil || len(s.Command) == 0 || s.Command[0] == "" || s.User.UID > agent.MaxUser || s.User.GID > agent.MaxUser {
+		t.Errorf("identity: %+v", s)
+	}
+	if l.MemoryBytes < memoryFloorBytes || l.Pids < pidsFloor || l.DiskBytes < diskFloorBytes || l.ShmBytes <= 0 || l.CPUs < 0 || l.WallClock < 0 || l.CPUTime < 0 {
+		t.Errorf("limits: %+v", l)
+	}
+	if l.MemorySwapBytes != -1 && l.MemorySwapBytes < l.MemoryBytes {
+		t.Errorf("swap: %+v", l)
+	}
+	for _, b := range s.Files.Binds {
+		if inKernel(b.Target) || b.Target == "/" || strings.Contains(b.Target, "..") && strings.Contains(b.Target+"/", "/../") {
+			t.Errorf("bind: %+v", b)
+		}
+	}
+	if s.Network != agent.NetworkNone || s.Seccomp.Profile == "" {
+		t.Errorf("walls: %+v", s)
+	}
+}
