@@ -18,7 +18,8 @@ mapfile -t go_files < <(git ls-files -co --exclude-standard '*.go')
 mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
 
 # gofmt names what it would change and ends with 0 all the same.
-complain 'gofmt -l' test -z "$(gofmt -l "${go_files[@]}" | tee /dev/stderr)"
+unformatted=$(gofmt -l "${go_files[@]}")
+complain "gofmt -w ${unformatted//$'\n'/ }" test -z "$unformatted"
 # With the tag root, every file of the tree is looked at.
 complain 'go vet' go vet -tags "$TAGS,root" ./...
 complain staticcheck go tool staticcheck -tags "$TAGS,root" ./...
