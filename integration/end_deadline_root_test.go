@@ -1,0 +1,128 @@
+//go:build root
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// stubborn is a tree in which nobody ends when asked: ignored signals, a
+// daemon that left by double fork and setsid, a stopped process, and one that
+// its sibling traces. Each holds the lifeline; the daemon beats on it.
+var stubborn = holdLifeline + `
+trap '' TERM HUP INT QUIT
+beat() { while :; do echo beat >&9; sleep 0.02; done; }
+(setsid sh -c 'while :; do echo beat >&9; sleep 0.02; done' &) &
+(sh -c 'kill -STOP $$; sleep 1000' &) &
+(setsid sleep 1000 &) &
+` + fmt.Sprintf(`perl -e 'if (fork) { sleep 1000 } else { syscall(%d, 0, 0, 0, 0) == 0 or die "ptrace: $!"; exec "sleep", "1000" }' &`, unix.SYS_PTRACE) + `
+wait_for() { until grep -qs "$1" /proc/[0-9]*/stat; do sleep 0.02; done; }
+wait_for '(sh) T'; wait_for '(sleep) t\|(perl) t'
+echo ready
+beat`
+
+// TestNobodyOutlivesTheDeadline: the control is the same tree without a
+// deadline, which beats on when the other is gone.
+func TestNobodyOutlivesTheDeadline(t *testing.T) {
+	h := newHost(t)
+	control := newLifeline(t)
+	// Seccomp off, or the tracer could not trace: the deadline must not need it.
+	free := h.start([]string{"--seccomp=unconfined", control.flag()}, "sh", "-c", stubborn)
+	if line := free.line(); line != "ready" {
+		t.Fatalf("the control says %q\n%s", line, &free.stderr)
+	}
+	held := newLifeline(t)
+	limit := 1500 * time.Millisecond
+	if patience() > time.Minute {
+		limit *= 10
+	}
+	bounded := h.start([]string{"--seccomp=unconfined", "--timeout", limit.String(), "--stop-timeout=200ms", held.flag()}, "sh", "-c", stubborn)
+	if line := bounded.line(); line != "ready" {
+		t.Fatalf("the agent says %q\n%s", line, &bounded.stderr)
+	}
+	r := bounded.wait()
+	held.gone(atOnce) // clove itself waited for them
+	if r.code != agent.ExitTimeout || r.record.Status != agent.StatusTimeout {
+		t.Errorf("got %s, exit %d\n%s", r.record.Status, r.code, r.stderr)
+	}
+	if l := r.record.Limit; l == nil || l.Name != agent.ControlWallClock || l.Value != limit.Milliseconds() || l.Peak == nil || *l.Peak < l.Value {
+		t.Errorf("limit: %+v", l)
+	}
+	if wall := r.record.WallMS; wall < limit.Milliseconds() || wall > patience().Milliseconds() {
+		t.Errorf("it ran %d ms, allowed are %v", wall, limit)
+	}
+	if !strings.Contains(r.stderr, "wall clock limit of 1") || !strings.Contains(r.stderr, "--timeout") {
+		t.Errorf("no line says why it ended: %q", r.stderr)
+	}
+	control.beats()
+	free.cmd.Process.Signal(unix.SIGTERM) // ignored by all of them
+	control.beats()
+	free.cmd.Process.Kill()
+	free.cmd.Wait()
+	control.gone(2 * time.Second)
+	h.clove("gc")
+}
+
+// TestTheDeadlineAsksFirst: TERM, then the grace. Control: without the trap
+// TERM itself ends the agent.
+func TestTheDeadlineAsksFirst(t *testing.T) {
+	h := newHost(t)
+	polite := h.sh(`trap 'echo asked; exit 0' TERM; while :; do sleep 0.02; done`, "--timeout=300ms", "--stop-timeout=1m")
+	polite.want(t, agent.StatusTimeout, agent.ExitTimeout, "asked\n")
+	if polite.record.Signal != nil {
+		t.Errorf("it ended by itself, the record says %s", *polite.record.Signal)
+	}
+	plain := h.agent([]string{"--timeout=300ms", "--stop-timeout=1m"}, "sleep", "1000")
+	plain.want(t, agent.StatusTimeout, agent.ExitTimeout, "")
+	if plain.record.Signal == nil || *plain.record.Signal != "SIGTERM" {
+		t.Errorf("signal: %v", plain.record.Signal)
+	}
+}
+
+// TestBackgroundChildrenEndWithTheAgent. The control is a plain shell, whose
+// child lives on.
+func TestBackgroundChildrenEndWithTheAgent(t *testing.T) {
+	h := newHost(t)
+	const script = `trap '' HUP TERM; (setsid sleep 1000 &) & sleep 1000 & exit 3`
+	outside := newLifeline(t)
+	plain := exec.Command("sh", "-c", script)
+	hold, err := os.OpenFile(outside.dir+"/fifo", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.ExtraFiles = []*os.File{hold}
+	plain.Run() // it exits with 3
+	hold.Close()
+	if !outside.silent(100 * time.Millisecond) {
+		t.Fatal("control: the plain shell's children are gone")
+	}
+	outside.cut()
+	outside.gone(2 * time.Second)
+
+	inside := newLifeline(t)
+	r := h.sh(holdLifeline+script, inside.flag())
+	inside.gone(atOnce)
+	r.want(t, agent.StatusExited, 3, "")
+}
+
+// TestOrphansAreReaped: without a PID 1 that reaps, each of these would stay a
+// zombie. The control is a parent that does not reap.
+func TestOrphansAreReaped(t *testing.T) {
+	h := newHost(t)
+	const count = `zombies() { cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z'; }; `
+	control := h.sh(`perl -e 'for (1..20) { fork or exit } sleep 1000' & ` + count +
+		`until [ "$(zombies)" = 20 ]; do sleep 0.02; done; zombies`)
+	control.want(t, agent.StatusExited, 0, "20\n")
+	r := h.sh(`for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (true &) ; done; ` + count +
+		`until [ "$(zombies)" = 0 ]; do sleep 0.02; done; zombies`)
+	r.want(t, agent.StatusExited, 1, "0\n") // grep counts none: status 1
+}

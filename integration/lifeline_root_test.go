@@ -1,0 +1,113 @@
+//go:build root
+
+package integration
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/testhost"
+)
+
+// lifeline is a FIFO that a whole tree of processes holds open: its end of
+// file is the moment in which the last of them is gone, its bytes say that
+// somebody is alive.
+type lifeline struct {
+	t    *testing.T
+	dir  string
+	file *os.File
+}
+
+// lifelineInside is where the agent finds the FIFO; holdLifeline is the shell's
+// way to hold it as descriptor 9, which children inherit.
+const (
+	lifelineInside = "/lifeline/fifo"
+	holdLifeline   = "exec 9>" + lifelineInside + "; "
+)
+
+func newLifeline(t *testing.T) *lifeline {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fifo")
+	if err := errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return &lifeline{t: t, dir: dir, file: file}
+}
+
+// flag binds the FIFO into the sandbox.
+func (l *lifeline) flag() string { return "-v=" + l.dir + ":" + filepath.Dir(lifelineInside) }
+
+// beats waits for a sign of life that is newer than the call. Somebody must
+// hold the FIFO already.
+func (l *lifeline) beats() {
+	l.t.Helper()
+	l.silent(0)
+	l.file.SetReadDeadline(time.Now().Add(patience()))
+	if _, err := l.file.Read(make([]byte, 1)); err != nil {
+		l.t.Fatalf("no sign of life: %v", err)
+	}
+}
+
+// silent tells whether nobody beats for a while, after what was written before.
+func (l *lifeline) silent(idle time.Duration) bool {
+	l.t.Helper()
+	buffer := make([]byte, 4096)
+	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); {
+		l.file.SetReadDeadline(time.Now().Add(idle))
+		switch _, err := l.file.Read(buffer); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return true
+		case err != nil:
+			l.t.Fatalf("nobody is there to be silent: %v", err)
+		case idle == 0:
+			return false
+		}
+	}
+	return false
+}
+
+// gone waits for the end of everybody who holds the FIFO.
+func (l *lifeline) gone(within time.Duration) {
+	l.t.Helper()
+	within = testhost.Patience(within)
+	l.file.SetReadDeadline(time.Now().Add(within))
+	if _, err := io.Copy(io.Discard, l.file); err != nil {
+		l.t.Errorf("somebody lives on after %v: %v", within, err)
+		l.cut()
+	}
+}
+
+// atOnce is what a moment is on a loaded machine.
+const atOnce = 200 * time.Millisecond
+
+// cut kills everybody who holds the FIFO for writing, outside of sandboxes too.
+func (l *lifeline) cut() {
+	l.t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, link := range links {
+		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
+		if target, _ := os.Readlink(link); target != filepath.Join(l.dir, "fifo") || err != nil || pid == os.Getpid() {
+			continue
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			l.t.Error(err)
+		}
+	}
+}
