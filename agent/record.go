@@ -58,12 +58,16 @@ type Record struct {
 }
 
 // LimitHit names the limit that ended the run. Value and Peak are in the
-// limit's own unit: bytes, or milliseconds for clocks.
+// limit's own unit: bytes, milliseconds for clocks, or files.
 type LimitHit struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
 	Peak  *int64 `json:"peak,omitempty"`
 }
+
+// LimitDiskFiles is the LimitHit of a disk that has bytes left, but no room for
+// another file; its unit is files. Every other LimitHit has a control's name.
+const LimitDiskFiles = "disk-files"
 
 // Usage is what the whole tree consumed.
 type Usage struct {

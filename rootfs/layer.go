@@ -35,12 +35,19 @@ const (
 type Usage struct {
 	Bytes  int64
 	Inodes int64
-	Full   bool // no room for another file worth the name
+	Files  int64 // inodes that there are for the agent
+	// Full tells that bytes ran out, NoFiles that inodes did.
+	Full, NoFiles bool
 }
 
-// fullBelow is the free space under which a layer counts as full: what the
-// kernel's own delayed allocation may leave over when a write got ENOSPC.
-const fullBelow = 64 << 10
+// The free space under which a layer counts as full is what a write that got
+// ENOSPC may leave over: ext4 refuses a whole folio when it cannot have each of
+// its blocks, and a folio is as large as the write, up to 2 MiB (Linux 6.16).
+// A layer for which this is much counts as full when an eighth is free.
+const (
+	fullBelow    = 2 << 20
+	fullFraction = 8
+)
 
 // Uppers returns the parts of the writable layer.
 func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
@@ -50,6 +57,7 @@ func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
 func (t *Tree) Usage() (Usage, error) {
 	now, err := t.held()
 	now.Bytes, now.Inodes = max(0, now.Bytes-t.before.Bytes), max(0, now.Inodes-t.before.Inodes)
+	now.Files -= t.before.Inodes
 	return now, err
 }
 
@@ -58,9 +66,10 @@ func (t *Tree) held() (Usage, error) {
 	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
 		return Usage{}, fmt.Errorf("cannot read the layer's usage: %w", err)
 	}
+	free := int64(s.Bavail) * s.Bsize
 	return Usage{
-		Bytes: int64(s.Blocks-s.Bfree) * s.Bsize, Inodes: int64(s.Files - s.Ffree),
-		Full: int64(s.Bavail)*s.Bsize < fullBelow || s.Ffree == 0,
+		Bytes: int64(s.Blocks-s.Bfree) * s.Bsize, Inodes: int64(s.Files - s.Ffree), Files: int64(s.Files),
+		Full: free < min(fullBelow, int64(s.Blocks)*s.Bsize/fullFraction), NoFiles: s.Ffree == 0,
 	}, nil
 }
 

@@ -73,7 +73,12 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	if l.tree != nil {
 		if usage, err := l.tree.Usage(); err == nil {
 			seen.diskUsed = &usage.Bytes
-			seen.diskFull = usage.Full
+			switch {
+			case usage.Full:
+				seen.diskFull = &agent.LimitHit{Name: agent.ControlDisk, Value: l.spec.Limits.DiskBytes, Peak: &usage.Bytes}
+			case usage.NoFiles:
+				seen.diskFull = &agent.LimitHit{Name: agent.LimitDiskFiles, Value: usage.Files, Peak: &usage.Inodes}
+			}
 		}
 	}
 	return stats

@@ -19,7 +19,7 @@ type outcome struct {
 	startError error // a launch step failed
 	execFailed *execFailure
 	oomKills   int64
-	diskFull   bool // the writable layer had no room left at the end
+	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
 	cpu        *time.Duration
 	output     int64
@@ -74,26 +74,29 @@ func judge(limits agent.Limits, o outcome) verdict {
 	case o.cause == causeUser, o.cause == causeLifeline, !o.exitKnown:
 		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	}
-	return o.own(limits)
+	return o.own()
 }
 
 func (o outcome) byLimit(status agent.Status, code int, name string, value int64, peak *int64) verdict {
 	v := verdict{status: status, exitCode: code, limit: &agent.LimitHit{Name: name, Value: value, Peak: peak}}
-	if o.signal != 0 {
+	switch {
+	case o.signal != 0:
 		v.signal = signalName(o.signal)
+	case !o.exitKnown:
+		// clove-init died before it could tell: somebody killed them all at once.
+		v.signal = signalName(int(unix.SIGKILL))
 	}
 	return v
 }
 
 // own is the end that the agent chose; a full disk is named when it failed.
-func (o outcome) own(limits agent.Limits) verdict {
+func (o outcome) own() verdict {
 	v := verdict{status: agent.StatusExited, exitCode: o.code}
 	if o.signal != 0 {
 		v.status, v.exitCode, v.signal = agent.StatusSignaled, agent.ExitSignalBase+o.signal, signalName(o.signal)
 	}
-	if o.diskFull && v.exitCode != 0 {
-		v.status = agent.StatusDiskFull
-		v.limit = &agent.LimitHit{Name: agent.ControlDisk, Value: limits.DiskBytes, Peak: o.diskUsed}
+	if o.diskFull != nil && v.exitCode != 0 {
+		v.status, v.limit = agent.StatusDiskFull, o.diskFull
 	}
 	return v
 }
