@@ -191,4 +191,6 @@ var maskedPaths = []string{
 	"/sys/devices/virtual/powercap", "/sys/firmware",
 }
 
-var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+// readonlyPaths are Docker's, and the tmpfs that libcontainer mounts the v1
+// hierarchies in, which it leaves writable for root.
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys/fs/cgroup"}

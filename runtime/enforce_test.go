@@ -101,6 +101,21 @@ func TestHardLimitsAreNotRaisedSilently(t *testing.T) {
 	}
 }
 
+func TestWeakenedLimitsAreWhatCanBeHad(t *testing.T) {
+	asked := []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 30000}, {Name: "nproc", Soft: agent.RlimitInfinity, Hard: agent.RlimitInfinity}, {Name: "core"}}
+	got := attainable(asked, fakeHost{hard: 20000})
+	want := []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 20000}, {Name: "nproc", Soft: 20000, Hard: 20000}, {Name: "core"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := attainable(asked, fakeHost{hard: 20000, raise: true}); !slices.Equal(got, asked) {
+		t.Errorf("lowered %v although all can be had", got)
+	}
+	if len(raised(want, fakeHost{hard: 20000})) != 0 || len(raised(asked, fakeHost{hard: 20000})) != 2 {
+		t.Error("what is raised from outside is not what is above this process's own limit")
+	}
+}
+
 func TestUnconfinedIsRecorded(t *testing.T) {
 	spec := policies.Standard()
 	spec.Seccomp.Profile = agent.SeccompUnconfined

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -87,6 +88,18 @@ func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
 		return 0, false
 	}
 	return own.Max, hasCapability(unix.CAP_SYS_RESOURCE)
+}
+
+// attainable lowers each limit to what this process may give, for a run that
+// agreed to do without the rest.
+func attainable(asked []agent.Rlimit, h host) []agent.Rlimit {
+	limits := slices.Clone(asked)
+	for i, r := range limits {
+		if limit, raisable := h.hardLimit(r.Name); !raisable {
+			limits[i].Soft, limits[i].Hard = min(r.Soft, limit), min(r.Hard, limit)
+		}
+	}
+	return limits
 }
 
 // raised returns the limits whose hard value is above clove's own: they are

@@ -14,7 +14,6 @@ import (
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
-	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
 )
@@ -34,7 +33,7 @@ type launch struct {
 	undo    undo.Stack // takes back everything below, last first
 	dir     *runDirectory
 	run     agent.Run
-	network *netns.Namespace
+	network *network
 	thread  *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
 	tree    *rootfs.Tree
 	pipes   *streams
@@ -52,7 +51,7 @@ type step struct {
 
 // steps are the launch after the run was registered. The order is in doc.go.
 var steps = []step{
-	{"network", (*launch).makeNetwork},
+	{"network", (*launch).awaitNetwork},
 	{"rootfs", (*launch).makeRoot},
 	{"streams", (*launch).connect},
 	{"create", (*launch).create},
@@ -77,12 +76,9 @@ func (l *launch) execute() error {
 	return nil
 }
 
-func (l *launch) makeNetwork() (err error) {
-	if l.network, err = netns.New(); err != nil {
-		return err
-	}
-	l.undo.Add("network", l.network.Close)
-	return nil
+func (l *launch) awaitNetwork() error {
+	l.undo.Add("network", l.network.abandon)
+	return l.network.await()
 }
 
 func (l *launch) makeRoot() (err error) {
@@ -137,10 +133,10 @@ func (l *launch) create() error {
 	}
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
 	config := compile(l.spec, surroundings{
-		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.Path(),
+		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.namespace.Path(),
 		CgroupsPath: placement.OCIPath, CgroupV2: l.facts.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.facts.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
-		Raised: raised(l.spec.Limits.Rlimits, l.facts), ThermalDirs: thermal, Seccomp: l.filter,
+		Raised: raised(l.rlimits(), l.facts), ThermalDirs: thermal, Seccomp: l.filter,
 	})
 	return l.thread.Do(func() (err error) {
 		l.box, err = createSandbox(l.dir.path, config)
@@ -203,10 +199,8 @@ func (l *launch) order() error {
 		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec.User),
 		WallClock: limits.WallClock, StopGrace: limits.StopGrace,
 	}
-	for _, r := range limits.Rlimits {
-		if !l.held.lacks(agent.ControlRlimits) {
-			orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})
-		}
+	for _, r := range l.rlimits() {
+		orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})
 	}
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
@@ -215,6 +209,15 @@ func (l *launch) order() error {
 		return err
 	}
 	return l.conn.Send(initproto.Message{Orders: orders})
+}
+
+// rlimits are those that were asked for, or as much of each as can be had if
+// the run may do with less.
+func (l *launch) rlimits() []agent.Rlimit {
+	if l.held.lacks(agent.ControlRlimits) {
+		return attainable(l.spec.Limits.Rlimits, l.facts)
+	}
+	return l.spec.Limits.Rlimits
 }
 
 // profile finds the filter that the spec names; nil is unconfined.
