@@ -2,13 +2,12 @@ package cgroups
 
 import (
 	"math/big"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 )
 
 // statsV1 reads the v1 hierarchies. See doc.go on why not with the library.
+// They have no true figure of I/O: a buffered write is charged to the root, and
+// Linux 6.18 counts nothing at all, and says 0, unless a throttle rule is set.
 func (g *Group) statsV1() (Stats, error) {
 	var f files
 	var s Stats
@@ -23,7 +22,6 @@ func (g *Group) statsV1() (Stats, error) {
 	s.Pids = f.number(pids, "pids.current")
 	s.PidsPeak = f.number(pids, "pids.peak")
 	s.PidsMaxEvents = at(f.keys(pids, "pids.events"), "max")
-	s.IOReadBytes, s.IOWriteBytes = ioV1(g.paths["blkio"])
 	return s, f.err
 }
 
@@ -54,31 +52,4 @@ func share(total time.Duration, user, system int64) (u, s *time.Duration) {
 	}
 	inUser := total - inKernel
 	return &inUser, &inKernel
-}
-
-// ioV1 adds up the lines "8:0 Read 4096" of all devices. A group that moved no
-// byte has "Total 0" only, which is a true 0.
-func ioV1(dir string) (read, written *int64) {
-	text, err := os.ReadFile(filepath.Join(dir, "blkio.throttle.io_service_bytes_recursive"))
-	if dir == "" || err != nil {
-		return nil, nil // kernels before 4.17 have no recursive figure
-	}
-	var r, w int64
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue
-		}
-		n, err := parseCount(fields[2])
-		if err != nil {
-			return nil, nil
-		}
-		switch fields[1] {
-		case "Read":
-			r += n
-		case "Write":
-			w += n
-		}
-	}
-	return &r, &w
 }
