@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,10 +71,21 @@ func (l *launch) execute() error {
 		}
 		l.trace.step(s.name, began)
 		if err != nil {
-			return agent.Failed(s.name, err)
+			return stepFailed(s.name, err)
 		}
 	}
 	return nil
+}
+
+// stepFailed names the step of a failure, and where to look further unless the
+// failure says that itself.
+func stepFailed(step string, err error) error {
+	var known *agent.Error
+	if errors.As(err, &known) && known.Step != "" {
+		return err
+	}
+	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err,
+		Hint: "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"}
 }
 
 func (l *launch) awaitNetwork() error {
