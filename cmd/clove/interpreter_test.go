@@ -148,16 +148,33 @@ func TestInterpreters(t *testing.T) {
 			b.file("home/.profile", "", 0o644)
 			b.path("home/.local/bin", "home/bin", "base/bin")
 		}, nil, needs{program: "base/bin/python3"}},
-		{"relative entries of PATH are not followed", func(b *bench) {
-			b.program("work/python3")
-			b.setenv("PATH=work:.::" + b.host.Dir + "/base/bin")
-		}, nil, needs{program: "base/bin/python3"}},
+		{"a virtual environment made of copies", func(b *bench) {
+			b.pyenv("home/.pyenv", "3.9.1")
+			b.program("venv/bin/python3")
+			b.file("venv/pyvenv.cfg", "home = "+b.host.Dir+"/home/.pyenv/versions/3.9.1/bin\n", 0o644)
+			b.path("venv/bin")
+		}, nil, needs{"venv/bin/python3", []string{"venv", "home/.pyenv/versions/3.9.1"}, nil, "venv/bin"}},
 	} {
 		b := interpreterBench(t)
 		c.make(b)
 		if got := b.needs(append(c.args, "work/agent.py")...); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, c.want)
 		}
+	}
+}
+
+// Root must not execute what lies in the directory that it happens to be in.
+func TestRelativeEntriesOfPATHAreNotFollowed(t *testing.T) {
+	b := interpreterBench(t)
+	b.pyenv("here", "1")
+	t.Chdir(b.host.Dir)
+	b.setenv("PATH=here/versions/1/bin::." + ":" + b.host.Dir + "/base/bin")
+	if got := b.needs("work/agent.py"); got.program != "base/bin/python3" {
+		t.Errorf("%+v", got)
+	}
+	b.path("here/versions/1/bin", "base/bin")
+	if got := b.needs("work/agent.py"); got.program != "here/versions/1/bin/python3" {
+		t.Errorf("the control: %+v", got)
 	}
 }
 

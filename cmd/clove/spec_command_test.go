@@ -121,3 +121,17 @@ func FuzzHead(f *testing.F) {
 		head(text).machine()
 	})
 }
+
+// A program of the system stays where it is; an agent that was put below /opt
+// or /usr/local has its directory as the workspace, like any other.
+func TestWhatIsInstalled(t *testing.T) {
+	r := &request{host: newBench(t).host}
+	for path, want := range map[string]bool{
+		"/usr/bin/env": true, "/usr/share/app/run.py": true, "/usr/local/bin/tool": true, "/opt/tool": true,
+		"/usr/local/agents/a.py": false, "/opt/agents/bot/agent.py": false, "/home/u/agent.py": false, "/usrlocal/x": false,
+	} {
+		if got := r.isInstalled(path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
