@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -85,7 +87,26 @@ func mapError(source string, err error) error {
 			}
 		}
 	}
-	return fmt.Errorf("cannot map the owners of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", source, kind, err)
+	return fmt.Errorf("%w of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", errUnmappable, source, kind, err)
+}
+
+// errUnmappable is the refusal that an overlayStep may have a fallback for.
+var errUnmappable = errors.New("cannot map the owners")
+
+// copyTree makes to a copy of the directory from, with owners, links and holes.
+// Nothing is followed out of it.
+func copyTree(from *os.File, to string) error {
+	cmd := exec.Command("cp", "-a", "-T", "--one-file-system", "--", "/proc/self/fd/3/.", "/proc/self/fd/4/"+filepath.Base(to))
+	parent, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	cmd.ExtraFiles = []*os.File{from, parent}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot copy %s into the writable layer: %w: %s", from.Name(), err, firstLine(string(out)))
+	}
+	return nil
 }
 
 // attach mounts a detached mount at path.

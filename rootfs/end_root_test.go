@@ -160,7 +160,8 @@ func TestNothingOutlivesTheNamespace(t *testing.T) {
 	thread.Close()
 	tree.layer.Close() // as the kernel does for a killed process
 	waitForNoLoop(t, b.dir)
-	if err := RemoveLayer(cfg.image()); err != nil {
+	// Files stay: the image and an empty directory.
+	if err := errors.Join(RemoveLayer(cfg.image()), os.Remove(cfg.stage())); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,6 +24,9 @@ type Timing struct {
 type Tree struct {
 	Root  string   // the root's path in that mount namespace
 	Times []Timing // of the steps, in their order
+	// Unmapped are the host directories whose file system cannot be id-mapped:
+	// those of the base appear as nobody's, the workspace was copied.
+	Unmapped []string
 
 	layer   *os.File // the writable layer's own root
 	table   table

@@ -68,10 +68,10 @@ type planner struct {
 
 func (p *planner) add(steps ...step) { p.steps = append(p.steps, steps...) }
 
-// overlay plans a writable view of the directories at target, the first of
-// them the topmost.
-func (p *planner) overlay(target string, m idMap, sources ...string) {
-	p.add(overlayStep{Target: target, Sources: sources, Map: m, Index: p.uppers})
+// overlay plans s as the next one.
+func (p *planner) overlay(s overlayStep) {
+	s.Index = p.uppers
+	p.add(s)
 	p.uppers++
 }
 
@@ -84,9 +84,9 @@ func (p *planner) layer(common, own []entry) {
 
 func (p *planner) planBase() {
 	p.layer(skeleton(p.facts), personal(p.cfg, p.facts))
-	p.overlay("/", shiftMap(p.cfg.HostID), skeletonDir)
+	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
 	for _, dir := range p.facts.Base {
-		p.overlay(dir, shiftMap(p.cfg.HostID), dir)
+		p.overlay(overlayStep{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: asIs})
 	}
 	p.base = append([]string{"/"}, p.facts.Base...)
 }
@@ -96,42 +96,70 @@ func (p *planner) planBase() {
 // stands in their place, and everything else is resolved inside.
 func (p *planner) planRootfs() {
 	p.layer(rootfsSkeleton(), rootfsPersonal(p.cfg))
-	p.overlay("/", shiftMap(p.cfg.HostID), skeletonDir, p.facts.Rootfs.Path)
+	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir, p.facts.Rootfs.Path}, Map: shiftMap(p.cfg.HostID)})
 	homeUID, homeGID := agentIDs(p.cfg.AgentUID, p.cfg.AgentGID)
 	p.add(makeDirStep{Path: "/var/tmp", Mode: 0o1777},
 		makeDirStep{Path: agentHome, Mode: 0o755, UID: homeUID, GID: homeGID})
 	p.base = []string{"/"}
 }
 
-// planMounts plans everything that the caller asked for, by target: a mount
-// never hides one that was asked for below it.
+// wanted is a mount that is not planned yet.
+type wanted struct {
+	target string
+	plan   func()
+}
+
+// planMounts plans everything that the caller asked for, and what --read-only
+// leaves writable, by target: no mount hides one that was asked for below it.
 func (p *planner) planMounts() {
-	type wanted struct {
-		target string
-		plan   func()
-	}
-	var mounts []wanted
 	asked := p.asked()
-	if !slices.Contains(asked, workspaceDir) {
-		switch source := p.facts.Workspace; {
-		case source.Path != "":
-			mounts = append(mounts, wanted{workspaceDir, func() { p.overlay(workspaceDir, p.ownedBy(source), source.Path) }})
-		case p.cfg.ReadOnly:
-			mounts = append(mounts, wanted{workspaceDir, func() { p.scratch(workspaceDir) }})
+	var mounts []wanted
+	for _, own := range append(p.own(), p.prefixes()...) {
+		// The caller's explicit mounts win over clove's own.
+		if !slices.ContainsFunc(asked, func(a wanted) bool { return a.target == own.target }) {
+			mounts = append(mounts, own)
 		}
 	}
-	if p.cfg.ReadOnly {
-		for _, dir := range []string{"/tmp", "/var/tmp", agentHome} {
-			if !slices.Contains(asked, dir) {
-				mounts = append(mounts, wanted{dir, func() { p.scratch(dir) }})
-			}
+	mounts = append(mounts, asked...)
+	slices.SortStableFunc(mounts, func(a, b wanted) int { return comparePaths(a.target, b.target) })
+	for _, m := range mounts {
+		m.plan()
+	}
+}
+
+// own are the workspace and the directories that stay writable.
+func (p *planner) own() []wanted {
+	var mounts []wanted
+	source := p.facts.Workspace
+	if source.Path != "" {
+		mounts = append(mounts, wanted{workspaceDir, func() {
+			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.ownedBy(source), Else: byCopy})
+		}})
+	}
+	if !p.cfg.ReadOnly {
+		return mounts
+	}
+	for _, dir := range []string{"/tmp", "/var/tmp", agentHome, workspaceDir} {
+		if dir != workspaceDir || source.Path == "" {
+			mounts = append(mounts, wanted{dir, func() { p.scratch(dir) }})
 		}
 	}
+	return mounts
+}
+
+func (p *planner) prefixes() []wanted {
+	var mounts []wanted
 	for _, source := range p.facts.Prefixes {
 		mounts = append(mounts, wanted{source.Path, func() {
 			p.add(bindStep{Source: source.Path, Target: source.Path, Map: p.ownedBy(source), Dir: true, ReadOnly: true})
 		}})
 	}
+	return mounts
+}
+
+// asked are the explicit mounts.
+func (p *planner) asked() []wanted {
+	var mounts []wanted
 	for i, bind := range p.cfg.Binds {
 		source := p.facts.Binds[i]
 		mounts = append(mounts, wanted{bind.Target, func() {
@@ -139,27 +167,11 @@ func (p *planner) planMounts() {
 		}})
 	}
 	for _, t := range p.cfg.Tmpfs {
-		size := cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2)
 		mounts = append(mounts, wanted{t.Target, func() {
-			p.add(tmpfsStep{Target: t.Target, Bytes: size, Mode: cmp.Or(t.Mode, 0o1777)})
+			p.add(tmpfsStep{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
 		}})
 	}
-	slices.SortStableFunc(mounts, func(a, b wanted) int { return comparePaths(a.target, b.target) })
-	for _, m := range mounts {
-		m.plan()
-	}
-}
-
-// asked are the targets of explicit mounts; they win over clove's own.
-func (p *planner) asked() []string {
-	var targets []string
-	for _, b := range p.cfg.Binds {
-		targets = append(targets, b.Target)
-	}
-	for _, t := range p.cfg.Tmpfs {
-		targets = append(targets, t.Target)
-	}
-	return targets
+	return mounts
 }
 
 func (p *planner) scratch(target string) {

@@ -46,9 +46,9 @@ skeleton
   dir /home/agent 0755 1000:1000
   dir /workspace 0755 1000:1000
 overlay / on skel, ids 0:1879048192:65536, upper 0
-overlay /opt on /opt, ids 0:1879048192:65536, upper 1
-overlay /usr on /usr, ids 0:1879048192:65536, upper 2
-overlay /usr/local on /usr/local, ids 0:1879048192:65536, upper 3
+overlay /opt on /opt, ids 0:1879048192:65536, upper 1, or as it is
+overlay /usr on /usr, ids 0:1879048192:65536, upper 2, or as it is
+overlay /usr/local on /usr/local, ids 0:1879048192:65536, upper 3, or as it is
 sys
 table
 `)
@@ -77,7 +77,7 @@ table
 
 // mountLines are the lines of a plan between the base and /sys.
 func mountLines(cfg Config, f facts) string {
-	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3\n")
+	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3, or as it is\n")
 	mounts, _, _ := strings.Cut(rest, "sys\n")
 	return mounts
 }
@@ -93,7 +93,7 @@ func TestPlanOrdersMountsByTarget(t *testing.T) {
 bind /c at /conf, ids 0:1879048192:65536, recursive
 bind /root/.pyenv/versions/3.11.7 at /root/.pyenv/versions/3.11.7, ids 0:1879049192:1,1:1879048193:999,1000:1879048192:1,1001:1879049193:64535, read-only
 tmpfs /tmp 1777 of 134217728 bytes
-overlay /workspace on /home/ann/job, ids 0:1879048192:65536, upper 4
+overlay /workspace on /home/ann/job, ids 0:1879048192:65536, upper 4, or a copy
 bind /b at /workspace/data, ids 0:1879048192:65536, recursive, read-only
 bind /a at /workspace/data/deep, ids 0:1879048192:65536, recursive
 `
@@ -106,7 +106,7 @@ func TestPlanReadOnly(t *testing.T) {
 	cfg, f := fixedConfig(), testFacts()
 	cfg.ReadOnly = true
 	cfg.Tmpfs = []Tmpfs{{Target: "/tmp"}}
-	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3\n")
+	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3, or as it is\n")
 	want := `scratch /home/agent, upper 4
 tmpfs /tmp 1777 of 134217728 bytes
 scratch /var/tmp, upper 5

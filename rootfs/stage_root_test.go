@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/testhost"
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
@@ -31,20 +32,8 @@ type bench struct {
 // newBench also sees to it that the test leaves nothing behind.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "clove-rootfs-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	for _, name := range []string{"", "run", "state"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o711); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(filepath.Join(dir, name), 0o711); err != nil {
-			t.Fatal(err)
-		}
-	}
-	checkResidue(t, dir)
+	dir := benchDir(t)
+	testhost.NoResidue(t, filepath.Join(dir, "run"), filepath.Join(dir, "state/layers"))
 	thread, err := nsthread.Start(unix.CLONE_NEWNS)
 	if err != nil {
 		t.Fatal(err)
@@ -53,23 +42,24 @@ func newBench(t *testing.T) *bench {
 	return &bench{t, thread, dir}
 }
 
-// checkResidue compares, at the test's end, what it may leave on the host.
-func checkResidue(t *testing.T, dir string) {
-	before := len(openFiles(t))
-	t.Cleanup(func() {
-		if mounts := mountsBelow(t, dir); len(mounts) > 0 {
-			t.Errorf("the host has new mounts: %q", mounts)
+// benchDir makes the directories of a bench on a disk: /tmp may be a tmpfs.
+func benchDir(t testing.TB) string {
+	t.Helper()
+	testhost.Root(t)
+	dir, err := os.MkdirTemp("/var/tmp", "clove-rootfs-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, name := range []string{"", "run", "state", "state/layers", "ws"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o711); err != nil {
+			t.Fatal(err)
 		}
-		waitForNoLoop(t, dir)
-		if after := openFiles(t); len(after) > before {
-			t.Errorf("%d files open, %d before: %q", len(after), before, after)
+		if err := os.Chmod(filepath.Join(dir, name), 0o711); err != nil {
+			t.Fatal(err)
 		}
-		images, _ := filepath.Glob(filepath.Join(dir, "state/layers/*"))
-		scratch, _ := filepath.Glob(filepath.Join(dir, "state/templates/.new-*"))
-		if len(images)+len(scratch) > 0 {
-			t.Errorf("files are left: %q %q", images, scratch)
-		}
-	})
+	}
+	return dir
 }
 
 func openFiles(t *testing.T) []string {
@@ -186,10 +176,9 @@ type result struct {
 	status int
 }
 
-// inside runs a shell script as uid in the root: in a user namespace with the
-// sandbox's ids, as the sandbox has it.
-func (b *bench) inside(tree *Tree, uid uint32, script string) result {
-	b.t.Helper()
+// command is a shell script that will run as uid in the root: in a user
+// namespace with the sandbox's ids, as the sandbox has it.
+func (b *bench) command(tree *Tree, uid uint32, script string) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Dir = "/"
@@ -201,6 +190,13 @@ func (b *bench) inside(tree *Tree, uid uint32, script string) result {
 		GidMappingsEnableSetgroups: true, Chroot: tree.Root,
 		Credential: &syscall.Credential{Uid: uid, Gid: uid},
 	}
+	return cmd, &out
+}
+
+// inside runs a script in the root and waits for it.
+func (b *bench) inside(tree *Tree, uid uint32, script string) result {
+	b.t.Helper()
+	cmd, out := b.command(tree, uid, script)
 	err := b.thread.Do(cmd.Run)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

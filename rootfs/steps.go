@@ -2,6 +2,7 @@ package rootfs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ func (stageStep) run(b *builder) error {
 	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
 		return err
 	}
+	b.undo.Add("directory of the stage", func() error { return os.Remove(dir) })
 	if err := unix.Mount("clove", dir, "tmpfs", unix.MS_NOSUID, "mode=0711"); err != nil {
 		return err
 	}
@@ -115,12 +117,27 @@ type overlayStep struct {
 	Sources []string // host directories or skeletonDir, the topmost first
 	Map     idMap
 	Index   int // names the upper and work directories
+	Else    fallback
 }
+
+// fallback is what an overlay does about a source whose file system the kernel
+// cannot id-map: overlayfs itself, as in a container, is one.
+type fallback string
+
+const (
+	fail   fallback = ""
+	asIs   fallback = "as it is" // nobody's files, read-only by their permissions
+	byCopy fallback = "a copy"   // in the layer, within its size
+)
 
 func (s overlayStep) idMap() idMap { return s.Map }
 
 func (s overlayStep) String() string {
-	return fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, strings.Join(s.Sources, " on "), s.Map, s.Index)
+	text := fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, strings.Join(s.Sources, " on "), s.Map, s.Index)
+	if s.Else != fail {
+		text += ", or " + string(s.Else)
+	}
+	return text
 }
 
 func (s overlayStep) run(b *builder) error {
@@ -170,6 +187,9 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 		source = b.staged("layer", skeletonDir)
 	}
 	clone, err := b.clone(source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
+	if errors.Is(err, errUnmappable) && s.Else != fail {
+		clone, err = s.without(b, source)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -179,6 +199,24 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 		return "", err
 	}
 	return lower, attach(clone, lower)
+}
+
+// without clones source by way of the fallback.
+func (s overlayStep) without(b *builder, source string) (*os.File, error) {
+	b.tree.Unmapped = append(b.tree.Unmapped, source)
+	if s.Else == asIs {
+		return b.clone(source, idMap{}, cloneFlags{ReadOnly: true, Dir: true})
+	}
+	from, err := openSource(source, true)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	copied := b.staged("layer", fmt.Sprintf("copy-%d", s.Index))
+	if err := copyTree(from, copied); err != nil {
+		return nil, err
+	}
+	return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true})
 }
 
 // tableStep writes down inside the layer what its uppers are, for OpenLayer.

@@ -1,0 +1,77 @@
+//go:build root
+
+package rootfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container's /dev may have loop-control and no loop devices.
+func TestLoopWithoutDeviceNodes(t *testing.T) {
+	b := newBench(t)
+	empty := b.mkdir("dev", map[string]string{"loop-control": "", "null": ""})
+	b.do(func() error {
+		for _, name := range []string{"loop-control", "null"} {
+			if err := unix.Mount("/dev/"+name, filepath.Join(empty, name), "", unix.MS_BIND, ""); err != nil {
+				return err
+			}
+		}
+		return unix.Mount(empty, "/dev", "", unix.MS_BIND|unix.MS_REC, "")
+	})
+	tree := b.mount(testConfig(b.dir))
+	b.must(tree, sandboxAgent, "echo x >/tmp/a")
+	b.do(func() error {
+		left, err := filepath.Glob(filepath.Join(b.dir, "run/mnt/loop*"))
+		if err == nil && len(left) > 0 {
+			t.Errorf("device nodes are left: %q", left)
+		}
+		return err
+	})
+}
+
+// The file must be empty while it is attached: what is dirty of it would be
+// flushed to the disk, see layerStep.
+func TestFilledAfterAttachingIsWhatIsRead(t *testing.T) {
+	b := newBench(t)
+	path := filepath.Join(b.dir, "state/image")
+	image, err := newImage(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(path)
+	defer image.Close()
+	device, err := attachLoop(image, false, b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	if err := holdOff(device); err != nil {
+		t.Fatal(err)
+	}
+	at := func(offset int64) byte {
+		var one [1]byte
+		if _, err := device.ReadAt(one[:], offset); err != nil {
+			t.Fatal(err)
+		}
+		return one[0]
+	}
+	if at(4096) != 0 {
+		t.Fatal("a hole does not read as zero")
+	}
+	if _, err := image.WriteAt([]byte{7}, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if at(4096) != 0 {
+		t.Error("control: the device's cache did not keep the hole")
+	}
+	if err := forget(device); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(4096); got != 7 {
+		t.Errorf("the device reads %d, want 7", got)
+	}
+}

@@ -1,0 +1,87 @@
+//go:build root
+
+package rootfs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// overlayOver mounts an overlay over dir in the bench's namespace, as a
+// container's root is one. The kernel cannot id-map it.
+func (b *bench) overlayOver(dir string) {
+	b.t.Helper()
+	scratch := b.mkdir("scratch", nil)
+	b.do(func() error {
+		if err := unix.Mount("none", scratch, "tmpfs", 0, ""); err != nil {
+			return err
+		}
+		for _, name := range []string{"upper", "work"} {
+			if err := os.Mkdir(filepath.Join(scratch, name), 0o755); err != nil {
+				return err
+			}
+		}
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", dir, scratch, scratch)
+		return unix.Mount("none", dir, "overlay", 0, options)
+	})
+}
+
+func TestBaseOnAnOverlayIsShownAsItIs(t *testing.T) {
+	b := newBench(t)
+	opt := b.mkdir("opt", map[string]string{"open": "x\n", "closed": "SECRET"})
+	if err := os.Chmod(filepath.Join(opt, "closed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.fakeHost(map[string]string{"/opt": opt})
+	b.overlayOver("/opt")
+	tree := b.mount(testConfig(b.dir))
+	if !slices.Equal(tree.Unmapped, []string{"/opt"}) {
+		t.Errorf("unmapped %q", tree.Unmapped)
+	}
+	if out := b.must(tree, sandboxAgent, "cat /opt/open"); out != "x\n" {
+		t.Errorf("got %q", out)
+	}
+	b.refused(tree, sandboxRoot, "cat /opt/closed", "Permission denied")
+	b.refused(tree, sandboxRoot, "echo y >/opt/open", "Permission denied")
+}
+
+func TestWorkspaceOnAnOverlayIsCopied(t *testing.T) {
+	b := newBench(t)
+	cfg := testConfig(b.dir)
+	cfg.Workspace = b.mkdir("ws", map[string]string{"a": "x\n", "sub/b": "y\n"})
+	if err := os.Symlink("/etc/passwd", filepath.Join(cfg.Workspace, "link")); err != nil {
+		t.Fatal(err)
+	}
+	b.overlayOver(cfg.Workspace)
+	tree := b.mount(cfg)
+	if !slices.Equal(tree.Unmapped, []string{cfg.Workspace}) {
+		t.Errorf("unmapped %q", tree.Unmapped)
+	}
+	b.must(tree, sandboxAgent, "cd /workspace && cat a sub/b && test -L link && echo z >a && echo z >new")
+	if data, err := os.ReadFile(filepath.Join(cfg.Workspace, "a")); err != nil || string(data) != "x\n" {
+		t.Errorf("the host's file reads %q (%v)", data, err)
+	}
+	if got, want := b.diff(tree.Uppers()), []string{"C /workspace/a", "A /workspace/new"}; !slices.Equal(got, want) {
+		t.Errorf("diff %q, want %q", got, want)
+	}
+}
+
+func TestWorkspaceThatDoesNotFitIsAnError(t *testing.T) {
+	b := newBench(t)
+	cfg := testConfig(b.dir)
+	cfg.DiskBytes = 16 << 20
+	cfg.Workspace = b.mkdir("ws", map[string]string{"large": strings.Repeat("x", 20<<20)})
+	b.overlayOver(cfg.Workspace)
+	if _, err := b.tryMount(cfg); err == nil || !strings.Contains(err.Error(), "No space left on device") {
+		t.Errorf("got %v", err)
+	}
+	// Control: it fits into a larger layer.
+	cfg.DiskBytes = 64 << 20
+	b.mount(cfg)
+}
