@@ -40,6 +40,7 @@ type Host struct {
 	trees map[string]tree // by controller; unified and "name=systemd" included
 	// disabled holds the controllers that the kernel's command line turned off.
 	disabled map[string]bool
+	own      string // clove's own cgroup in one of the hierarchies; empty: not known
 }
 
 // tree is one mounted hierarchy as one controller sees it.
@@ -80,6 +81,7 @@ func detect(root string) (*Host, error) {
 	default:
 		return nil, ErrNoCgroups
 	}
+	h.own = h.ownDir(own)
 	return h, nil
 }
 

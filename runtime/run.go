@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"clove.run/clove/agent"
@@ -19,8 +20,10 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	if err := l.prepare(); err != nil {
 		return agent.Record{}, err
 	}
+	go l.facts.cgroups.Anticipate() // the wait passes while the root is being built
+	l.network = anticipateNetwork()
 	if err := l.register(); err != nil {
-		return agent.Record{}, err
+		return agent.Record{}, errors.Join(err, l.network.abandon())
 	}
 	// From here on the run is known and ends with a record, whatever happens.
 	signals := listen()

@@ -22,9 +22,8 @@ type supervisor struct {
 	oom      <-chan struct{}
 	cpu      *time.Timer // next look at the CPU clock; stopped without a limit
 	last     *time.Timer // clove's own deadline, behind clove-init's
-	began    int64 // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
+	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
-	watch    context.CancelFunc
 }
 
 // lastResort is how long after clove-init's own deadline and grace clove

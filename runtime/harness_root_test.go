@@ -1,0 +1,105 @@
+//go:build root
+
+package runtime
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
+	"clove.run/clove/policies"
+)
+
+// The test binary launches, so it is also what libcontainer starts again
+// inside the new namespaces.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == ReexecArgument {
+		Reexec()
+	}
+}
+
+// Environment of a test binary that is to launch one run and die at a step.
+const (
+	killAtVariable = "CLOVE_TEST_KILL_AT"
+	dirVariable    = "CLOVE_TEST_DIR"
+	initVariable   = "CLOVE_TEST_INIT"
+)
+
+func TestMain(m *testing.M) {
+	if at := os.Getenv(killAtVariable); at != "" {
+		os.Exit(launchAndDie(at))
+	}
+	os.Exit(m.Run())
+}
+
+// launchAndDie is the launcher of the kill sweep. It returns only if the step
+// was never reached.
+func launchAndDie(at string) int {
+	r := runtimeIn(os.Getenv(dirVariable), os.Getenv(initVariable))
+	r.failAt = func(step string) error {
+		if step == at {
+			unix.Kill(unix.Getpid(), unix.SIGKILL)
+		}
+		return nil
+	}
+	record, err := r.Run(context.Background(), sleeper(), IO{Stderr: os.Stderr})
+	if err != nil || record.ExitCode != 0 {
+		os.Stderr.WriteString("the launch failed before its step\n")
+	}
+	return 1
+}
+
+// newRuntime is an installation of its own, with a check at the end that
+// nothing of it is left.
+func newRuntime(t *testing.T) *Runtime {
+	t.Helper()
+	testhost.Root(t)
+	dir, err := os.MkdirTemp("", "clove") // short: paths have limits
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	r := runtimeIn(dir, testhost.Binary(t, "clove-init"))
+	for _, path := range []string{r.paths.layers(), r.paths.templates(), r.paths.Run} {
+		if err := os.MkdirAll(path, runMode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func runtimeIn(dir, executable string) *Runtime {
+	paths := Paths{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
+	return &Runtime{paths: paths, init: executable, owner: paths.owner()}
+}
+
+// sleeper is a run that would last; no test waits for its end.
+func sleeper() agent.Spec {
+	spec := policies.Standard()
+	spec.ID = agent.NewID()
+	spec.Name = "sleeper-" + string(spec.ID)
+	spec.Command = []string{"sleep", "1000"}
+	return spec
+}
+
+// clean fails the test when anything of the installation is left.
+func clean(t *testing.T, r *Runtime) {
+	t.Helper()
+	problems, err := r.Check()
+	if err != nil || len(problems) != 0 {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+	for _, dir := range []string{r.paths.Run, r.paths.layers()} {
+		if left := names(dir); len(left) != 0 {
+			t.Errorf("%s holds %v", dir, left)
+		}
+	}
+}
