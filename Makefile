@@ -15,10 +15,11 @@ quickstart: build ## install what is missing, build, and run a first agent
 	$(SUDO) bin/clove run examples/agent.py --memory 256M
 
 .PHONY: build
-build: ## bin/clove and bin/clove-init
+build: ## bin/clove, bin/clove-init, and the tests' program of attacks
 	@integration/install.sh build
 	CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS) -o bin/clove ./cmd/clove
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-init ./cmd/clove-init
+	integration/probe/build.sh bin/clove-probe
 
 .PHONY: test
 test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)

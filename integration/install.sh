@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages() {
 	case $1 in
-	build) echo libc6-dev pkg-config libseccomp-dev ;;
+	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
 	lint) echo shellcheck ;;
 	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount ;;
