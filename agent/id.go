@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // ID names one run for ever: 16 lower-case hexadecimal digits, 64 random bits.
@@ -17,19 +18,25 @@ func NewID() ID {
 	return ID(hex.EncodeToString(b[:]))
 }
 
+// Patterns are compiled when first used: every launch pays package
+// initialisation twice.
 var (
-	idPattern = regexp.MustCompile(`^[0-9a-f]{16}$`)
+	idPattern = pattern(`^[0-9a-f]{16}$`)
 	// namePattern is docker's container name rule, so that names carry over.
-	namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+	namePattern = pattern(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 )
 
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // Valid tells whether id has the form that NewID gives.
-func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+func (id ID) Valid() bool { return idPattern().MatchString(string(id)) }
 
 // ValidateName refuses a name that could not be shown, typed or used as a file
 // name safely.
 func ValidateName(name string) error {
-	if namePattern.MatchString(name) {
+	if namePattern().MatchString(name) {
 		return nil
 	}
 	return &Error{Kind: KindInvalid, Step: "name",
