@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Names of the directory that holds all agents of this host, one per
@@ -23,7 +24,7 @@ const (
 // namePattern is the form of an agent's directory: its id and, after a dash,
 // which installation of clove owns it, where one host has several. A directory
 // below the parent that does not have it is not ours to list, kill or remove.
-var namePattern = regexp.MustCompile(`^[0-9a-f]{16}(-[0-9a-f]{8})?$`)
+var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}(-[0-9a-f]{8})?$`) })
 
 // wanted are the v2 controllers that limits and figures rest upon.
 var wanted = []string{"cpu", "cpuset", "io", "memory", "pids"}
@@ -121,7 +122,7 @@ func (h *Host) List() ([]string, error) {
 			return nil, fmt.Errorf("cannot list agents: %w", err)
 		}
 		for _, entry := range entries {
-			if entry.IsDir() && namePattern.MatchString(entry.Name()) {
+			if entry.IsDir() && namePattern().MatchString(entry.Name()) {
 				names = append(names, entry.Name())
 			}
 		}
@@ -135,5 +136,5 @@ func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
-		namePattern.MatchString(name) && (parent == parentV1 || parent == parentV2)
+		namePattern().MatchString(name) && (parent == parentV1 || parent == parentV2)
 }

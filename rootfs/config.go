@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Config is what a root is built from. NewPlan validates it.
@@ -52,12 +53,12 @@ const (
 	minDiskBytes = 8 << 20
 )
 
-var idPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`) })
 
 // check refuses what can be refused without a look at the host.
 func (c Config) check() error {
 	switch {
-	case !idPattern.MatchString(c.ID):
+	case !idPattern().MatchString(c.ID):
 		return fmt.Errorf("cannot plan a root: %q is not an id", c.ID)
 	case c.HostID < idsPerAgent:
 		return fmt.Errorf("cannot plan a root: host id %d belongs to the host", c.HostID)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -21,9 +22,9 @@ var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
 	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "debconf.conf", "debian_version", "default/locale",
 	"default/useradd", "deluser.conf", "dpkg", "ethertypes", "fonts", "gai.conf", "gss", "host.conf", "inputrc",
-	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libaudit.conf", "locale.alias", "locale.conf",
+	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
 	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "manpath.config", "mime.types", "nanorc",
-	"netconfig", "networks", "nsswitch.conf", "os-release", "pam.conf", "pam.d", "perl", "profile", "profile.d",
+	"netconfig", "networks", "nsswitch.conf", "os-release", "perl", "profile", "profile.d",
 	"protocols", "python*", "rpc", "services", "shells", "skel", "ssl/openssl.cnf", "terminfo", "timezone", "ucf.conf",
 	"vim", "wgetrc", "xattr.conf",
 }
@@ -37,7 +38,7 @@ const (
 
 // credential is a name and password in a URL, as people put them into apt's
 // sources and proxies.
-var credential = regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`)
+var credential = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`) })
 
 // readEtc lists what of dir will be copied. Only what every user of the host
 // may read is taken, and only files and links; that it is a copy makes a name
@@ -94,7 +95,7 @@ func (e entry) load() (entry, bool) {
 	}
 	data, err := os.ReadFile(e.From)
 	e.Data = string(data)
-	return e, err == nil && !credential.Match(data)
+	return e, err == nil && !credential().Match(data)
 }
 
 // etcGenerated are the files of /etc that no host supplies.

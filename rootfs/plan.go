@@ -11,6 +11,7 @@ import (
 // decide. It is a value; String is its stable text.
 type Plan struct {
 	cfg   Config
+	facts facts // what the steps were planned from
 	steps []step
 	fault func(k int) error // tests only: fails step k before it runs
 }
@@ -31,6 +32,17 @@ func NewPlan(cfg Config) (Plan, error) {
 		return Plan{}, err
 	}
 	return planFor(cfg, f), nil
+}
+
+// OnIDs is the same plan for another range of host ids, without a second look
+// at the host: the range is leased after everything else was found right.
+func (p Plan) OnIDs(hostID uint32) (Plan, error) {
+	cfg := p.cfg
+	cfg.HostID = hostID
+	if err := cfg.check(); err != nil {
+		return Plan{}, err
+	}
+	return planFor(cfg, p.facts), nil
 }
 
 func (p Plan) String() string {
@@ -55,7 +67,7 @@ func planFor(cfg Config, f facts) Plan {
 		p.planReadOnly()
 	}
 	p.add(tableStep{})
-	return Plan{cfg: cfg, steps: p.steps}
+	return Plan{cfg: cfg, facts: f, steps: p.steps}
 }
 
 type planner struct {

@@ -30,6 +30,7 @@ type launch struct {
 	facts  *facts
 	held   enforcement
 	filter *specs.LinuxSeccomp
+	plan   rootfs.Plan // checked, but not yet for the leased ids
 
 	undo    undo.Stack // takes back everything below, last first
 	dir     *runDirectory
@@ -94,7 +95,7 @@ func (l *launch) awaitNetwork() error {
 }
 
 func (l *launch) makeRoot() (err error) {
-	plan, err := rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, l.run.Lease.HostID()))
+	plan, err := l.plan.OnIDs(l.run.Lease.HostID())
 	if err != nil {
 		return err
 	}

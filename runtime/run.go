@@ -52,8 +52,7 @@ func (l *launch) prepare() (err error) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
 			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
 	}
-	// The real plan follows with the leased ids; this one says what is wrong.
-	if _, err := rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)); err != nil {
+	if l.plan, err = rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
 	}
 	l.trace.step("prepare", began)
