@@ -87,6 +87,7 @@ func sleeper() agent.Spec {
 	spec.ID = agent.NewID()
 	spec.Name = "sleeper-" + string(spec.ID)
 	spec.Command = []string{"sleep", "1000"}
+	spec.Env = []string{"PATH=/usr/bin:/bin"}
 	return spec
 }
 

@@ -81,7 +81,8 @@ func (r *Runtime) buryOne(run agent.Run) error {
 		return err
 	}
 	record := r.lostRecord(run, dir)
-	keep := !run.Spec.Remove && exists(r.paths.layer(run.Spec.ID))
+	// An agent that never ran wrote nothing.
+	keep := !run.Spec.Remove && run.State != agent.StateStarting && exists(r.paths.layer(run.Spec.ID))
 	if !keep {
 		os.Remove(r.paths.layer(run.Spec.ID))
 	}
