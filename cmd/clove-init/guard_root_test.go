@@ -50,14 +50,16 @@ func TestInitIsUnreadable(t *testing.T) {
 		for pid in 1 $$; do
 			for file in environ maps io exe fdinfo/2; do readable /proc/$pid/$file && echo $pid $file; done
 			for file in mem root/etc cwd/etc; do head -c 0 /proc/$pid/$file 2>/dev/null && echo $pid $file; done
-		done | sed "s/^$$ /self /"`
+		done | sed "s/^$$ /self /"
+		stat -c 'owner %u' /proc/1/environ`
 	for _, uid := range []uint32{agentUID, 0} {
 		t.Run(fmt.Sprint("uid ", uid), func(t *testing.T) {
 			orders := shell(script)
 			orders.UID = uid
 			got := runs(t, orders)
 			want := "environ maps io exe fdinfo/2 mem root/etc cwd/etc"
-			if own := strings.ReplaceAll(strings.TrimSpace(got), "self ", ""); own != strings.ReplaceAll(want, " ", "\n") {
+			got, isRoots := strings.CutSuffix(got, "owner 0\n") // what is not dumpable is root's
+			if own := strings.ReplaceAll(strings.TrimSpace(got), "self ", ""); own != strings.ReplaceAll(want, " ", "\n") || !isRoots {
 				t.Errorf("of PID 1 and, as a control, of itself it can read %q", got)
 			}
 		})
@@ -80,6 +82,18 @@ func TestInitKeepsNoDescriptor(t *testing.T) {
 	}
 }
 
+// TestInitHasThreadsInReserve: all that it could need are there when the agent
+// starts; later the agent may have taken what its pids limit allows. One more
+// is the runtime's monitor.
+func TestInitHasThreadsInReserve(t *testing.T) {
+	b := start(t, shell("echo ready; read line"))
+	b.started()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", b.process.Process.Pid))
+	if check(t, err); len(threads) < spares+2 {
+		t.Errorf("%d threads", len(threads))
+	}
+}
+
 // TestInitSignalDispositions: default for all but SIGURG, which stays Go's.
 func TestInitSignalDispositions(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))
@@ -88,6 +102,6 @@ func TestInitSignalDispositions(t *testing.T) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.process.Process.Pid))
 	check(t, err)
 	expectFields(t, fields(string(text)), map[string]string{
-		"SigIgn": noSignals, "SigBlk": noSignals, "SigCgt": fmt.Sprintf("%016x", 1<<(unix.SIGURG-1)),
+		"SigIgn": noSignals, "SigCgt": fmt.Sprintf("%016x", 1<<(unix.SIGURG-1)),
 		"NSpid": fmt.Sprint(b.process.Process.Pid, " 1")})
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -64,9 +65,6 @@ func stage() error {
 	if err := unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind ptmx: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
 	// The same calls as for the agent make PID 1 what the launch makes it.
 	me := &initproto.Orders{UID: initUID, GID: initUID, Caps: strings.Split(os.Getenv("STAGE_CAPS"), ",")}
 	for _, do := range []func(*initproto.Orders) error{dropBounding, setGroups, setGID, setUID, setCapabilities} {
@@ -74,14 +72,27 @@ func stage() error {
 			return err
 		}
 	}
-	// As the launch does; a change of ids would have taken it back.
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+	if err := dirty(); err != nil {
 		return err
 	}
 	if os.Getenv("STAGE_CLOCK") != "" {
 		fmt.Println(bootTimeNS())
 	}
 	return unix.Exec(fmt.Sprintf("/proc/self/fd/%d", binaryFD), []string{"clove-init"}, nil)
+}
+
+// dirty leaves what a careless launch could, for the agent not to inherit: a
+// mask, ignored signals, a umask, and (as every launch does) a signal at the
+// parent's death.
+func dirty() error {
+	unix.Umask(0o077)
+	blocked := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGUSR1 - 1)}}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &blocked, nil); err != nil {
+		return err
+	}
+	signal.Ignore(unix.SIGHUP, unix.SIGPIPE, unix.SIGUSR2)
+	// The change of ids would have taken this back.
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
 // box is one sandbox.

@@ -121,10 +121,9 @@ func (a *agentProcess) signal(number syscall.Signal) {
 	_ = unix.Kill(pid, number)
 }
 
-// spares are threads kept in reserve. More are never needed at once: one waits
-// for children, one in epoll, and each other goroutine could at most hold one
-// in a system call.
-const spares = 6
+// spares and the thread that makes them are one for each goroutine that can be
+// in a system call (sandbox.run, receive, reaper.run, two alarms) and one to run.
+const spares = 5
 
 // spareThreads makes threads that the runtime keeps for later. An agent that
 // holds every process of its pids limit makes clone(2) fail, and Go's runtime

@@ -57,7 +57,7 @@ func TestTerminal(t *testing.T) {
 // the master is the agent's, with WINCH.
 func TestTerminalKeysAndSize(t *testing.T) {
 	b, started, output := terminal(t, `
-		stty -echo; trap 'stty size; exit' WINCH; trap 'echo interrupted' INT
+		stty -echo; trap 'stty size; exit 0' WINCH; trap 'echo interrupted' INT
 		echo ready; while :; do sleep 0.01; done`)
 	line := func(want string) {
 		t.Helper()
