@@ -70,7 +70,7 @@ build() {
 		"$(codename)" "$work/root" "$work/sources.list" >&2
 	cp "$work"/root/boot/vmlinuz-* "$work/vmlinuz"
 	cp "$work"/root/boot/initrd.img-* "$work/initrd.img"
-	mkfs.ext4 -q -F -L clove-root -E lazy_itable_init=0,lazy_journal_init=0 -d "$work/root" "$work/disk.ext4" "$DISK_SIZE" >&2
+	mkfs.ext4 -q -F -L clove-root -E lazy_itable_init=0,lazy_journal_init=0 -d "$work/root" "$work/disk.ext4" "$DISK_SIZE" >/dev/null
 	rm -rf "$work/root" "$work/sources.list" "$work/apt.conf"
 	mv "$work" "$to"
 }

@@ -34,7 +34,7 @@ pack() {
 	done
 	[ -s "$disk/plan" ] || die "no package has a *_root_test.go file"
 	# Half as much again: the file system's own needs, and what tests write.
-	mkfs.ext4 -q -F -L clove-work -d "$disk" "$WORK/work.ext4" $(($(du -sm "$disk" | cut -f1) * 3 / 2 + 256))M >&2
+	mkfs.ext4 -q -F -L clove-work -d "$disk" "$WORK/work.ext4" $(($(du -sm "$disk" | cut -f1) * 3 / 2 + 256))M >/dev/null
 }
 
 # machine runs qemu: machine LIMIT ACCELERATOR CPU, console to $WORK/console.
