@@ -5,11 +5,11 @@ import "fmt"
 // State is where a run stands.
 type State string
 
-// The states, in the order of a life.
+// The states, in the order of a life. A run that is being torn down is still
+// what it was: it ends in the transaction that stores its record.
 const (
 	StateStarting State = "starting" // leased an id range, being built
 	StateRunning  State = "running"  // clove-init said that the agent executes
-	StateEnding   State = "ending"   // the agent ended or is being killed; tearing down
 	StateEnded    State = "ended"    // the record is final
 )
 
@@ -19,23 +19,20 @@ type Event string
 // The events.
 const (
 	EventStarted  Event = "started"  // the agent executes
-	EventFailed   Event = "failed"   // a launch step failed
-	EventExited   Event = "exited"   // the agent ended, by itself or by a limit
-	EventRecorded Event = "recorded" // the record was written
+	EventRecorded Event = "recorded" // it ended, or a launch step failed, and the record says how
 	EventLost     Event = "lost"     // the supervisor died; another clove cleaned up
 )
 
 // States and AllEvents list every value, for tables, tests and the diagram.
 var (
-	States    = []State{StateStarting, StateRunning, StateEnding, StateEnded}
-	AllEvents = []Event{EventStarted, EventFailed, EventExited, EventRecorded, EventLost}
+	States    = []State{StateStarting, StateRunning, StateEnded}
+	AllEvents = []Event{EventStarted, EventRecorded, EventLost}
 )
 
 // transitions is the one table; a pair that is absent is forbidden.
 var transitions = map[State]map[Event]State{
-	StateStarting: {EventStarted: StateRunning, EventFailed: StateEnding, EventExited: StateEnding, EventLost: StateEnded},
-	StateRunning:  {EventExited: StateEnding, EventLost: StateEnded},
-	StateEnding:   {EventRecorded: StateEnded, EventLost: StateEnded},
+	StateStarting: {EventStarted: StateRunning, EventRecorded: StateEnded, EventLost: StateEnded},
+	StateRunning:  {EventRecorded: StateEnded, EventLost: StateEnded},
 	StateEnded:    {},
 }
 

@@ -39,7 +39,7 @@ func (l *launch) finish(seen outcome) (agent.Record, error) {
 	if err := errors.Join(failures...); err != nil {
 		return record, l.leave(record, err)
 	}
-	if err := l.runtime.conclude(l.spec, agent.EventExited, record, l.keep); err != nil {
+	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil {
 		return record, l.leave(record, err)
 	}
 	err := l.dir.remove()
@@ -139,24 +139,14 @@ func events(seen outcome, stats cgroups.Stats) agent.Events {
 	}
 }
 
-// conclude stores the record and gives the lease back. A run that asked for
-// it leaves nothing, not even that.
+// conclude stores the record and gives the lease back.
 func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
 	return r.withStore(func(s *store.Store) error {
-		if e == agent.EventExited {
-			if _, err := s.Apply(spec.ID, agent.EventExited, nil); err != nil {
-				return err
-			}
-			e = agent.EventRecorded
-		}
 		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
 			if keepLayer {
 				run.Layer = r.paths.layer(spec.ID)
 			}
 		})
-		if err == nil && spec.Remove {
-			err = s.Remove(spec.ID)
-		}
 		return err
 	})
 }

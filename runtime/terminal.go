@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"errors"
 	"os"
 
 	"github.com/containerd/console"
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
 )
@@ -33,12 +35,30 @@ func (s *supervisor) attachTerminal(master *os.File) {
 	t := &terminal{master: master}
 	s.terminal = t
 	t.pty, _ = console.ConsoleFromFile(master) // it is a pty, clove-init made it
-	if own, err := console.ConsoleFromFile(s.streams.Stdin); err == nil && own.SetRaw() == nil {
+	if own, err := console.ConsoleFromFile(s.streams.Stdin); err == nil && makeRaw(own) == nil {
 		t.own = own
 	}
 	s.resizeTerminal()
 	s.pipes.pump(s.streams.Stdout, master)
 	go copyInput(master, s.streams.Stdin)
+}
+
+// makeRaw also turns off the output processing that the library leaves on: the
+// agent's own line discipline has done it, and a second carriage return for
+// each line would spoil what full-screen programs draw.
+func makeRaw(own console.Console) error {
+	if err := own.SetRaw(); err != nil {
+		return err
+	}
+	mode, err := unix.IoctlGetTermios(int(own.Fd()), unix.TCGETS)
+	if err == nil {
+		mode.Oflag &^= unix.OPOST
+		err = unix.IoctlSetTermios(int(own.Fd()), unix.TCSETS, mode)
+	}
+	if err != nil {
+		return errors.Join(err, own.Reset())
+	}
+	return nil
 }
 
 // resizeTerminal gives the agent's pty the size of the user's window.

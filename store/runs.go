@@ -55,7 +55,7 @@ func (s *Store) Apply(id agent.ID, e agent.Event, change func(*agent.Run)) (agen
 }
 
 // Finish moves run id by its last event: it sets the record and gives the
-// lease back.
+// lease back. A run whose Spec says Remove is forgotten in the same transaction.
 func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
 		if next != agent.StateEnded {
@@ -82,8 +82,13 @@ func (s *Store) Remove(id agent.ID) error {
 				Message: fmt.Sprintf("run %s (%s) is %s, not ended", run.Spec.Name, id, run.State),
 				Hint:    "end it first, or wait for its end"}
 		}
-		return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(id)))
+		return t.forget(*run)
 	})
+}
+
+// forget removes an ended run and its name; its lease is gone already.
+func (t *tables) forget(run agent.Run) error {
+	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)))
 }
 
 // move is the only writer of State: the caller's change first, then what
@@ -113,6 +118,9 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 		}
 		run.State = next
 		moved = *run
+		if next == agent.StateEnded && run.Spec.Remove {
+			return t.forget(*run)
+		}
 		return t.put(*run)
 	})
 	if err != nil {

@@ -31,10 +31,6 @@ func TestLifeOfARun(t *testing.T) {
 	}
 	wantStored(t, s, run)
 
-	run, err = s.Apply(run.Spec.ID, agent.EventExited, nil)
-	must(t, err)
-	wantStored(t, s, run)
-
 	record := recordOf(run.Spec)
 	record.ExitCode = 3
 	run, err = s.Finish(run.Spec.ID, agent.EventRecorded, record, func(r *agent.Run) { r.Layer = "/layer" })
@@ -49,6 +45,27 @@ func TestLifeOfARun(t *testing.T) {
 	wantKind(t, err, agent.KindNotFound)
 	_, err = s.Begin(newRun("solo"))
 	must(t, err)
+}
+
+// A run that asked for it leaves neither record, name nor lease.
+func TestARunWithRemoveIsForgottenAtItsEnd(t *testing.T) {
+	s := openNew(t)
+	asked := newRun("brief")
+	asked.Spec.Remove = true
+	run, err := s.Begin(asked)
+	must(t, err)
+	ended, err := s.Finish(run.Spec.ID, agent.EventRecorded, recordOf(run.Spec), nil)
+	must(t, err)
+	if ended.State != agent.StateEnded || ended.Record == nil {
+		t.Errorf("returned %+v", ended)
+	}
+	_, err = s.Get("brief")
+	wantKind(t, err, agent.KindNotFound)
+	live, err := s.Live()
+	must(t, err)
+	if len(live) != 0 {
+		t.Errorf("still leased: %+v", live)
+	}
 }
 
 func wantStored(t *testing.T, s *Store, want agent.Run) {
@@ -66,7 +83,6 @@ func TestEveryStateAndEvent(t *testing.T) {
 	paths := map[agent.State][]agent.Event{
 		agent.StateStarting: nil,
 		agent.StateRunning:  {agent.EventStarted},
-		agent.StateEnding:   {agent.EventFailed},
 		agent.StateEnded:    {agent.EventLost},
 	}
 	s := openNew(t)

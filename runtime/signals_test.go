@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestSignalsAreForwarded in order; those that are clove's own business are not.
+func TestSignalsAreForwarded(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.begin()
+	for _, own := range []os.Signal{unix.SIGPIPE, unix.SIGWINCH} {
+		s.signals.incoming <- own
+	}
+	for _, sent := range forwarded {
+		s.signals.incoming <- sent
+		if m := s.hears(); m.Signal == nil || m.Signal.Number != sent.(syscall.Signal) {
+			t.Errorf("%v was forwarded as %+v", sent, m)
+		}
+	}
+	if seen := s.ends(); seen.cause != causeNone {
+		t.Errorf("a signal ended the run: %+v", seen)
+	}
+}
+
+// TestPatienceEndsWithTheThirdInterrupt; two are the control.
+func TestPatienceEndsWithTheThirdInterrupt(t *testing.T) {
+	s := newSupervised(t, nil)
+	kill := s.watchKill()
+	s.begin()
+	for range patience - 1 {
+		s.signals.incoming <- unix.SIGINT
+		if m := s.hears(); m.Signal == nil {
+			t.Errorf("it says %+v", m)
+		}
+	}
+	if kill.happened() {
+		t.Error("killed too early")
+	}
+	s.signals.incoming <- unix.SIGINT
+	kill.wait()
+	if seen := s.ends(); seen.cause != causeUser {
+		t.Errorf("%+v", seen)
+	}
+}
+
+func TestContinuingThawsAtAnyTime(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.put("cgroup.freeze", "1\n")
+	sv := &supervisor{launch: s.launch}
+	sv.pass(unix.SIGCONT, s.signals)
+	text, err := os.ReadFile(filepath.Join(s.cgroup, "cgroup.freeze"))
+	if err != nil || strings.TrimSpace(string(text)) != "0" {
+		t.Errorf("cgroup.freeze is %q, %v", text, err)
+	}
+}
+
+// TestListenTakesItsSignalsAway from whoever else would end by them.
+func TestListenTakesItsSignalsAway(t *testing.T) {
+	s := listen()
+	defer s.stop()
+	if err := unix.Kill(unix.Getpid(), unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-s.incoming; got != unix.SIGUSR1 {
+		t.Errorf("got %v", got)
+	}
+}

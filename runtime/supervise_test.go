@@ -1,0 +1,216 @@
+package runtime
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+)
+
+func TestAnAgentThatEndsByItself(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.begin()
+	s.started()
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, WallNS: int64(5 * time.Second)}})
+	seen := s.ends()
+	if !seen.exitKnown || seen.code != 3 || seen.signal != 0 || seen.wall != 5*time.Second || seen.cause != causeNone {
+		t.Errorf("%+v", seen)
+	}
+	run, err := s.launch.runtime.Get(s.launch.spec.Name)
+	if err != nil || run.State != agent.StateRunning || run.PID != 4711 || run.Started.IsZero() {
+		t.Errorf("the store says %+v, %v", run, err)
+	}
+}
+
+// TestCausesThatCloveInitTells are taken over as they are.
+func TestCausesThatCloveInitTells(t *testing.T) {
+	for told, want := range map[initproto.Cause]cause{
+		initproto.CauseSelf: causeNone, initproto.CauseDeadline: causeDeadline,
+		initproto.CauseStop: causeUser, initproto.CauseLifeline: causeLifeline,
+	} {
+		s := newSupervised(t, nil)
+		s.begin()
+		s.tells(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGKILL, Cause: told}})
+		if seen := s.ends(); seen.cause != want || seen.signal != int(unix.SIGKILL) {
+			t.Errorf("%q: %+v", told, seen)
+		}
+	}
+}
+
+func TestACommandThatCannotBeExecuted(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.begin()
+	s.tells(initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "no", ExitCode: 126}})
+	f := s.ends().execFailed
+	if f == nil || f.step != "execve" || f.errno != unix.ENOEXEC || f.exitCode != 126 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestACloveInitThatDies tells nothing; the clock is the supervisor's then.
+func TestACloveInitThatDies(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.begin()
+	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: bootTime() - int64(time.Minute)}})
+	if seen := s.ends(); seen.exitKnown || seen.wall < time.Minute || seen.wall > time.Minute+soon {
+		t.Errorf("%+v", seen)
+	}
+	never := newSupervised(t, nil)
+	never.begin()
+	if seen := never.ends(); seen.exitKnown || seen.wall != 0 {
+		t.Errorf("it never started: %+v", seen)
+	}
+}
+
+func TestTooMuchOutputKills(t *testing.T) {
+	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.OutputBytes = 4 })
+	kill := s.watchKill()
+	s.begin()
+	s.launch.pipes.admit(4)
+	s.started()
+	s.launch.pipes.admit(1)
+	kill.wait()
+	if seen := s.ends(); seen.cause != causeOutput {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// TestTooMuchCPUTime asks first. The control: below the limit it only looks.
+func TestTooMuchCPUTime(t *testing.T) {
+	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.CPUTime = 50 * time.Millisecond })
+	s.put("cpu.stat", "usage_usec 49000\n")
+	s.begin()
+	s.started()
+	s.put("cpu.stat", "usage_usec 51000\n")
+	if m := s.hears(); m.Stop == nil || m.Stop.Grace != time.Minute {
+		t.Errorf("it says %+v", m)
+	}
+	if seen := s.ends(); seen.cause != causeCPUTime || seen.cpu == nil || *seen.cpu != 51*time.Millisecond {
+		t.Errorf("%+v", seen)
+	}
+	below := newSupervised(t, func(spec *agent.Spec) { spec.Limits.CPUTime = 50 * time.Millisecond })
+	below.put("cpu.stat", "usage_usec 49000\n")
+	sv := &supervisor{launch: below.launch, cpu: stoppedTimer()}
+	sv.checkCPU()
+	if sv.seen.cause != causeNone || !sv.cpu.Stop() {
+		t.Errorf("49 of 50 ms: cause %q, or no second look", sv.seen.cause)
+	}
+}
+
+func TestTheNextLookAtTheCPUClock(t *testing.T) {
+	rows := []struct {
+		cpus float64
+		left time.Duration
+		want time.Duration
+	}{
+		{1, time.Second, time.Second},
+		{0.5, time.Second, 2 * time.Second},
+		{1, time.Millisecond, 10 * time.Millisecond},
+	}
+	for _, row := range rows {
+		s := &supervisor{launch: &launch{spec: agent.Spec{Limits: agent.Limits{CPUs: row.cpus}}}}
+		if got := s.untilCPULimit(row.left); got != row.want {
+			t.Errorf("%v left on %v CPUs: looks in %v, want %v", row.left, row.cpus, got, row.want)
+		}
+	}
+}
+
+// TestOneOOMKillEndsTheWholeAgent, and one that was before the watch as well.
+func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
+	for name, early := range map[string]bool{"before": true, "later": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSupervised(t, nil)
+			kill := s.watchKill()
+			if early {
+				s.put("memory.events", "oom_kill 1\n")
+			}
+			s.begin()
+			if !early {
+				s.started()
+				s.put("memory.events", "oom_kill 1\n")
+			}
+			kill.wait()
+			s.ends()
+		})
+	}
+}
+
+func TestAnEndedContextStopsTheAgent(t *testing.T) {
+	s := newSupervised(t, nil)
+	s.begin()
+	s.cancel()
+	if m := s.hears(); m.Stop == nil || m.Stop.Grace != time.Minute {
+		t.Errorf("it says %+v", m)
+	}
+	if seen := s.ends(); seen.cause != causeUser {
+		t.Errorf("%+v", seen)
+	}
+	impatient := newSupervised(t, func(spec *agent.Spec) { spec.Limits.StopGrace = 0 })
+	kill := impatient.watchKill()
+	impatient.begin()
+	impatient.cancel()
+	kill.wait()
+	impatient.ends()
+}
+
+// TestTheLastResort: clove-init does not keep the deadline, so clove does.
+func TestTheLastResort(t *testing.T) {
+	s := newSupervised(t, func(spec *agent.Spec) {
+		spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, 0
+	})
+	kill := s.watchKill()
+	s.begin()
+	s.started()
+	kill.wait()
+	if seen := s.ends(); seen.cause != causeDeadline {
+		t.Errorf("%+v", seen)
+	}
+}
+
+func TestTheFirstCauseStays(t *testing.T) {
+	s := &supervisor{}
+	s.blame(causeOutput)
+	s.blame(causeDeadline)
+	s.onExited(initproto.Exited{Cause: initproto.CauseLifeline})
+	if s.seen.cause != causeOutput {
+		t.Errorf("the cause is %s", s.seen.cause)
+	}
+}
+
+// TestAStoreThatFailsDoesNotEndTheRun: it is said, and that is all.
+func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
+	s := newSupervised(t, nil)
+	file, said := stderrFile(t)
+	s.launch.streams.Stderr = file
+	if err := os.WriteFile(s.launch.runtime.paths.database(), []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.begin()
+	s.started()
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	if seen := s.ends(); !seen.exitKnown || seen.code != 3 {
+		t.Errorf("%+v", seen)
+	}
+	if text := said(); !strings.Contains(text, "warning") || !strings.Contains(text, s.launch.spec.Name) {
+		t.Errorf("it said %q", text)
+	}
+}
+
+// TestWithoutAWatchOnMemoryNothingRuns: an agent whose OOM nobody would see is
+// killed at once.
+func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
+	s := newSupervised(t, nil)
+	if err := os.RemoveAll(s.cgroup); err != nil {
+		t.Fatal(err)
+	}
+	s.begin()
+	seen := <-s.outcome
+	if seen.startError == nil || agent.FailureOf(seen.startError).Step != "watch memory" {
+		t.Errorf("%+v", seen)
+	}
+}
