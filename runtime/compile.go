@@ -68,7 +68,7 @@ func hostname(spec agent.Spec) string {
 
 // initProcess is clove-init; the agent itself is in its orders.
 func initProcess(spec agent.Spec, raised []agent.Rlimit) *specs.Process {
-	held := slices.Concat(initCapabilities, capabilitiesOf(spec.User))
+	held := slices.Concat(initCapabilities, capabilitiesOf(spec))
 	slices.Sort(held)
 	held = slices.Compact(held)
 	return &specs.Process{
@@ -104,12 +104,17 @@ var rootCapabilities = []string{
 }
 
 // capabilitiesOf is none for everybody but root, whose few hold only over ids
-// and files of the agent's own user namespace.
-func capabilitiesOf(u agent.User) []string {
-	if u.UID == 0 {
-		return rootCapabilities
+// and files of the agent's own user namespace. Where root writes files of the
+// host's, it lacks FSETID: with it, a write into a set-user-ID program would
+// leave the bit on (inode_setattr's rules, chmod(2)).
+func capabilitiesOf(spec agent.Spec) []string {
+	if spec.User.UID != 0 {
+		return nil
 	}
-	return nil
+	if writesHostFiles(spec) {
+		return slices.DeleteFunc(slices.Clone(rootCapabilities), func(c string) bool { return c == "CAP_FSETID" })
+	}
+	return rootCapabilities
 }
 
 func namespaces(networkPath string) []specs.LinuxNamespace {
@@ -136,7 +141,7 @@ func mounts(spec agent.Spec) []specs.Mount {
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs",
 			Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts",
-			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5", ptysMax}},
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm",
 			Options: []string{"nosuid", "noexec", "nodev", "mode=1777", fmt.Sprintf("size=%d", spec.Limits.ShmBytes)}},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
@@ -144,6 +149,10 @@ func mounts(spec agent.Spec) []specs.Mount {
 			Options: []string{"ro", "nosuid", "noexec", "nodev"}},
 	}
 }
+
+// ptysMax bounds the agent's pseudo-terminals: there are kernel.pty.max of them
+// (4096) for all of the host, outside of any cgroup.
+const ptysMax = "max=256"
 
 // resources leaves out what the user agreed to do without: libcontainer would
 // fail on it.

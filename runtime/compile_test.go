@@ -67,15 +67,27 @@ func TestCompileGolden(t *testing.T) {
 }
 
 func TestTheAgentGetsNoCapability(t *testing.T) {
-	if got := capabilitiesOf(policies.AgentUser); len(got) != 0 {
+	if got := capabilitiesOf(asked(policies.AgentUser)); len(got) != 0 {
 		t.Errorf("the agent would have %v", got)
 	}
-	if got := capabilitiesOf(agent.User{UID: 7}); len(got) != 0 {
+	if got := capabilitiesOf(asked(agent.User{UID: 7})); len(got) != 0 {
 		t.Errorf("uid 7 would have %v", got)
 	}
 	for _, dangerous := range []string{"CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_SYS_PTRACE", "CAP_MKNOD", "CAP_SYS_CHROOT", "CAP_NET_RAW"} {
-		if slices.Contains(capabilitiesOf(policies.RootUser), dangerous) {
+		if slices.Contains(capabilitiesOf(asked(policies.RootUser)), dangerous) {
 			t.Errorf("root inside would have %s", dangerous)
+		}
+	}
+}
+
+// A writable bind takes from root inside what would make a program of the
+// host's lend its owner; a read-only one takes nothing.
+func TestWritingHostFilesCostsFSETID(t *testing.T) {
+	for readOnly, want := range map[bool]bool{true: true, false: false} {
+		spec := asked(policies.RootUser)
+		spec.Files.Binds = []agent.Bind{{Source: "/data", Target: "/data", ReadOnly: readOnly}}
+		if got := slices.Contains(capabilitiesOf(spec), "CAP_FSETID"); got != want {
+			t.Errorf("read-only %v: CAP_FSETID %v", readOnly, got)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const recordFile = "record"
 
 // finish ends whatever is left, writes the record and takes back every step.
-func (l *launch) finish(seen outcome) (agent.Record, error) {
+func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.killAll()}
 	if l.box != nil {
@@ -28,7 +28,7 @@ func (l *launch) finish(seen outcome) (agent.Record, error) {
 	ended := time.Now()
 	stats := l.measure(&seen)
 	if l.pipes != nil {
-		l.pipes.drain()
+		l.pipes.drain(signals.incoming)
 		seen.output = l.pipes.written.Load()
 	}
 	l.keep = l.keepsLayer()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -152,7 +153,7 @@ func (l *launch) create() error {
 		Raised: raised(l.rlimits(), l.facts), ThermalDirs: thermal, Seccomp: l.filter,
 	})
 	return l.thread.Do(func() (err error) {
-		l.box, err = createSandbox(l.dir.path, config)
+		l.box, err = createSandbox(l.dir.path, config, l.tree.UserNamespace())
 		if err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ func (l *launch) order() error {
 	limits := l.spec.Limits
 	orders := &initproto.Orders{
 		Argv: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir,
-		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec.User),
+		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec),
 		WallClock: limits.WallClock, StopGrace: limits.StopGrace,
 	}
 	for _, r := range l.rlimits() {
@@ -234,9 +235,18 @@ func (l *launch) rlimits() []agent.Rlimit {
 }
 
 // profile finds the filter that the spec names; nil is unconfined.
-func profile(s agent.Seccomp) (*specs.LinuxSeccomp, error) {
-	if s.Document != nil {
-		return seccomp.Parse(s.Document)
+func profile(spec agent.Spec) (*specs.LinuxSeccomp, error) {
+	switch {
+	case spec.Seccomp.Document != nil:
+		return seccomp.Parse(spec.Seccomp.Document)
+	case writesHostFiles(spec):
+		return seccomp.ProfileWithoutSetID(spec.Seccomp.Profile)
 	}
-	return seccomp.Profile(s.Profile)
+	return seccomp.Profile(spec.Seccomp.Profile)
+}
+
+// writesHostFiles tells whether what the agent writes can be a file of the
+// host's, owned there by somebody who matters.
+func writesHostFiles(spec agent.Spec) bool {
+	return slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return !b.ReadOnly })
 }

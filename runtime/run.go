@@ -35,7 +35,7 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	} else {
 		seen = l.supervise(ctx, signals)
 	}
-	return l.finish(seen)
+	return l.finish(seen, signals)
 }
 
 // prepare checks everything that can be checked before anything is made.
@@ -48,7 +48,7 @@ func (l *launch) prepare() (err error) {
 	if l.held, err = enforce(l.spec, l.facts); err != nil {
 		return err
 	}
-	if l.filter, err = profile(l.spec.Seccomp); err != nil {
+	if l.filter, err = profile(l.spec); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
 			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
 	}

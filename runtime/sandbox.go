@@ -29,11 +29,16 @@ type sandbox struct {
 // keeps its own state in.
 const stateName = "sandbox"
 
-func createSandbox(dir string, spec *specs.Spec) (*sandbox, error) {
+// createSandbox prepares the container. userNamespace is the path of a user
+// namespace that has spec's id mappings already: one that libcontainer made
+// would be the host root's own, and count there what the agent uses. Given in
+// spec, libcontainer would start a process to read the mappings from it.
+func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox, error) {
 	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{CgroupName: stateName, Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("cannot convert the config: %w", err)
 	}
+	config.Namespaces.Add(configs.NEWUSER, userNamespace)
 	// Until clove-init holds its socket, the launch thread's end is its end.
 	config.ParentDeathSignal = int(unix.SIGKILL)
 	container, err := libcontainer.Create(dir, stateName, config)

@@ -22,6 +22,9 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 }
 
+// ending are those of them that mean "go away" once the agent is gone.
+var ending = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+
 func listen() *signals {
 	s := &signals{incoming: make(chan os.Signal, 32)}
 	signal.Notify(s.incoming, forwarded...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -128,10 +129,25 @@ func (s *streams) closeAgentSide() {
 }
 
 // drain waits until everything that the agent wrote was passed on. Every
-// writer is dead by then, so it ends unless our own reader is stuck.
-func (s *streams) drain() {
+// writer is dead by then, so it ends unless our own reader is stuck; whoever
+// then tells clove to end has seen enough.
+func (s *streams) drain(signals <-chan os.Signal) {
 	s.closeAgentSide()
-	s.outputs.Wait()
+	drained := make(chan struct{})
+	go func() {
+		s.outputs.Wait()
+		close(drained)
+	}()
+	for {
+		select {
+		case <-drained:
+			return
+		case signal := <-signals:
+			if slices.Contains(ending, signal) {
+				return
+			}
+		}
+	}
 }
 
 // abandon closes everything after a launch that failed.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOutputIsCountedAndCut(t *testing.T) {
@@ -77,7 +79,7 @@ func TestPipesCarryBothWays(t *testing.T) {
 		t.Fatalf("the agent read %q, %v", question, err)
 	}
 	s.agentSide[1].WriteString("answer")
-	s.drain()
+	s.drain(nil)
 	outWrite.Close()
 	if answer, _ := io.ReadAll(outRead); string(answer) != "answer" {
 		t.Errorf("got %q", answer)
@@ -103,4 +105,29 @@ func TestABrokenReaderReachesTheAgent(t *testing.T) {
 	if _, err := agentWrite.WriteString("more"); err == nil {
 		t.Error("the agent can still write although nobody reads")
 	}
+}
+
+// TestAStuckReaderCanBeLeft by a signal that means "go away"; others only wake.
+func TestAStuckReaderCanBeLeft(t *testing.T) {
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agentRead, agentWrite, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStreams(0)
+	s.agentSide = []*os.File{agentWrite}
+	s.pump(outWrite, agentRead)
+	go agentWrite.Write(make([]byte, 1<<20)) // more than both pipes hold
+	signals := make(chan os.Signal)
+	left := make(chan struct{})
+	go func() { s.drain(signals); close(left) }()
+	signals <- unix.SIGWINCH
+	signals <- unix.SIGTERM // taken only because the first did not end it
+	<-left
+	outRead.Close() // lets the pump end too
+	s.outputs.Wait()
+	outWrite.Close()
 }

@@ -113,7 +113,7 @@ func TestAFailedTearDownKeepsTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.undo.Add("the impossible", func() error { return unix.EBUSY })
-	record, err := l.finish(outcome{exitKnown: true, code: 5})
+	record, err := l.finish(outcome{exitKnown: true, code: 5}, &signals{})
 	var told *agent.Error
 	if !errors.As(err, &told) || !errors.Is(err, unix.EBUSY) || !strings.Contains(told.Hint, "clove gc") {
 		t.Errorf("finish: %v", err)

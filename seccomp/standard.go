@@ -147,12 +147,13 @@ func socketKinds() [][]specs.LinuxSeccompArg {
 	}
 }
 
-// fileTypes allows the types that mknod makes without privilege, 0 meaning a
+// fileTypes allows the types that mknod makes without privilege, without bits
+// that lend an owner (no program makes one that way); 0 means a
 // plain file.
 func fileTypes(modeArgument uint) [][]specs.LinuxSeccompArg {
 	var alternatives [][]specs.LinuxSeccompArg
 	for _, kind := range []uint64{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK} {
-		alternatives = append(alternatives, all(masked(modeArgument, unix.S_IFMT, kind)))
+		alternatives = append(alternatives, all(masked(modeArgument, unix.S_IFMT|setID, kind)))
 	}
 	return alternatives
 }

@@ -13,6 +13,7 @@
 package nsthread
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -73,12 +74,24 @@ func unshare(flags int) error {
 	return nil
 }
 
+// errEnded is Do's answer when f, or an earlier one, ended the goroutine itself.
+var errEnded = errors.New("the namespace thread has ended")
+
 // Do runs f on the thread, after every earlier call, and returns its error.
 // It must not be called after Close.
 func (t *Thread) Do(f func() error) error {
 	c := call{run: f, done: make(chan error, 1)}
-	t.calls <- c
-	return <-c.done
+	select {
+	case t.calls <- c:
+	case <-t.ended:
+		return errEnded
+	}
+	select {
+	case err := <-c.done:
+		return err
+	case <-t.ended:
+		return errEnded // f called runtime.Goexit, as testing's Fatal does
+	}
 }
 
 // Close ends the thread and waits for the last call.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -69,5 +70,19 @@ func TestDoReturnsTheError(t *testing.T) {
 	want := errors.New("no")
 	if err := thread.Do(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestDoSurvivesTheEndOfItsGoroutine(t *testing.T) {
+	thread, err := Start(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thread.Close()
+	if err := thread.Do(func() error { runtime.Goexit(); return nil }); !errors.Is(err, errEnded) {
+		t.Errorf("got %v", err)
+	}
+	if err := thread.Do(func() error { return nil }); !errors.Is(err, errEnded) {
+		t.Errorf("after the end: %v", err)
 	}
 }
