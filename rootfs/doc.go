@@ -46,6 +46,10 @@
 // the host may read, with passwd, group, shadow and hosts generated; a file in
 // which a URL carries a password is left out.
 //
+// The user namespace whose map they carry is the agent's own, Tree.UserNamespace:
+// made here, by a thread that is an unprivileged user of the agent's range for that
+// time, since the kernel counts much of what an agent uses for the owner too.
+//
 // The clones are id-mapped: host id k is the sandbox's id k, an unprivileged id
 // of the host. For a workspace, an interpreter's prefix and a bind the owner of
 // the directory is the agent instead: behind a writable bind the agent acts as

@@ -28,6 +28,7 @@ type Tree struct {
 	// those of the base appear as nobody's, the workspace was copied.
 	Unmapped []string
 
+	userns  *os.File // maps id 0 to HostID, 1 to HostID+1, …: the agent's own
 	layer   *os.File // the writable layer's own root
 	table   table
 	before  Usage
@@ -50,7 +51,7 @@ type builder struct {
 // mount namespace is its own and private. On failure everything is undone, the
 // image included.
 func (p Plan) Mount() (*Tree, error) {
-	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.steps)}
+	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.cfg, p.steps)}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
 	b.close()
@@ -78,6 +79,10 @@ func (b *builder) runAll(p Plan) error {
 		b.tree.Times = append(b.tree.Times, Timing{name, time.Since(began)})
 	}
 	var err error
+	if b.tree.userns, err = b.maps.take(shiftMap(p.cfg.HostID)); err != nil {
+		return err
+	}
+	b.undo.Add("user namespace", b.tree.userns.Close)
 	b.tree.before, err = b.tree.held()
 	return err
 }
@@ -125,6 +130,13 @@ func (b *builder) openRoot() error {
 	root, err := os.OpenFile(b.staged("root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	b.root = root
 	return err
+}
+
+// UserNamespace is the path of the agent's user namespace for other processes of
+// this host, for as long as this process lives and the Tree is open. Neither the
+// host's root nor another agent is its owner.
+func (t *Tree) UserNamespace() string {
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), t.userns.Fd())
 }
 
 // Close unmounts everything and keeps the image.

@@ -1,9 +1,9 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +20,7 @@ type pendingNamespace struct {
 }
 
 // startNamespaces begins with all maps that the steps will ask for.
-func startNamespaces(steps []step) namespaces {
+func startNamespaces(cfg Config, steps []step) namespaces {
 	all := namespaces{}
 	for _, s := range steps {
 		mapped, ok := s.(interface{ idMap() idMap })
@@ -35,7 +35,7 @@ func startNamespaces(steps []step) namespaces {
 		all[m.String()] = pending
 		go func() {
 			defer close(pending.done)
-			pending.file, pending.err = userNamespace(m)
+			pending.file, pending.err = ownedNamespace(m, cfg.HostID+ownerID)
 		}()
 	}
 	return all
@@ -48,6 +48,13 @@ func (n namespaces) get(m idMap) (*os.File, error) {
 	return pending.file, pending.err
 }
 
+// take is get for a namespace that outlives the building.
+func (n namespaces) take(m idMap) (*os.File, error) {
+	file, err := n.get(m)
+	n[m.String()].file = nil
+	return file, err
+}
+
 // close waits for all of them and lets them go; the mounts keep their own.
 func (n namespaces) close() {
 	for _, pending := range n {
@@ -58,14 +65,13 @@ func (n namespaces) close() {
 	}
 }
 
-// userNamespace returns a user namespace with the map m, for mount_setattr(2).
+// userNamespace returns a user namespace with the map m, which belongs to
+// whoever this thread's effective user is.
 //
 // A namespace needs a process to be born in. Ours is stopped by ptrace at its
 // exec, before it has run one instruction, and killed once its namespace is
 // held open: so the program does not matter, and nothing of it ever runs.
 func userNamespace(m idMap) (*os.File, error) {
-	runtime.LockOSThread() // the thread that traces is the one that must wait
-	defer runtime.UnlockOSThread()
 	process, err := os.StartProcess("/proc/self/exe", []string{"clove-userns"}, &os.ProcAttr{
 		Sys: &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER,
@@ -73,8 +79,13 @@ func userNamespace(m idMap) (*os.File, error) {
 			GidMappings: sysMap(m.GID),
 			Ptrace:      true,
 			Pdeathsig:   unix.SIGKILL,
+			// The agent's processes change their groups in it.
+			GidMappingsEnableSetgroups: true,
 		},
 	})
+	if errors.Is(err, unix.EACCES) {
+		return nil, fmt.Errorf("cannot make a user namespace: everybody must be allowed to execute clove's program: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a user namespace: %w", err)
 	}

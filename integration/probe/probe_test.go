@@ -77,6 +77,7 @@ func TestAttacksReachTheirSize(t *testing.T) {
 		{[]string{"diskfill", dir, "2"}, "2097152 of 2097152 bytes"},
 		{[]string{"inodefill", dir, "50"}, "50 of 50 files"},
 		{[]string{"fdexhaust", "50"}, "50 of 50 descriptors"},
+		{[]string{"signals", "50"}, "50 of 50 signals"},
 		{[]string{"spin", "0"}, ""},
 	}
 	for _, test := range tests {

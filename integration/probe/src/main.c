@@ -18,6 +18,7 @@ static const struct command {
 	{"forkbomb", cmd_forkbomb, "PROCESSES"},
 	{"zombies", cmd_zombies, "PROCESSES"},
 	{"daemonize", cmd_daemonize, "HEARTBEAT-FILE SECONDS [hold]"},
+	{"signals", cmd_signals, "SIGNALS"},
 	{"spin", cmd_spin, "CPU-SECONDS"},
 	{"membomb", cmd_membomb, "malloc|fork|shm|memfd|DIRECTORY MIB"},
 	{"diskfill", cmd_diskfill, "DIRECTORY MIB"},

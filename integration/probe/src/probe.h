@@ -52,6 +52,7 @@ void usage(const char *message) __attribute__((noreturn));
 int cmd_forkbomb(int argc, char **argv); /* processes.c */
 int cmd_zombies(int argc, char **argv);
 int cmd_daemonize(int argc, char **argv);
+int cmd_signals(int argc, char **argv);
 int cmd_spin(int argc, char **argv); /* resources.c */
 int cmd_diskfill(int argc, char **argv);
 int cmd_inodefill(int argc, char **argv);

@@ -128,3 +128,25 @@ int cmd_daemonize(int argc, char **argv)
 	report(STDOUT_FILENO, "daemonize", &out);
 	return 0;
 }
+
+/* signals leaves that many waiting for this process, which counts for its
+ * user, and holds them until its input ends. */
+int cmd_signals(int argc, char **argv)
+{
+	struct outcome out = {.ok = 1};
+	sigset_t blocked;
+	char byte;
+	if (argc != 2)
+		usage("signals: how many?");
+	long most = number(argv[1], 100000), sent = 0;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	while (out.ok && sent < most) {
+		done(&out, sigqueue(getpid(), SIGRTMIN, (union sigval){0}));
+		sent += out.ok;
+	}
+	note(&out, "%ld of %ld signals", sent, most);
+	report(STDOUT_FILENO, "signals", &out);
+	return read(STDIN_FILENO, &byte, 1) < 0 ? 3 : 0;
+}

@@ -1,0 +1,154 @@
+//go:build root
+
+package integration
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/integration/probe"
+)
+
+// pendingOfRoot is how many signals the kernel counts as pending for the host's
+// root, in its own processes and in what belongs to it.
+func pendingOfRoot(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`SigQ:\s+(\d+)/`).FindSubmatch(status)
+	if match == nil {
+		t.Fatalf("no SigQ in\n%s", status)
+	}
+	count, _ := strconv.Atoi(string(match[1])) // the pattern has digits only
+	return count
+}
+
+// TestNothingCountsForTheHostsRoot: the kernel counts pending signals, inotify
+// instances and message queues also for the owner of the user namespace. Were
+// that root, one agent could take what root and all other agents have.
+func TestNothingCountsForTheHostsRoot(t *testing.T) {
+	h := newHost(t)
+	program := probeProgram(t)
+	const signals, apart = "5000", 2500
+	before := pendingOfRoot(t)
+
+	// Control: a user namespace that root makes is root's, whoever is in it.
+	const unused = 0x6fff0000
+	control := exec.Command(program, "signals", signals)
+	control.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1, HostID: unused, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 1, HostID: unused, Size: 1}},
+		Credential:  &syscall.Credential{Uid: 1, Gid: 1, NoSetGroups: true}}
+	stdin, _ := control.StdinPipe()   // both fail only when they
+	stdout, _ := control.StdoutPipe() // are set already
+	if err := control.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	if counted := pendingOfRoot(t) - before; counted < apart {
+		t.Errorf("control: root's account grew by %d only", counted)
+	}
+	stdin.Close()
+	if err := control.Wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, flags := range [][]string{nil, {"--user=root"}} {
+		before := pendingOfRoot(t)
+		r := h.start(withProbe(program, flags...), probeInside, "signals", signals)
+		if held := attacked(t, []byte(r.line()))["signals"]; !held.OK {
+			t.Errorf("%v: the agent cannot have %s signals itself: %+v", flags, signals, held)
+		}
+		if counted := pendingOfRoot(t) - before; counted > apart {
+			t.Errorf("%v: the agent's signals count for the host's root: %d", flags, counted)
+		}
+		if end := r.wait(); end.code != 0 {
+			t.Errorf("%v: exit %d\n%s", flags, end.code, end.stderr)
+		}
+	}
+}
+
+// TestPseudoTerminalsAreCounted: there are so many for all of the host, in no
+// cgroup and for no user.
+func TestPseudoTerminalsAreCounted(t *testing.T) {
+	h := newHost(t)
+	const script = `
+import os
+held = []
+try:
+    while len(held) < 300: held.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+except OSError: pass
+print(len(held))`
+	outside, err := exec.Command("python3", "-c", script).Output()
+	if err != nil || string(outside) != "300\n" {
+		t.Fatalf("control: outside %q, %v", outside, err)
+	}
+	for _, flags := range [][]string{nil, {"--user=root"}} {
+		h.agent(flags, "python3", "-c", script).want(t, agent.StatusExited, 0, "256\n")
+	}
+}
+
+// TestASetuidProgramRaisesNothing: neither one of the host's nor one that root
+// inside makes is more than who calls it.
+func TestASetuidProgramRaisesNothing(t *testing.T) {
+	h := newHost(t)
+	program := probeProgram(t)
+	dir, err := os.MkdirTemp("", "setuid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setuid := dir + "/setuid"
+	if err := os.WriteFile(setuid, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{dir: 0o755, setuid: 0o755 | os.ModeSetuid} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	control := exec.Command(setuid, "setuid-exec", setuid)
+	control.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	output, err := control.Output()
+	if err != nil || !attacked(t, output)["ids"].OK {
+		t.Fatalf("control: %v %s", err, output)
+	}
+	const made = `cp /probe /tmp/made && chmod 4755 /tmp/made && exec /probe setuid-exec /tmp/made`
+	for _, row := range []struct {
+		name    string
+		flags   []string
+		command []string
+	}{
+		{"bound from the host", []string{"-v", dir + ":/bound"}, []string{probeInside, "setuid-exec", "/bound/setuid"}},
+		{"in the workspace", []string{"--workspace", dir}, []string{probeInside, "setuid-exec", "/workspace/setuid"}},
+		{"made by the agent", nil, []string{"sh", "-c", made}},
+		{"made by root inside for its own user", []string{"--user=root"}, []string{"python3", "-c", `
+import os, shutil
+shutil.copy("/probe", "/tmp/made"); os.chmod("/tmp/made", 0o4755)
+os.setgid(1000); os.setuid(1000)
+os.execv("/probe", ["/probe", "setuid-exec", "/tmp/made"])`}},
+	} {
+		r := h.agent(withProbe(program, row.flags...), row.command...)
+		var result probe.Result
+		if results := attacked(t, []byte(r.stdout)); len(results) == 1 {
+			result = results["ids"]
+		}
+		if result.Errno != "EPERM" {
+			t.Errorf("%s: %+v\n%s", row.name, result, r.stderr)
+		}
+	}
+}
