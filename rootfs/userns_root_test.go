@@ -20,7 +20,7 @@ func TestUserNamespaceIsNotTheHostRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	if owner := ownerOf(t, plain); owner != 0 {
+	if owner := namespaceOwner(t, plain); owner != 0 {
 		t.Errorf("control: the owner is %d", owner)
 	}
 	namespace, err := os.Open(b.mount(cfg).UserNamespace())
@@ -28,12 +28,12 @@ func TestUserNamespaceIsNotTheHostRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer namespace.Close()
-	if owner := ownerOf(t, namespace); owner != int(cfg.HostID)+ownerID {
+	if owner := namespaceOwner(t, namespace); owner != int(cfg.HostID)+ownerID {
 		t.Errorf("the owner is %d, want %d", owner, int(cfg.HostID)+ownerID)
 	}
 }
 
-func ownerOf(t *testing.T, namespace *os.File) int {
+func namespaceOwner(t *testing.T, namespace *os.File) int {
 	t.Helper()
 	owner, err := unix.IoctlGetUint32(int(namespace.Fd()), unix.NS_GET_OWNER_UID)
 	if err != nil {
