@@ -121,7 +121,8 @@ func value(group, name, short, usage, standard string) cli.Flag {
 }
 
 func values(group, name, short, usage, standard string) cli.Flag {
-	return &cli.StringSliceFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard}
+	// KeepSpace: the blanks of an environment variable are its own.
+	return &cli.StringSliceFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard, KeepSpace: true}
 }
 
 func boolean(group, name, short, usage string) cli.Flag {

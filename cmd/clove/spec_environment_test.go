@@ -90,3 +90,11 @@ func FuzzEnvFile(f *testing.F) {
 		}
 	})
 }
+
+// TestBlanksOfAValueAreItsOwn: a prompt ends with one, a list flag may not eat it.
+func TestBlanksOfAValueAreItsOwn(t *testing.T) {
+	b := newBench(t)
+	if got := variables(b.spec("-e", "PS1= > ", "--", "true"))["PS1"]; got != " > " {
+		t.Errorf("PS1 is %q", got)
+	}
+}
