@@ -101,6 +101,7 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.trace.plan(plan)
+	holdCgroupRoot()
 	if l.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return err
 	}

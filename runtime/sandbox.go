@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -11,6 +12,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	libcgroups "github.com/opencontainers/cgroups"
 	// Device rules on cgroup v2 are programs; without this import they are not
 	// installed at all.
 	_ "github.com/opencontainers/cgroups/devices"
@@ -24,6 +26,14 @@ type sandbox struct {
 	spec      *specs.Spec
 	pid       int // clove-init's, on the host
 }
+
+// holdCgroupRoot lets libcontainer's cgroup library take the one handle on
+// /sys/fs/cgroup that it keeps for the life of this process. Taken on a launch
+// thread, it would point nowhere when that thread's mount namespace is gone,
+// and no later run of this process could start.
+var holdCgroupRoot = sync.OnceFunc(func() {
+	_, _ = libcgroups.ReadFile("/sys/fs/cgroup", "cgroup.procs") // v1 has no such file there: the handle counts
+})
 
 // stateName is the directory, within the run directory, that libcontainer
 // keeps its own state in.

@@ -117,10 +117,13 @@ func TestAStuckReaderCanBeLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := outWrite.Write(make([]byte, 64<<10)); err != nil { // all that it holds, pipe(7)
+		t.Fatal(err)
+	}
 	s := newStreams(0)
 	s.agentSide = []*os.File{agentWrite}
 	s.pump(outWrite, agentRead)
-	go agentWrite.Write(make([]byte, 1<<20)) // more than both pipes hold
+	agentWrite.WriteString("one too many")
 	signals := make(chan os.Signal)
 	left := make(chan struct{})
 	go func() { s.drain(signals); close(left) }()
