@@ -1,0 +1,182 @@
+//go:build root
+
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// inspect returns what the store knows of a run.
+func (h *host) inspect(ref string) agent.Run {
+	h.t.Helper()
+	var run agent.Run
+	r := h.clove("inspect", ref)
+	if err := json.Unmarshal([]byte(r.stdout), &run); err != nil {
+		h.t.Fatalf("inspect %s: %v\n%s%s", ref, err, r.stdout, r.stderr)
+	}
+	return run
+}
+
+// awaitExit waits for the end of a process that is nobody's child here.
+func awaitExit(t *testing.T, pid int) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.ESRCH {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	events := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); {
+		n, err := unix.Poll(events, int(time.Until(deadline).Milliseconds()))
+		if n > 0 {
+			return
+		}
+		if err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("process %d does not end", pid)
+}
+
+// keep is start without --rm: the run is remembered by its name.
+func (h *host) keep(name string, flags []string, command ...string) *running {
+	h.t.Helper()
+	return h.start(append([]string{"--rm=false", "--name=" + name}, flags...), command...)
+}
+
+// TestTheKillOfCloveEndsTheAgent, however stubborn it is, and the next run
+// cleans up. The control: it ignores everything else, and beats until then.
+func TestTheKillOfCloveEndsTheAgent(t *testing.T) {
+	h := newHost(t)
+	life := newLifeline(t)
+	r := h.keep("orphan", []string{"--seccomp=unconfined", life.flag()}, "sh", "-c", stubborn)
+	r.send(unix.SIGTERM)
+	life.beats()
+	r.cmd.Process.Kill()
+	r.cmd.Wait()
+	life.gone(2 * time.Second)
+
+	left := h.clove("check")
+	if left.code != 1 || !strings.Contains(left.stdout, "orphan") {
+		t.Errorf("control: check finds nothing to clean: exit %d\n%s%s", left.code, left.stdout, left.stderr)
+	}
+	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
+		t.Error(next.stderr)
+	}
+	record := h.inspect("orphan").Record
+	if record == nil || record.Status != agent.StatusKilled || record.ExitCode != agent.ExitKilled || record.Error == nil ||
+		!strings.Contains(record.Error.Message, "clove itself was killed") {
+		t.Errorf("record: %+v", record)
+	}
+	if ps := h.clove("ps", "-a"); !strings.Contains(ps.stdout, "orphan") || !strings.Contains(ps.stdout, string(agent.StatusKilled)) {
+		t.Errorf("ps -a: %s", ps.stdout)
+	}
+}
+
+// TestTheExitStatusOutlivesClove: the agent ends while clove cannot look, then
+// clove is killed. The control is the test above, where the agent had not ended.
+func TestTheExitStatusOutlivesClove(t *testing.T) {
+	h := newHost(t)
+	for name, end := range map[string]struct {
+		command string
+		status  agent.Status
+		code    int
+	}{
+		"exited":   {"exit 7", agent.StatusExited, 7},
+		"signaled": {"kill -SEGV $$", agent.StatusSignaled, 139},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := filepath.Join(t.TempDir(), "gate")
+			if err := os.Mkdir(gate, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			fifo := filepath.Join(gate, "fifo")
+			if err := unix.Mkfifo(fifo, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			os.Chmod(fifo, 0o666)
+			r := h.keep(name, []string{"-v=" + gate + ":/gate"}, "sh", "-c", "echo ready; read go </gate/fifo; "+end.command)
+			if line := r.line(); line != "ready" {
+				t.Fatalf("%q\n%s", line, &r.stderr)
+			}
+			init := h.inspect(name).PID
+			r.cmd.Process.Signal(unix.SIGSTOP)
+			if err := unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {
+				t.Fatal(err)
+			}
+			awaitExit(t, init)
+			r.cmd.Process.Kill()
+			r.cmd.Wait()
+			if gc := h.clove("gc"); gc.code != 0 || !strings.Contains(gc.stdout, name) {
+				t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+			}
+			record := h.inspect(name).Record
+			if record == nil || record.Status != end.status || record.ExitCode != end.code || record.Error != nil {
+				t.Errorf("record: %+v", record)
+			}
+		})
+	}
+}
+
+// TestInstallationsLeaveEachOtherAlone: two state directories on one host. The
+// control is the same gc in the agent's own installation after clove's death.
+func TestInstallationsLeaveEachOtherAlone(t *testing.T) {
+	ours, theirs := newHost(t), newHost(t)
+	life := newLifeline(t)
+	r := theirs.keep("theirs", []string{life.flag()}, "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
+	if line := r.line(); line != "ready" {
+		t.Fatalf("%q\n%s", line, &r.stderr)
+	}
+	if check := ours.clove("check"); check.code != 0 {
+		t.Errorf("check sees the other installation:\n%s", check.stdout)
+	}
+	if gc := ours.clove("gc"); gc.code != 0 || strings.TrimSpace(gc.stdout) != "" {
+		t.Errorf("gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
+	}
+	life.beats()
+	r.cmd.Process.Kill()
+	r.cmd.Wait()
+	if gc := theirs.clove("gc"); gc.code != 0 || !strings.Contains(gc.stdout, "theirs") {
+		t.Errorf("control: gc of its own installation: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
+	}
+	life.gone(atOnce)
+}
+
+// TestAliveIsNotDead: gc and later runs leave a living agent alone.
+func TestAliveIsNotDead(t *testing.T) {
+	h := newHost(t)
+	life := newLifeline(t)
+	r := h.start([]string{life.flag()}, "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
+	if line := r.line(); line != "ready" {
+		t.Fatalf("%q\n%s", line, &r.stderr)
+	}
+	for range 3 {
+		h.clove("run", "--rm", "--", "true")
+		if gc := h.clove("gc"); gc.code != 0 {
+			t.Error(gc.stderr)
+		}
+	}
+	life.beats()
+	if check := h.clove("check"); check.code != 0 {
+		t.Errorf("check: %s", check.stdout)
+	}
+	r.cmd.Process.Signal(unix.SIGTERM)
+	if got := r.wait(); got.code != 143 {
+		t.Errorf("exit %d\n%s", got.code, got.stderr)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build root
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
+)
+
+// list returns every run that the store knows.
+func (h *host) list() []agent.Run {
+	h.t.Helper()
+	var runs []agent.Run
+	r := h.clove("ps", "-a", "--json")
+	if err := json.Unmarshal([]byte(r.stdout), &runs); err != nil {
+		h.t.Fatalf("ps: %v\n%s%s", err, r.stdout, r.stderr)
+	}
+	return runs
+}
+
+// TestKilledAtRandomMoments: clove is killed anywhere between its first
+// instruction and after its end; then one gc leaves nothing. The control: the
+// kills did leave something, and hit runs at every stage.
+func TestKilledAtRandomMoments(t *testing.T) {
+	h := newHost(t)
+	rounds, spread := 300, 60*time.Millisecond
+	if testhost.Lane() == testhost.LaneVM {
+		rounds, spread = 40, 1500*time.Millisecond
+	}
+	moments := rand.New(rand.NewPCG(2, 300))
+	killed, dirty := 0, 0
+	for i := range rounds {
+		if h.killedAfter(time.Duration(moments.Int64N(int64(spread))), i%2 == 0) {
+			killed++
+		}
+		if i%10 == 0 {
+			if h.clove("check").code != 0 {
+				dirty++
+			}
+		}
+	}
+	if gc := h.clove("gc"); gc.code != 0 {
+		t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+	}
+	if check := h.clove("check"); check.code != 0 {
+		t.Errorf("left after gc:\n%s%s", check.stdout, check.stderr)
+	}
+	ends := map[agent.Status]int{}
+	for _, run := range h.list() {
+		if run.State != agent.StateEnded || run.Record == nil || run.Lease != nil {
+			t.Errorf("%s is %s, lease %v", run.Spec.ID, run.State, run.Lease)
+			continue
+		}
+		ends[run.Record.Status]++
+	}
+	t.Logf("%d rounds, %d killed before their end, %d of %d looks found leftovers; ends: %v", rounds, killed, dirty, (rounds+9)/10, ends)
+	if killed < rounds/4 || dirty == 0 || ends[agent.StatusKilled] == 0 {
+		t.Errorf("control: %d kills, %d left something, ends %v: the moments are wrong", killed, dirty, ends)
+	}
+	for _, dir := range []string{h.run} {
+		if left, _ := os.ReadDir(dir); len(left) != 0 {
+			t.Errorf("%s holds %v", dir, left)
+		}
+	}
+}
+
+// killedAfter tells whether the kill found clove alive.
+func (h *host) killedAfter(moment time.Duration, remove bool) bool {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	cmd := h.command(ctx, "run", "--rm="+strconv.FormatBool(remove), "--", "true")
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	kill := time.AfterFunc(moment, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	cmd.Wait()
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return status.Signaled()
+}
+
+// TestManyAtOnce: every one of them ends well and is remembered.
+func TestManyAtOnce(t *testing.T) {
+	h := newHost(t)
+	many := 200
+	if testhost.Lane() == testhost.LaneVM {
+		many = 30
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience())
+	defer cancel()
+	began := time.Now()
+	var wait sync.WaitGroup
+	failures := make([]string, many)
+	for i := range many {
+		cmd := h.command(ctx, "run", "--name=many-"+strconv.Itoa(i), "--", "/bin/true")
+		wait.Go(func() { failures[i] = failureOf(cmd) })
+	}
+	wait.Wait()
+	took := time.Since(began)
+	for i, failure := range failures {
+		if failure != "" {
+			t.Errorf("run %d: %s", i, failure)
+		}
+	}
+	names := map[string]bool{}
+	for _, run := range h.list() {
+		if run.Record != nil && run.Record.Status == agent.StatusExited && run.Record.ExitCode == 0 {
+			names[run.Spec.Name] = true
+		}
+	}
+	if len(names) != many {
+		t.Errorf("%d of %d runs are remembered", len(names), many)
+	}
+	t.Logf("%d runs at once took %v, %v each", many, took, took/time.Duration(many))
+}
+
+func failureOf(cmd *exec.Cmd) string {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return err.Error() + ": " + stderr.String()
+	}
+	return ""
+}

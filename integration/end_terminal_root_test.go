@@ -1,0 +1,135 @@
+//go:build root
+
+package integration
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// TestARealTerminal: size, resize, echo, line editing and the end of a session.
+func TestARealTerminal(t *testing.T) {
+	h := newHost(t)
+	p := newPty(h)
+	before := p.mode()
+	p.run("-t", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && tty && stty size
+trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; [ -e /tmp/on ] || { touch /tmp/on; echo on; }; read line && echo "read $line" && break; done; exit 4`)
+	p.shows("/dev/pts/0\r\n24 80\r\n") // each line ended once
+	p.shows("on")
+	if during := p.mode(); during.Lflag&unix.ICANON != 0 || before.Lflag&unix.ICANON == 0 {
+		t.Errorf("the user's terminal is not raw: %#x, before %#x", during.Lflag, before.Lflag)
+	}
+	p.resize(50, 132)
+	p.shows("50 132")
+	p.types("hallx\x7fo\r") // the sandbox's own line discipline edits it
+	p.shows("read hallo")
+	if code := p.ends(); code != 4 {
+		t.Errorf("exit %d", code)
+	}
+	if after := p.mode(); after != before {
+		t.Errorf("the terminal stays changed:\n%+v, before\n%+v", after, before)
+	}
+}
+
+// TestWithoutTheFlagThereIsNoTerminal is the control of the one above: on the
+// same terminal the agent sees pipes.
+func TestWithoutTheFlagThereIsNoTerminal(t *testing.T) {
+	p := newPty(newHost(t))
+	before := p.mode()
+	p.run("--", "sh", "-c", "test -t 0 || test -t 1 || echo pipes; tty; exit 2")
+	p.shows("pipes")
+	p.shows("not a tty")
+	if code := p.ends(); code != 2 || p.mode() != before {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// busy says itself when it runs: the shell that starts it cannot know.
+const busy = `perl -e '$| = 1; print "busy\n"; sleep 1000'`
+
+// TestTheInterruptKeyHitsTheForegroundInside: ^C ends what runs in the shell
+// inside, neither the shell nor clove. Without -t the same key is a signal.
+func TestTheInterruptKeyHitsTheForegroundInside(t *testing.T) {
+	h := newHost(t)
+	p := newPty(h)
+	p.run("-t", "--", "sh", "-c", `trap : INT; `+busy+`; echo "status $?"; exit 6`)
+	p.shows("busy")
+	p.types("\x03")
+	p.shows("status 130")
+	if code := p.ends(); code != 6 {
+		t.Errorf("exit %d", code)
+	}
+	plain := newPty(h)
+	plain.run("--", "sh", "-c", busy)
+	plain.shows("busy")
+	plain.types("\x03")
+	if code := plain.ends(); code != agent.ExitSignalBase+int(unix.SIGINT) {
+		t.Errorf("without -t: exit %d", code)
+	}
+}
+
+// TestAnInteractiveShellHasJobs: ^Z inside is the inner shell's business.
+func TestAnInteractiveShellHasJobs(t *testing.T) {
+	p := newPty(newHost(t))
+	p.run("-t", "-e", "PS1=prompt> ", "--", "sh", "-i")
+	p.shows("prompt> ")
+	p.types(busy + "\r")
+	p.shows("\r\nbusy")
+	p.types("\x1a")
+	p.shows("Stopped")
+	p.shows("prompt> ")
+	p.types("kill %1; exit 8\r")
+	if code := p.ends(); code != 8 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestTheEndOfFileKeyEndsAShell, and a terminal that goes away hangs it up.
+func TestTheEndOfFileKeyEndsAShell(t *testing.T) {
+	p := newPty(newHost(t))
+	p.run("-t", "-e", "PS1=prompt> ", "--", "sh", "-i")
+	p.shows("prompt> ")
+	p.types("\x04")
+	if code := p.ends(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestAClosedWindowEndsTheAgent: the user's terminal is gone.
+func TestAClosedWindowEndsTheAgent(t *testing.T) {
+	h := newHost(t)
+	life := newLifeline(t)
+	p := newPty(h)
+	p.run("-t", life.flag(), "--", "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
+	p.shows("ready")
+	life.beats()
+	p.slave.Close()
+	p.master.Close() // the kernel sends HUP to clove's session
+	p.ends()
+	life.gone(atOnce)
+}
+
+// TestTheTerminalIsRestoredWhateverTheEnd.
+func TestTheTerminalIsRestoredWhateverTheEnd(t *testing.T) {
+	h := newHost(t)
+	for name, command := range map[string][]string{
+		"timeout":   {"-t", "--timeout=300ms", "--stop-timeout=100ms", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done"},
+		"signal":    {"-t", "--", "sh", "-c", "kill -SEGV $$"},
+		"not found": {"-t", "--", "no-such-command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPty(h)
+			before := p.mode()
+			p.run(command...)
+			if code := p.ends(); code == 0 {
+				t.Error("exit 0")
+			}
+			if p.mode() != before {
+				t.Error("the terminal stays raw")
+			}
+		})
+	}
+}
