@@ -9,14 +9,13 @@
 //
 //	clove-init (PID 1)                     second stage (same binary)
 //	  not dumpable, deaf to signals
-//	  orders from the socket
-//	  pty, if wanted
-//	  fork + exec itself ────────────────▶ orders from a socket pair
-//	  spare threads                        session, terminal, ids, capabilities,
-//	                                       directory, PATH
-//	                     ◀──── "about to"  the moment, for the wall clock
+//	  fork + exec itself ────────────────▶ starts
+//	  orders from the supervisor ────────▶ pty, session, ids, capabilities,
+//	  spare threads                        directory, PATH
+//	  ready: end of messages ────────────▶
+//	                   ◀── started [+ pty] the moment, for the wall clock
 //	                                       rlimits, signal mask, execve
-//	                     ◀──── end of file it is the agent now
+//	                   ◀────── end of file it is the agent now
 //	  started to the supervisor
 //	  reap; deadline; signals; lifeline
 //	  all dead: exit file, exited
@@ -24,6 +23,8 @@
 // A second stage exists because a Go program cannot safely run more than a few
 // system calls between fork and execve, and because whatever changes ids
 // should not share PID 1's memory.
+//
+// The failure of a step comes instead of the end of file, and ends everything.
 //
 // Three goroutines of the first stage only wait (for children, for commands,
 // for the second stage) and two for their clocks; everything that is decided

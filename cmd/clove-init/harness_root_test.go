@@ -75,6 +75,15 @@ func stage() error {
 	if err := dirty(); err != nil {
 		return err
 	}
+	// The test may do something to this process until it sends the orders.
+	orders := []unix.PollFd{{Fd: initproto.ControlFD, Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(orders, -1); err == nil {
+			break
+		} else if err != unix.EINTR {
+			return err
+		}
+	}
 	if os.Getenv("STAGE_CLOCK") != "" {
 		fmt.Println(bootTimeNS())
 	}

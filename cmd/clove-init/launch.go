@@ -16,7 +16,7 @@ import (
 // become it.
 type agentProcess struct {
 	pid       int
-	master    *os.File           // of its pty; nil without a terminal
+	conn      *initproto.Conn    // to the second stage
 	launched  chan launchOutcome // gets one value; nil once it was taken
 	startedNS int64              // CLOCK_BOOTTIME
 }
@@ -24,6 +24,7 @@ type agentProcess struct {
 // launchOutcome says that the agent executes since bootTimeNS, or why not.
 type launchOutcome struct {
 	bootTimeNS int64
+	terminal   *os.File // master of its pty; nil without a terminal
 	failure    *initproto.ExecFailed
 }
 
@@ -34,34 +35,37 @@ func startFailed(step string, err error) *initproto.ExecFailed {
 	return failure
 }
 
-// launch starts the second stage and gives it its orders.
-func launch(orders *initproto.Orders) (*agentProcess, *initproto.ExecFailed) {
+// fork starts the second stage before its orders are there: Go's runtime needs
+// most of a millisecond to start, in which PID 1 has things to do.
+func fork() (*agentProcess, error) {
 	conn, inherited, err := initproto.Pair()
 	if err != nil {
-		return nil, startFailed("launch", err)
+		return nil, err
 	}
 	defer inherited.Close()
-	agent := &agentProcess{launched: make(chan launchOutcome, 1)}
-	stdio := []uintptr{0, 1, 2}
-	if orders.Terminal != nil {
-		master, slave, err := openTerminal(orders)
-		if err != nil {
-			return nil, startFailed("terminal", err)
-		}
-		defer unix.Close(slave)
-		agent.master = master
-		stdio = []uintptr{uintptr(slave), uintptr(slave), uintptr(slave)}
+	pid, err := forkSecondStage([]uintptr{0, 1, 2, inherited.Fd()})
+	if err == nil {
+		err = leaveStdio()
 	}
-	agent.pid, err = forkSecondStage(append(stdio, inherited.Fd()))
 	if err != nil {
-		return nil, startFailed("fork", err)
+		conn.Close()
+		return nil, err
+	}
+	return &agentProcess{pid: pid, conn: conn, launched: make(chan launchOutcome, 1)}, nil
+}
+
+// order gives the second stage its orders, and lets it become the agent when
+// PID 1 has all that it may ever need.
+func (a *agentProcess) order(orders *initproto.Orders) error {
+	if err := a.conn.Send(initproto.Message{Orders: orders}); err != nil {
+		return err
 	}
 	spareThreads()
-	if err := leaveStdio(); err != nil {
-		return nil, startFailed("stdio", err)
+	if err := a.conn.CloseSend(); err != nil {
+		return err
 	}
-	go agent.follow(conn, orders)
-	return agent, nil
+	go a.follow()
+	return nil
 }
 
 // forkSecondStage runs this binary again with every capability that PID 1 has:
@@ -78,20 +82,16 @@ func forkSecondStage(files []uintptr) (int, error) {
 	})
 }
 
-// follow gives the second stage its orders and waits until it is the agent
-// (its socket closes at execve), says why not, or dies.
-func (a *agentProcess) follow(conn *initproto.Conn, orders *initproto.Orders) {
-	defer conn.Close()
+// follow waits until the second stage is the agent (its socket closes at
+// execve), says why not, or dies.
+func (a *agentProcess) follow() {
+	defer a.conn.Close()
 	outcome := launchOutcome{}
-	if err := conn.Send(initproto.Message{Orders: orders}); err != nil {
-		outcome.failure = startFailed("orders", err)
-	}
-	orders = nil
 	for outcome.failure == nil {
-		m, err := conn.Receive()
+		m, err := a.conn.Receive()
 		switch {
 		case err == nil && m.Started != nil:
-			outcome.bootTimeNS = m.Started.BootTimeNS
+			outcome.bootTimeNS, outcome.terminal = m.Started.BootTimeNS, m.Started.Terminal
 			continue
 		case err == nil && m.ExecFailed != nil:
 			outcome.failure = m.ExecFailed

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -27,11 +28,16 @@ func secondStageSays(t *testing.T, say func(*initproto.Conn, *initproto.Orders))
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := &agentProcess{launched: make(chan launchOutcome, 1)}
-	go agent.follow(conn, &initproto.Orders{Dir: "/the/orders"})
+	agent := &agentProcess{conn: conn, launched: make(chan launchOutcome, 1)}
+	if err := agent.order(&initproto.Orders{Dir: "/the/orders"}); err != nil {
+		t.Fatal(err)
+	}
 	m, err := peer.Receive()
 	if err != nil || m.Orders == nil {
 		t.Fatalf("no orders came: %+v, %v", m, err)
+	}
+	if _, err := peer.Receive(); err != io.EOF {
+		t.Errorf("the word to go is %v", err)
 	}
 	say(peer, m.Orders)
 	peer.Close()
@@ -182,7 +188,7 @@ func TestSecondStageNames(t *testing.T) {
 			t.Errorf("%s does not come before %s", first, second)
 		}
 	}
-	order("setsid", "terminal")
+	order("setsid", "controlling terminal")
 	order("bounding set", "uid") // SETPCAP goes with the id
 	order("groups", "uid")       // so does SETGID
 	order("gid", "uid")

@@ -49,15 +49,20 @@ func firstStage() error {
 	if err := forgetParent(); err != nil {
 		return err
 	}
+	report := &report{conn: conn}
+	agent, err := fork()
+	if err != nil {
+		report.last(initproto.Message{ExecFailed: startFailed("fork", err)})
+		return nil
+	}
 	first, err := conn.Receive()
 	if err != nil {
-		return err
+		return err // nobody is there; the second stage dies with PID 1
 	}
-	report := &report{conn: conn}
 	if first.Orders == nil {
 		return errors.New("cannot start: the first message brought no orders")
 	}
-	box, failure := newSandbox(conn, first.Orders)
+	box, failure := newSandbox(conn, agent, first.Orders)
 	if failure != nil {
 		report.last(initproto.Message{ExecFailed: failure})
 		return nil

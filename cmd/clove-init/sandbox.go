@@ -33,10 +33,10 @@ type sandbox struct {
 	end      ending                // of the agent's first process
 }
 
-// newSandbox acquires all that the run will need, and starts the second stage.
+// newSandbox acquires all that the run will need, and lets the agent go.
 // Nothing may be missing later: an agent that holds every process or all
 // memory of its limits must not be able to stop its own deadline.
-func newSandbox(conn *initproto.Conn, orders *initproto.Orders) (*sandbox, *initproto.ExecFailed) {
+func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Orders) (*sandbox, *initproto.ExecFailed) {
 	if err := orders.Validate(); err != nil {
 		return nil, startFailed("orders", err)
 	}
@@ -48,9 +48,8 @@ func newSandbox(conn *initproto.Conn, orders *initproto.Orders) (*sandbox, *init
 	if err != nil {
 		return nil, startFailed("clock", err)
 	}
-	agent, failure := launch(orders)
-	if failure != nil {
-		return nil, failure
+	if err := agent.order(orders); err != nil {
+		return nil, startFailed("orders", err)
 	}
 	again := time.NewTicker(killAgain)
 	again.Stop()
@@ -117,9 +116,9 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 		s.deadline.set(s.wallClock - time.Duration(bootTimeNS()-outcome.bootTimeNS))
 	}
 	report.send(initproto.Message{Started: &initproto.Started{
-		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Terminal: s.agent.master}})
-	if s.agent.master != nil {
-		s.agent.master.Close() // the supervisor's now: its end is the terminal's end
+		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Terminal: outcome.terminal}})
+	if outcome.terminal != nil {
+		outcome.terminal.Close() // the supervisor's now: its end is the terminal's end
 	}
 	debug.FreeOSMemory() // the start's garbage, off the agent's path
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 
 	"clove.run/clove/internal/initproto"
@@ -40,7 +41,7 @@ type step struct {
 var steps = []step{
 	// First, or the pty could not become this session's.
 	{"setsid", func(*initproto.Orders) error { return ignoreInt(unix.Setsid()) }},
-	{"terminal", takeTerminal},
+	{"controlling terminal", takeTerminal},
 	{"umask", func(*initproto.Orders) error { unix.Umask(agentUmask); return nil }},
 	// Needs SETPCAP, which changing ids takes away.
 	{"bounding set", dropBounding},
@@ -63,6 +64,10 @@ func become(orders *initproto.Orders, conn *initproto.Conn) *initproto.ExecFaile
 	if err := notDumpable(); err != nil {
 		return startFailed("dumpable", err)
 	}
+	terminal, err := openTerminal(orders)
+	if err != nil {
+		return startFailed("terminal", err)
+	}
 	for _, step := range steps {
 		if err := step.do(orders); err != nil {
 			return startFailed(step.name, err)
@@ -76,14 +81,19 @@ func become(orders *initproto.Orders, conn *initproto.Conn) *initproto.ExecFaile
 	if err != nil {
 		return startFailed("prepare", err)
 	}
+	// PID 1 says with the end of its messages that it is ready for the agent.
+	if _, err := conn.Receive(); err != io.EOF {
+		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
+	}
 	// The wall clock starts here: nothing that is left can take time.
-	now := initproto.Message{Started: &initproto.Started{BootTimeNS: bootTimeNS()}}
+	now := initproto.Message{Started: &initproto.Started{BootTimeNS: bootTimeNS(), Terminal: terminal}}
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)
 	}
 	return image.execute()
 }
 
+// takeTerminal makes the pty, which is 0 by now, the session's own.
 func takeTerminal(orders *initproto.Orders) error {
 	if orders.Terminal == nil {
 		return nil

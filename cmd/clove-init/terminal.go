@@ -8,22 +8,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pty of the sandbox's own devpts and gives its slave to
-// the agent. The slave comes from the master and not from a name, so nothing
-// that is mounted over /dev/pts can stand in for it.
-func openTerminal(orders *initproto.Orders) (master *os.File, slave int, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// openTerminal makes a pty of the sandbox's own devpts, puts its slave in place
+// of 0, 1 and 2, and returns its master; nil where no terminal is ordered.
+func openTerminal(orders *initproto.Orders) (*os.File, error) {
+	if orders.Terminal == nil {
+		return nil, nil
+	}
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, -1, fmt.Errorf("cannot open /dev/ptmx: %w", err)
+		return nil, fmt.Errorf("cannot open /dev/ptmx: %w", err)
 	}
-	master = os.NewFile(uintptr(fd), "/dev/ptmx")
-	if slave, err = openSlave(fd, orders); err != nil {
-		master.Close()
-		return nil, -1, err
+	slave, err := openSlave(master, orders)
+	if err != nil {
+		return nil, err
 	}
-	return master, slave, nil
+	for fd := range 3 {
+		if err := unix.Dup3(slave, fd, 0); err != nil {
+			return nil, fmt.Errorf("cannot use pty: %w", err)
+		}
+	}
+	return os.NewFile(uintptr(master), "/dev/ptmx"), nil
 }
 
+// openSlave gets the slave from the master and not from a name, so that nothing
+// mounted over /dev/pts can stand in for it, and gives it to the agent.
 func openSlave(master int, orders *initproto.Orders) (int, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return -1, fmt.Errorf("cannot unlock pty: %w", err)
@@ -42,7 +50,6 @@ func openSlave(master int, orders *initproto.Orders) (int, error) {
 		err = unix.Fchown(int(slave), int(orders.UID), -1) // the group is devpts's own choice
 	}
 	if err != nil {
-		unix.Close(int(slave))
 		return -1, fmt.Errorf("cannot prepare pty: %w", err)
 	}
 	return int(slave), nil

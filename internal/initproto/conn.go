@@ -64,6 +64,17 @@ func NewConn(fd int) (*Conn, error) {
 // Close ends the connection; a blocked Receive returns.
 func (c *Conn) Close() error { return c.file.Close() }
 
+// CloseSend says that no more messages come: the other side's Receive gives
+// io.EOF once it has read those that did.
+func (c *Conn) CloseSend() error {
+	var shutErr error
+	err := c.raw.Control(func(fd uintptr) { shutErr = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	if err := errors.Join(err, shutErr); err != nil {
+		return fmt.Errorf("cannot end messages: %w", err)
+	}
+	return nil
+}
+
 // SetReceiveDeadline bounds Receive from now on. After it passed in the middle
 // of a frame the connection is of no use any more.
 func (c *Conn) SetReceiveDeadline(t time.Time) error { return c.file.SetReadDeadline(t) }

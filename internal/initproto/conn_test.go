@@ -223,6 +223,30 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// TestCloseSend: what was sent still comes, then the end; the other way is open.
+func TestCloseSend(t *testing.T) {
+	supervisor, init := pair(t)
+	if err := errors.Join(supervisor.Send(Message{Stop: &Stop{}}), supervisor.CloseSend()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := init.Receive(); err != nil || m.Stop == nil {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	if _, err := init.Receive(); err != io.EOF {
+		t.Errorf("end: %v", err)
+	}
+	if err := init.Send(Message{Exited: &Exited{}}); err != nil {
+		t.Error(err)
+	}
+	if m, err := supervisor.Receive(); err != nil || m.Exited == nil {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	supervisor.Close()
+	if err := supervisor.CloseSend(); err == nil {
+		t.Error("ended the messages of a closed connection")
+	}
+}
+
 func TestCloseEndsReceive(t *testing.T) {
 	supervisor, _ := pair(t)
 	ended := make(chan error, 1)
