@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"clove.run/clove/agent"
+)
+
+func TestOwned(t *testing.T) {
+	live, kept := owned([]agent.Run{
+		{Spec: agent.Spec{ID: "a"}, State: agent.StateRunning},
+		{Spec: agent.Spec{ID: "b"}, State: agent.StateEnded, Layer: "/l/b.img"},
+		{Spec: agent.Spec{ID: "c"}, State: agent.StateEnded},
+	})
+	if !live["a"] || live["b"] || live["c"] || kept["a"] || !kept["b"] || kept["c"] || live["d"] || kept["d"] {
+		t.Errorf("live %v, kept %v", live, kept)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	for path, want := range map[string]bool{"/run/clove/x": true, "/run/clove": false, "/run/clove2/x": false, "/x": false} {
+		if below(path, "/run/clove") != want {
+			t.Errorf("%s: not %v", path, want)
+		}
+	}
+}
+
+func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	state, link := filepath.Join(dir, "state"), filepath.Join(dir, "link")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(state, link); err != nil {
+		t.Fatal(err)
+	}
+	one, same, other := Paths{State: state}, Paths{State: link}, Paths{State: dir}
+	if one.owner() != same.owner() || one.owner() == other.owner() || len(one.owner()) != 8 {
+		t.Errorf("%s, through a link %s, another %s", one.owner(), same.owner(), other.owner())
+	}
+}
+
+// TestCheckFindsAndGCRemoves what belongs to no run, and leaves the rest. The
+// control is the same installation before anything was left in it.
+func TestCheckFindsAndGCRemoves(t *testing.T) {
+	r := testRuntime(t)
+	if problems, err := r.Check(); err != nil || len(problems) != 0 {
+		t.Fatalf("control: a new installation has %v, %v", problems, err)
+	}
+	dead, _ := deadRun(t, r, nil)
+	alive, err := newRunDirectory(r.paths, "00000000000000aa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.remove()
+	orphan := r.paths.runDirectory("00000000000000bb")
+	layer := r.paths.layer("00000000000000cc")
+	if err := os.Mkdir(orphan, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(layer, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kinds := func(problems []Problem) (all []string) {
+		for _, p := range problems {
+			all = append(all, p.Kind+" "+p.Subject)
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := []string{"layer 00000000000000cc.img", "run " + string(dead.Spec.ID), "run-directory 00000000000000bb"}
+	found, err := r.Check()
+	if got := kinds(found); err != nil || !slices.Equal(got, want) {
+		t.Errorf("check finds %q, %v; want %q", got, err, want)
+	}
+	removed, err := r.GC()
+	if got := kinds(removed); err != nil || !slices.Equal(got, want) {
+		t.Errorf("gc removes %q, %v; want %q", got, err, want)
+	}
+	if problems, err := r.Check(); err != nil || len(problems) != 0 {
+		t.Errorf("left: %v, %v", problems, err)
+	}
+	if !exists(alive.path) || exists(orphan) || exists(layer) {
+		t.Error("gc took the wrong ones")
+	}
+}
+
+// TestALockedOrphanIsLeftAlone: somebody claimed it after gc had looked.
+func TestALockedOrphanIsLeftAlone(t *testing.T) {
+	r := testRuntime(t)
+	dir, err := newRunDirectory(r.paths, "00000000000000aa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.remove()
+	if err := r.sweepDirectory(dir.path); err != nil || !exists(dir.path) {
+		t.Errorf("%v; it is there: %v", err, exists(dir.path))
+	}
+	if err := r.sweepDirectory(r.paths.runDirectory("00000000000000bb")); err != nil {
+		t.Errorf("one that is gone: %v", err)
+	}
+}

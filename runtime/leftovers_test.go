@@ -1,0 +1,192 @@
+package runtime
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/store"
+)
+
+// deadRun is a run in the store whose supervisor is gone, with its directory.
+func deadRun(t *testing.T, r *Runtime, change func(*agent.Spec)) (agent.Run, string) {
+	t.Helper()
+	spec := testSpec()
+	if change != nil {
+		change(&spec)
+	}
+	dir, err := newRunDirectory(r.paths, spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := begin(t, r, spec)
+	dir.lock.Close()
+	dir.exit.Close()
+	return run, dir.path
+}
+
+// apply moves a run's state as its supervisor would have.
+func apply(t *testing.T, r *Runtime, run agent.Run, e agent.Event) agent.Run {
+	t.Helper()
+	err := r.withStore(func(s *store.Store) (err error) {
+		run, err = s.Apply(run.Spec.ID, e, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestOnlyTheUnsupervisedAreDead(t *testing.T) {
+	r := testRuntime(t)
+	dead, _ := deadRun(t, r, nil)
+	alive := testSpec()
+	dir, err := newRunDirectory(r.paths, alive.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.remove()
+	begin(t, r, alive)
+	otherBoot := testSpec() // its directory went with the tmpfs
+	begin(t, r, otherBoot)
+	var found []agent.Run
+	err = r.withStore(func(s *store.Store) (err error) { found, err = r.dead(s); return err })
+	if err != nil || len(found) != 2 {
+		t.Fatalf("dead: %d, %v", len(found), err)
+	}
+	for _, run := range found {
+		if run.Spec.ID != dead.Spec.ID && run.Spec.ID != otherBoot.ID {
+			t.Errorf("%s is not dead", run.Spec.ID)
+		}
+	}
+}
+
+func TestTheDeadAreBuried(t *testing.T) {
+	r := testRuntime(t)
+	run, dir := deadRun(t, r, nil)
+	gone, _ := deadRun(t, r, nil)
+	if err := os.RemoveAll(r.paths.runDirectory(gone.Spec.ID)); err != nil {
+		t.Fatal(err)
+	}
+	forgotten, _ := deadRun(t, r, func(s *agent.Spec) { s.Remove = true })
+	done, err := r.bury([]agent.Run{run, gone, forgotten})
+	if err != nil || len(done) != 3 {
+		t.Fatalf("%v, %v", done, err)
+	}
+	if exists(dir) {
+		t.Error("the run directory is left")
+	}
+	for _, id := range []agent.ID{run.Spec.ID, gone.Spec.ID} {
+		kept, err := r.Get(string(id))
+		if err != nil || kept.State != agent.StateEnded || kept.Lease != nil || kept.Record.Status != agent.StatusKilled || kept.Record.Error == nil {
+			t.Errorf("the store says %+v, %v", kept, err)
+		}
+	}
+	if _, err := r.Get(string(forgotten.Spec.ID)); agent.KindOf(err) != agent.KindNotFound {
+		t.Errorf("a run with --rm is remembered: %v", err)
+	}
+	if again, err := r.bury([]agent.Run{run}); err != nil || len(again) != 1 {
+		t.Errorf("a second burial, by a slower clove: %v, %v", again, err)
+	}
+}
+
+// TestOneThatCannotBeCleanedBlocksNobody: a cgroup path that is none stops
+// that burial alone.
+func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
+	r := testRuntime(t)
+	odd, _ := deadRun(t, r, nil)
+	odd.Lease.Cgroups = map[string]string{"": "/"}
+	fine, _ := deadRun(t, r, nil)
+	done, err := r.bury([]agent.Run{odd, fine})
+	if err == nil || !strings.Contains(err.Error(), odd.Spec.Name) || len(done) != 1 || done[0].Subject != string(fine.Spec.ID) {
+		t.Errorf("%v, %v", done, err)
+	}
+}
+
+// TestWhatBecomesOfTheLayer of a dead run: kept if the agent ran and nobody
+// asked for its removal.
+func TestWhatBecomesOfTheLayer(t *testing.T) {
+	for name, row := range map[string]struct{ ran, remove, kept bool }{
+		"ran":             {ran: true, kept: true},
+		"never ran":       {},
+		"ran with --rm":   {ran: true, remove: true},
+		"never, and --rm": {remove: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testRuntime(t)
+			run, _ := deadRun(t, r, func(s *agent.Spec) { s.Remove = row.remove })
+			if row.ran {
+				run = apply(t, r, run, agent.EventStarted)
+			}
+			layer := r.paths.layer(run.Spec.ID)
+			if err := os.WriteFile(layer, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.bury([]agent.Run{run}); err != nil {
+				t.Fatal(err)
+			}
+			if exists(layer) != row.kept {
+				t.Errorf("the layer is kept: %v", exists(layer))
+			}
+			if kept, err := r.Get(string(run.Spec.ID)); err == nil && (kept.Layer != "") != row.kept {
+				t.Errorf("the store says %q", kept.Layer)
+			}
+		})
+	}
+}
+
+// TestWhatIsKnownOfALostRun: the record that its supervisor left, else the
+// last words of clove-init, else that it was killed.
+func TestWhatIsKnownOfALostRun(t *testing.T) {
+	line := func(m initproto.Message) string {
+		text, err := initproto.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text) + "\n"
+	}
+	exited := line(initproto.Message{Exited: &initproto.Exited{Code: 7, WallNS: 5e6}})
+	left, _ := json.Marshal(agent.Record{Status: agent.StatusOOM, ExitCode: 137})
+	for name, row := range map[string]struct {
+		exit, record string
+		status       agent.Status
+		code         int
+	}{
+		"nothing":      {"", "", agent.StatusKilled, 137},
+		"exited":       {exited, "", agent.StatusExited, 7},
+		"by a signal":  {line(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGSEGV}}), "", agent.StatusSignaled, 139},
+		"at deadline":  {line(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGKILL, Cause: initproto.CauseDeadline}}), "", agent.StatusTimeout, 124},
+		"by lifeline":  {line(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGKILL, Cause: initproto.CauseLifeline}}), "", agent.StatusKilled, 137},
+		"not found":    {line(initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "look up", ExitCode: 127}}), "", agent.StatusStartFailed, 127},
+		"half a line":  {exited[:10], "", agent.StatusKilled, 137},
+		"a record":     {exited, string(left), agent.StatusOOM, 137},
+		"half of that": {exited, string(left)[:10], agent.StatusExited, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testRuntime(t)
+			run, dir := deadRun(t, r, nil)
+			for file, text := range map[string]string{exitFile: row.exit, recordFile: row.record} {
+				if text == "" {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record := r.lostRecord(run, &runDirectory{path: dir})
+			if record.Status != row.status || record.ExitCode != row.code {
+				t.Errorf("%s, exit %d; want %s, exit %d", record.Status, record.ExitCode, row.status, row.code)
+			}
+			if (record.Status == agent.StatusKilled) != (record.Error != nil && record.Error.Step == "supervise") {
+				t.Errorf("failure: %+v", record.Error)
+			}
+		})
+	}
+}
