@@ -54,7 +54,7 @@ func TestExplainBuiltins(t *testing.T) {
 		{Standard, "mount", "refused with EPERM because an agent changes no mounts"},
 		{Standard, "clone3", "refused with ENOSYS because its flags are behind a pointer, where a filter cannot look for new namespaces; programs fall back to clone"},
 		{Standard, "socketpair", "allowed for AF_UNIX; otherwise refused with EPERM because no other family that an agent may use has pairs"},
-		{Standard, "memfd_create", "allowed"},
+		{Standard, "memfd_create", "allowed for pages of ordinary size, and transparent huge ones; otherwise refused with EPERM because the host reserved its huge pages for somebody, and no memory limit counts them"},
 		{Strict, "memfd_create", "refused with EPERM because code that runs should be a file that can be seen"},
 		{Strict, "mount", "refused with EPERM because an agent changes no mounts"},
 		{Standard, "brand_new", "refused with EPERM because the profile does not name it (with ENOSYS if it is newer than every call that the profile names)"},

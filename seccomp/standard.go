@@ -107,11 +107,30 @@ func standardConditions() []condition {
 			allowed: "plain files, FIFOs and sockets",
 			reason:  "devices are given by the host, and 0:0 is overlayfs' mark for a deleted file, which needs no privilege",
 			accept:  fileTypes(2)},
+		{name: "renameat2",
+			allowed: "everything but RENAME_WHITEOUT",
+			reason:  "it leaves overlayfs' mark for a deleted file, which needs no privilege",
+			accept:  [][]specs.LinuxSeccompArg{all(masked(4, unix.RENAME_WHITEOUT, 0))}},
+		withoutHugePages("mmap", 3, unix.MAP_HUGETLB),
+		withoutHugePages("memfd_create", 1, unix.MFD_HUGETLB),
+		withoutHugePages("shmget", 2, shmHugeTLB),
 		{name: "personality",
 			allowed: "Linux itself, with or without the 2.6 version number, 32-bit machine name, and reading the current value",
 			reason:  "the rest weakens address randomisation or emulates other systems",
 			accept:  oneOf(0, 0, perLinux32, uname26, uname26|perLinux32, readPersonality)},
 	}
+}
+
+// shmHugeTLB is SHM_HUGETLB of linux/shm.h.
+const shmHugeTLB = 0o4000
+
+// withoutHugePages allows a call unless its flags argument asks for pages of the
+// host's reserve.
+func withoutHugePages(name string, flags uint, hugeTLB uint64) condition {
+	return condition{name: name,
+		allowed: "pages of ordinary size, and transparent huge ones",
+		reason:  "the host reserved its huge pages for somebody, and no memory limit counts them",
+		accept:  [][]specs.LinuxSeccompArg{all(masked(flags, hugeTLB, 0))}}
 }
 
 // Values of personality(2), from linux/personality.h.

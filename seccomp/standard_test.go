@@ -105,6 +105,18 @@ var standardCalls = []struct {
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFBLK | 0o600}}, "EPERM"},
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFCHR | high}}, "EPERM"},
 
+	// What the host keeps for somebody, and overlayfs for itself.
+	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE}}, "allow"},
+	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB}}, "EPERM"},
+	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_HUGETLB | high}}, "EPERM"},
+	{call{name: "memfd_create", args: [6]uint64{0, unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING}}, "allow"},
+	{call{name: "memfd_create", args: [6]uint64{0, unix.MFD_HUGETLB}}, "EPERM"},
+	{call{name: "shmget", args: [6]uint64{0, 4096, unix.IPC_CREAT | 0o600}}, "allow"},
+	{call{name: "shmget", args: [6]uint64{0, 4096, unix.IPC_CREAT | shmHugeTLB}}, "EPERM"},
+	{call{name: "renameat2", args: [6]uint64{0, 0, 0, 0, unix.RENAME_NOREPLACE}}, "allow"},
+	{call{name: "renameat2", args: [6]uint64{0, 0, 0, 0, unix.RENAME_EXCHANGE}}, "allow"},
+	{call{name: "renameat2", args: [6]uint64{0, 0, 0, 0, unix.RENAME_WHITEOUT}}, "EPERM"},
+
 	// Numbers and tables.
 	{call{number: 460}, "ENOSYS"},
 	{call{number: 1000}, "ENOSYS"},
