@@ -22,10 +22,10 @@ var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
 	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "debconf.conf", "debian_version", "default/locale",
 	"default/useradd", "deluser.conf", "dpkg", "ethertypes", "fonts", "gai.conf", "gss", "host.conf", "inputrc",
-	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
+	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libaudit.conf", "locale.alias", "locale.conf",
 	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "manpath.config", "mime.types", "nanorc",
-	"netconfig", "networks", "nsswitch.conf", "os-release", "perl", "profile", "profile.d",
-	"protocols", "python*", "rpc", "services", "shells", "skel", "ssl/openssl.cnf", "terminfo", "timezone", "ucf.conf",
+	"netconfig", "networks", "nsswitch.conf", "os-release", "pam.conf", "pam.d", "perl", "profile", "profile.d",
+	"protocols", "python*", "rpc", "security/[^l]*.conf", "services", "shells", "skel", "ssl/openssl.cnf", "terminfo", "timezone", "ucf.conf",
 	"vim", "wgetrc", "xattr.conf",
 }
 

@@ -85,6 +85,9 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 		"shadow+":                     {0o644, "root:$6$hash:::::::\n"},
 		"environment":                 {0o644, "TOKEN=1\n"},
 		"ssh/ssh_host_rsa_key":        {0o644, "key\n"},
+		"pam.d/su":                    {0o644, "auth\n"},
+		"security/limits.conf":        {0o644, "* hard nofile 1048576\n"},
+		"security/pam_env.conf":       {0o644, "# env\n"},
 		"ssl/openssl.cnf":             {0o644, "# conf\n"},
 		"ssl/private/key.pem":         {0o644, "key\n"},
 		"mime.types":                  {0o644, strings.Repeat("x", etcFileBytes+1)},
@@ -108,7 +111,7 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"apt/sources.list", "profile.d/a.sh", "python3.11/sitecustomize.py", "shells", "ssl/openssl.cnf"}
+	want := []string{"apt/sources.list", "pam.d/su", "profile.d/a.sh", "python3.11/sitecustomize.py", "security/pam_env.conf", "shells", "ssl/openssl.cnf"}
 	if !slices.Equal(got, want) {
 		t.Errorf("copied %q, want %q", got, want)
 	}

@@ -180,7 +180,7 @@ func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
 func (l *Layer) Diff(ctx context.Context) ([]Change, error) {
 	changes, err := Diff(ctx, l.Uppers())
 	return slices.DeleteFunc(changes, func(c Change) bool {
-		return c.Kind == Added && c.Type == TypeDir && l.table.leadsToMade(c.Path)
+		return c.Kind == Added && (slices.Contains(l.table.Made, c.Path) || c.Type == TypeDir && l.table.leadsToMade(c.Path))
 	}), err
 }
 

@@ -33,7 +33,7 @@ func checkPlan(t *testing.T, cfg Config, f facts, want string) {
 func TestPlanOverTheBase(t *testing.T) {
 	checkPlan(t, fixedConfig(), testFacts(), `
 stage
-layer /var/lib/clove/layers/0123456789abcdef.img from ext4-67108864-d3fee0d98c218869.img with 34 names
+layer /var/lib/clove/layers/0123456789abcdef.img from ext4-67108864-b7c2a079e1c883f0.img with 36 names
 skeleton
   file /etc/hostname 0644 0:0 4 bytes
   file /etc/hosts 0644 0:0 75 bytes
@@ -154,6 +154,8 @@ link /bin -> usr/bin
 dir /dev 0755 0:0
 dir /etc 0755 0:0
 link /etc/mtab -> ../proc/self/mounts
+dir /etc/security 0755 0:0
+file /etc/security/limits.conf 0644 0:0 38 bytes
 file /etc/shells 0644 0:0 from /etc/shells 8@1
 dir /home 0755 0:0
 link /lib -> usr/lib

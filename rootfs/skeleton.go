@@ -64,6 +64,10 @@ func skeleton(f facts) []entry {
 	for path, link := range map[string]string{"/etc/mtab": "../proc/self/mounts", "/var/lock": "/run/lock", "/var/run": "/run"} {
 		known[path] = entry{Path: path, Kind: kindLink, Data: link}
 	}
+	// su and runuser stop where it is missing, and where it asks for more than
+	// the sandbox's own limits, as a host's may.
+	known["/etc/security/limits.conf"] = entry{Path: "/etc/security/limits.conf", Kind: kindFile, Mode: 0o644,
+		Data: "# The sandbox has its limits already.\n"}
 	for _, path := range []string{"/dev", "/etc", "/home", "/proc", "/run", "/sys", "/var/cache/apt/archives/partial",
 		"/var/cache/debconf", "/var/lib/apt/lists/partial", "/var/lib/misc", "/var/log/apt", "/var/spool"} {
 		dir(path, 0o755)
