@@ -22,7 +22,7 @@ run() {
 run_root() {
 	local packages
 	mapfile -t packages < <(root_packages)
-	CLOVE_BIN_DIR=$TOP/bin go test -v -count=1 -p=1 -timeout=15m -tags "$TAGS,root" \
+	CLOVE_BIN_DIR=$TOP/bin go test -v -count=1 -p=1 -timeout=40m -tags "$TAGS,root" \
 		-run "$(root_tests)" "${packages[@]}"
 }
 

@@ -26,7 +26,7 @@ microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 test_package() {
 	local binary=$1 package=$2 folder=$3 began status took word=FAIL
 	began=$(microseconds)
-	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat /mnt/pattern)" -test.timeout=10m 3>&-) </dev/null
+	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat /mnt/pattern)" -test.timeout=40m 3>&-) </dev/null
 	status=$?
 	took=$((($(microseconds) - began) / 1000))
 	[ $status -ne 0 ] || word='ok  '
