@@ -30,13 +30,13 @@ func setGID(orders *initproto.Orders) error {
 	return raw(unix.SYS_SETRESGID, gid, gid, gid)
 }
 
-// setUID gives up every capability with the id, unless some are the agent's:
-// those are kept, permitted only, until setCapabilities.
+// setUID changes the id alone. A process that leaves id 0 would lose its
+// capabilities with it, and one that leaves another id would not
+// (capabilities(7)): here they are kept either way, and setCapabilities, which
+// comes next, is the one place that says which remain.
 func setUID(orders *initproto.Orders) error {
-	if len(orders.Caps) > 0 {
-		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
-			return err
-		}
+	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+		return err
 	}
 	uid := uintptr(orders.UID)
 	return raw(unix.SYS_SETRESUID, uid, uid, uid)

@@ -189,9 +189,9 @@ func TestSecondStageNames(t *testing.T) {
 		}
 	}
 	order("setsid", "controlling terminal")
-	order("bounding set", "uid") // SETPCAP goes with the id
-	order("groups", "uid")       // so does SETGID
+	order("bounding set", "capabilities") // SETPCAP goes then
+	order("groups", "uid")
 	order("gid", "uid")
-	order("uid", "capabilities")
-	order("uid", "chdir") // as the agent
+	order("uid", "capabilities") // SETUID goes then
+	order("uid", "chdir")        // as the agent
 }

@@ -22,6 +22,9 @@ func secondStage() error {
 		return err
 	}
 	m, err := conn.Receive()
+	if err == io.EOF {
+		return nil // PID 1 refused the orders, and says so itself
+	}
 	if err != nil {
 		return err
 	}
@@ -43,10 +46,11 @@ var steps = []step{
 	{"setsid", func(*initproto.Orders) error { return ignoreInt(unix.Setsid()) }},
 	{"controlling terminal", takeTerminal},
 	{"umask", func(*initproto.Orders) error { unix.Umask(agentUmask); return nil }},
-	// Needs SETPCAP, which changing ids takes away.
+	// Needs SETPCAP, which setCapabilities takes away.
 	{"bounding set", dropBounding},
 	{"no_new_privs", noNewPrivs},
-	// Groups before the user: setgroups(2) needs SETGID.
+	// These need SETGID and SETUID; the user last, so that no step runs as the
+	// agent with PID 1's groups.
 	{"groups", setGroups},
 	{"gid", setGID},
 	{"uid", setUID},
