@@ -81,7 +81,9 @@ func TestAnInteractiveShellHasJobs(t *testing.T) {
 	p.types("\x1a")
 	p.shows("Stopped")
 	p.shows("prompt> ")
-	p.types("kill %1; exit 8\r")
+	p.types("kill -KILL %1; wait %1; echo over\r")
+	p.shows("\r\nover")
+	p.types("exit 8\rexit 8\r") // the first may warn of the job once more
 	if code := p.ends(); code != 8 {
 		t.Errorf("exit %d", code)
 	}
