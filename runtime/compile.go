@@ -200,6 +200,7 @@ var maskedPaths = []string{
 	"/sys/devices/virtual/powercap", "/sys/firmware",
 }
 
-// readonlyPaths are Docker's, and the tmpfs that libcontainer mounts the v1
+// readonlyPaths are Docker's, the host's pressure files, which let everybody set
+// up alarms in the kernel, and the tmpfs that libcontainer mounts the v1
 // hierarchies in, which it leaves writable for root.
-var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys/fs/cgroup"}
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger", "/sys/fs/cgroup"}
