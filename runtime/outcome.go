@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -102,12 +103,25 @@ func (o outcome) own() verdict {
 }
 
 func execVerdict(f execFailure) verdict {
-	failure := &agent.Failure{Step: f.step, Message: f.message,
-		Hint: "the command is looked up inside the sandbox: `clove run -- ls -l PATH` shows what is there"}
+	failure := &agent.Failure{Step: f.step, Message: f.message, Hint: hintFor(f)}
 	if f.errno != 0 {
 		failure.Errno = f.errno.Error()
 	}
 	return verdict{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
+}
+
+// hintFor tells what to do about a command that did not execute.
+func hintFor(f execFailure) string {
+	step, _, _ := strings.Cut(f.step, " ")
+	switch {
+	case f.exitCode != agent.ExitStartFailed:
+		return "the command is looked up inside the sandbox: `clove run -- ls -l PATH` shows what is there"
+	case step == "chdir":
+		return "--workdir names a directory inside the sandbox: `clove run -- ls -ld PATH` shows it"
+	case step == "rlimit":
+		return "ask for less with --ulimit"
+	}
+	return "`clove doctor` shows what this host lacks; a --pids-limit or --memory of almost nothing can be the reason too"
 }
 
 func signalName(n int) *string {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,20 @@ func TestAStartFailureNamesStepErrnoAndHint(t *testing.T) {
 		Errno: "no such device", Hint: "load it"}
 	if v.failure == nil || *v.failure != want {
 		t.Errorf("got %+v, want %+v", v.failure, want)
+	}
+}
+
+func TestHintsFitTheStep(t *testing.T) {
+	for f, want := range map[execFailure]string{
+		{step: "look up", exitCode: agent.ExitNotFound}:                 "inside the sandbox",
+		{step: "execve", exitCode: agent.ExitCannotExec}:                "inside the sandbox",
+		{step: "chdir", exitCode: agent.ExitStartFailed}:                "--workdir",
+		{step: "rlimit nofile", exitCode: agent.ExitStartFailed}:        "--ulimit",
+		{step: "controlling terminal", exitCode: agent.ExitStartFailed}: "clove doctor",
+	} {
+		if hint := execVerdict(f).failure.Hint; !strings.Contains(hint, want) {
+			t.Errorf("%s: %q lacks %q", f.step, hint, want)
+		}
 	}
 }
 
