@@ -83,10 +83,15 @@ func initProcess(spec agent.Spec, raised []agent.Rlimit) *specs.Process {
 	}
 }
 
-func ociRlimits(limits []agent.Rlimit) []specs.POSIXRlimit {
+// rlimitPrefix and a limit's name in capitals are OCI's word for it.
+const rlimitPrefix = "RLIMIT_"
+
+// ociRlimits raises the soft limits as well: they are clove-init's own, which
+// sets the agent's.
+func ociRlimits(raised []agent.Rlimit) []specs.POSIXRlimit {
 	var oci []specs.POSIXRlimit
-	for _, r := range limits {
-		oci = append(oci, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Soft: r.Soft, Hard: r.Hard})
+	for _, r := range raised {
+		oci = append(oci, specs.POSIXRlimit{Type: rlimitPrefix + strings.ToUpper(r.Name), Soft: r.Hard, Hard: r.Hard})
 	}
 	return oci
 }

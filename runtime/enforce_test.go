@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
 )
@@ -113,6 +116,14 @@ func TestWeakenedLimitsAreWhatCanBeHad(t *testing.T) {
 	}
 	if len(raised(want, fakeHost{hard: 20000})) != 0 || len(raised(asked, fakeHost{hard: 20000})) != 2 {
 		t.Error("what is raised from outside is not what is above this process's own limit")
+	}
+}
+
+func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
+	got := libcontainerRlimits(ociRlimits([]agent.Rlimit{{Name: "nofile", Soft: 5, Hard: 30000}, {Name: "nproc", Hard: 40000}}))
+	want := []configs.Rlimit{{Type: unix.RLIMIT_NOFILE, Soft: 30000, Hard: 30000}, {Type: unix.RLIMIT_NPROC, Soft: 40000, Hard: 40000}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

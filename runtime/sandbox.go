@@ -16,6 +16,8 @@ import (
 	// Device rules on cgroup v2 are programs; without this import they are not
 	// installed at all.
 	_ "github.com/opencontainers/cgroups/devices"
+
+	"clove.run/clove/internal/initproto"
 )
 
 // sandbox is libcontainer's container with clove-init as its first process.
@@ -70,6 +72,7 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 		UID: int(p.User.UID), GID: int(p.User.GID),
 		Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2],
 		ExtraFiles:      []*os.File{control, exit, executable},
+		Rlimits:         libcontainerRlimits(p.Rlimits),
 		NoNewPrivileges: &noNewPrivileges,
 		Capabilities: &configs.Capabilities{
 			Bounding: p.Capabilities.Bounding, Permitted: p.Capabilities.Permitted, Effective: p.Capabilities.Effective,
@@ -82,6 +85,18 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	pid, err := s.process.Pid()
 	s.pid = pid
 	return err
+}
+
+// libcontainerRlimits is what libcontainer sets from outside, with clove's own
+// privilege; specconv leaves the process to its caller.
+func libcontainerRlimits(limits []specs.POSIXRlimit) []configs.Rlimit {
+	var converted []configs.Rlimit
+	for _, r := range limits {
+		if number, known := initproto.RlimitResource(strings.ToLower(strings.TrimPrefix(r.Type, rlimitPrefix))); known {
+			converted = append(converted, configs.Rlimit{Type: number, Soft: r.Soft, Hard: r.Hard})
+		}
+	}
+	return converted
 }
 
 // exec lets clove-init execute.
