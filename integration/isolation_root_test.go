@@ -146,3 +146,15 @@ func TestNoNetwork(t *testing.T) {
 		t.Error("control: the host has no interface at all")
 	}
 }
+
+// TestStandardStreamsCanBeOpenedByName, as shell scripts do.
+func TestStandardStreamsCanBeOpenedByName(t *testing.T) {
+	h := newHost(t)
+	for _, user := range []string{"agent", "root", "7:8"} {
+		r := h.agentWith("in", []string{"--user", user}, "sh", "-c", "cat /dev/stdin > /dev/stdout; echo err > /dev/stderr")
+		r.want(t, agent.StatusExited, 0, "in")
+		if r.stderr != "err\n" {
+			t.Errorf("%s: stderr %q", user, r.stderr)
+		}
+	}
+}

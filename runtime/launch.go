@@ -138,7 +138,8 @@ func (l *launch) connect() error {
 	if l.spec.Terminal {
 		return l.pipes.connectNull() // the pty comes from inside, with Started
 	}
-	return l.pipes.connectPipes(l.streams)
+	host := l.run.Lease.HostID()
+	return errors.Join(l.pipes.connectPipes(l.streams), l.pipes.giveTo(int(host+l.spec.User.UID), int(host+l.spec.User.GID)))
 }
 
 func (l *launch) create() error {

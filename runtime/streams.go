@@ -56,6 +56,17 @@ func (s *streams) connectPipes(streams IO) error {
 	return nil
 }
 
+// giveTo makes the agent the owner of its ends: `echo > /dev/stderr` opens the
+// pipe anew, and a pipe is its maker's alone.
+func (s *streams) giveTo(uid, gid int) error {
+	for _, f := range s.agentSide {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // connectNull is for an agent with a terminal: its streams come from inside.
 func (s *streams) connectNull() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
