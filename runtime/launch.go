@@ -138,8 +138,7 @@ func (l *launch) connect() error {
 	if l.spec.Terminal {
 		return l.pipes.connectNull() // the pty comes from inside, with Started
 	}
-	host := l.run.Lease.HostID()
-	return errors.Join(l.pipes.connectPipes(l.streams), l.pipes.giveTo(int(host+l.spec.User.UID), int(host+l.spec.User.GID)))
+	return l.pipes.connectPipes(l.streams)
 }
 
 func (l *launch) create() error {
@@ -186,6 +185,11 @@ func (l *launch) start() error {
 	}
 	l.group, err = cgroups.Open(l.run.Lease.Cgroups)
 	if err != nil {
+		return err
+	}
+	// Now: libcontainer has just given them to clove-init.
+	host := l.run.Lease.HostID()
+	if err := l.pipes.giveTo(int(host+l.spec.User.UID), int(host+l.spec.User.GID)); err != nil {
 		return err
 	}
 	l.pipes.closeAgentSide()

@@ -60,6 +60,9 @@ func (s *streams) connectPipes(streams IO) error {
 // pipe anew, and a pipe is its maker's alone.
 func (s *streams) giveTo(uid, gid int) error {
 	for _, f := range s.agentSide {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeNamedPipe == 0 {
+			continue // the host's /dev/null, where the agent gets a terminal
+		}
 		if err := f.Chown(uid, gid); err != nil {
 			return err
 		}

@@ -1,0 +1,112 @@
+package runtime
+
+import (
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+)
+
+// TestEveryControlStandsOnAProbe: a control that nothing looks for would be
+// refused for ever, and without a reason.
+func TestEveryControlStandsOnAProbe(t *testing.T) {
+	for _, c := range controls {
+		if !slices.ContainsFunc(probes, func(p probe) bool { return slices.Contains(p.controls, c.name) }) {
+			t.Errorf("no probe looks for %s", c.name)
+		}
+	}
+	for _, p := range probes {
+		for _, name := range p.controls {
+			if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
+				t.Errorf("%s is looked for by %s and is no control", name, p.name)
+			}
+		}
+		if p.enforces == "" || p.name == "" || p.find == nil {
+			t.Errorf("%q says too little", p.name)
+		}
+	}
+}
+
+// TestEveryProbeAnswers one of the two ways on this host, and so does doctor.
+func TestEveryProbeAnswers(t *testing.T) {
+	f := gatherFacts("")
+	for _, p := range probes {
+		if found, missing := p.find(f); (found == "") == (missing == "") {
+			t.Errorf("%s: found %q, missing %q", p.name, found, missing)
+		}
+	}
+	for _, finding := range Doctor() {
+		if (finding.Status == FindingOK) != (finding.Missing == "") || (finding.Status == FindingMissing) != (finding.Found == "") {
+			t.Errorf("%+v", finding)
+		}
+		if finding.Status == FindingOK && finding.Remedy != "" {
+			t.Errorf("%s is there and has the remedy %q", finding.Name, finding.Remedy)
+		}
+	}
+}
+
+// TestAHostWithoutCgroups has no limits, and says which and why.
+func TestAHostWithoutCgroups(t *testing.T) {
+	f := &facts{cgroupsErr: errors.New("nothing is mounted")}
+	for _, name := range []string{agent.ControlMemory, agent.ControlMemorySwap, agent.ControlPids, agent.ControlCPU,
+		agent.ControlCPUSet, agent.ControlCPUTime, agent.ControlDevices} {
+		how, why, remedy := f.mechanism(name)
+		if how != "" || !strings.Contains(why, "nothing is mounted") || remedy == "" {
+			t.Errorf("%s: held by %q, missing %q, remedy %q", name, how, why, remedy)
+		}
+	}
+	if how, why, _ := f.mechanism(agent.ControlWallClock); how != "clove-init" {
+		t.Errorf("the wall clock needs no cgroup: %q, %q", how, why)
+	}
+}
+
+func TestProbesOfWhatIsNotThere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for name, find := range map[string]func(*facts) (string, string){
+		"a file system": fileSystemProbe("nosuchfs"), "a namespace": namespaceProbe("nosuch"), "mkfs": findMkfs, "clove-init": findInitBinary,
+	} {
+		if found, missing := find(&facts{}); found != "" || missing == "" {
+			t.Errorf("%s: found %q, missing %q", name, found, missing)
+		}
+	}
+}
+
+func TestHardLimits(t *testing.T) {
+	f := &facts{}
+	own, _ := f.hardLimit("nofile")
+	if own == 0 {
+		t.Fatal("this process may open no file at all")
+	}
+	if limit, raisable := f.hardLimit("nosuch"); limit != 0 || raisable {
+		t.Errorf("an unknown one: %d, %v", limit, raisable)
+	}
+	asked := []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}, {Name: "core", Soft: 30, Hard: 40}}
+	if above := raised(asked, fakeHost{hard: 30}); len(above) != 1 || above[0].Name != "core" {
+		t.Errorf("above 30: %v", above)
+	}
+	if above := raised(asked, fakeHost{hard: math.MaxUint64}); above != nil {
+		t.Errorf("above all: %v", above)
+	}
+}
+
+func TestMechanismWordsAreOfControls(t *testing.T) {
+	for name := range mechanismWords {
+		if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
+			t.Errorf("%s is no control", name)
+		}
+	}
+}
+
+func TestProcessStatus(t *testing.T) {
+	status, err := processStatus(os.Getpid())
+	if err != nil || status["NoNewPrivs"] == "" || status["Seccomp"] == "" {
+		t.Errorf("%v, %v", status, err)
+	}
+	if _, err := processStatus(-1); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no process: %v", err)
+	}
+}

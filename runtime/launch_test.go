@@ -1,0 +1,205 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/rootfs"
+)
+
+func TestAFailedStepIsNamedOnce(t *testing.T) {
+	plain := agent.FailureOf(stepFailed("create", fmt.Errorf("cannot: %w", unix.ENOSPC)))
+	if plain.Step != "create" || plain.Errno != unix.ENOSPC.Error() || !strings.Contains(plain.Hint, "clove doctor") {
+		t.Errorf("%+v", plain)
+	}
+	named := &agent.Error{Step: "rootfs: mount", Message: "no", Hint: "load it", Err: unix.ENODEV}
+	if f := agent.FailureOf(stepFailed("rootfs", named)); f.Step != "rootfs: mount" || f.Hint != "load it" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestStepsStopAtTheFirstFailure and say how long each took.
+func TestStepsStopAtTheFirstFailure(t *testing.T) {
+	var asked []string
+	r := &Runtime{failAt: func(step string) error {
+		asked = append(asked, step)
+		return errors.New("injected")
+	}}
+	var debug bytes.Buffer
+	l := &launch{runtime: r, trace: newTrace(&debug)}
+	err := l.execute()
+	if f := agent.FailureOf(err); f == nil || f.Step != steps[0].name || len(asked) != 1 {
+		t.Errorf("%v, steps %q", err, asked)
+	}
+	if !strings.Contains(debug.String(), steps[0].name) || !strings.HasPrefix(debug.String(), "clove: ") {
+		t.Errorf("trace: %q", &debug)
+	}
+}
+
+func TestATraceThatNobodyReads(t *testing.T) {
+	quiet := newTrace(nil)
+	quiet.step("x", time.Now())
+	quiet.plan(bytes.NewBufferString("x"))
+}
+
+// TestRootConfigCarriesEveryFileWish: a field of agent.Files that the root
+// does not get would be ignored in silence.
+func TestRootConfigCarriesEveryFileWish(t *testing.T) {
+	spec := testSpec()
+	spec.Files = agent.Files{
+		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Prefixes: []string{"/p"},
+		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
+		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
+	}
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 6 {
+		t.Errorf("agent.Files has %d fields, this test knows 6", n)
+	}
+	paths := Paths{State: "/state", Run: "/run"}
+	c := rootConfig(paths, spec, 7<<16)
+	if c.Rootfs != "/r" || c.Workspace != "/w" || !c.ReadOnly || c.Prefixes[0] != "/p" ||
+		c.Binds[0] != (rootfs.Bind{Source: "/s", Target: "/t", ReadOnly: true}) ||
+		c.Tmpfs[0] != (rootfs.Tmpfs{Target: "/x", SizeBytes: 7, Mode: 0o700}) {
+		t.Errorf("%+v", c)
+	}
+	if c.ID != string(spec.ID) || c.HostID != 7<<16 || c.AgentUID != spec.User.UID || c.Hostname != string(spec.ID) ||
+		c.RunDir != "/run/"+string(spec.ID) || c.DiskBytes != spec.Limits.DiskBytes || c.MemoryBytes != spec.Limits.MemoryBytes {
+		t.Errorf("%+v", c)
+	}
+	spec.Hostname = "named"
+	if got := rootConfig(paths, spec, 0).Hostname; got != "named" {
+		t.Errorf("hostname %q", got)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for name, s := range map[string]agent.Seccomp{
+		"built-in": {Profile: "standard"}, "document": {Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)},
+	} {
+		if p, err := profile(s); err != nil || p == nil {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	if p, err := profile(agent.Seccomp{Profile: agent.SeccompUnconfined}); p != nil || err != nil {
+		t.Errorf("unconfined: %v, %v", p, err)
+	}
+	for name, s := range map[string]agent.Seccomp{"unknown": {Profile: "nosuch"}, "broken": {Document: []byte("{")}} {
+		if _, err := profile(s); err == nil {
+			t.Errorf("%s is a profile", name)
+		}
+	}
+}
+
+// TestOrders are what the spec asked for.
+func TestOrders(t *testing.T) {
+	s := newSupervised(t, func(spec *agent.Spec) {
+		spec.Env, spec.Dir = []string{"A=1"}, "/workspace"
+		spec.Limits.WallClock = time.Hour
+		spec.User = agent.User{Name: "root", UID: 0, GID: 0, Home: "/root"}
+	})
+	done := make(chan error, 1)
+	go func() { done <- s.launch.order() }()
+	o := s.hears().Orders
+	if err := <-done; err != nil || o == nil {
+		t.Fatal(o, err)
+	}
+	spec := s.launch.spec
+	if o.Argv[0] != spec.Command[0] || o.Env[0] != "A=1" || o.Dir != "/workspace" || o.UID != 0 ||
+		o.WallClock != time.Hour || o.StopGrace != spec.Limits.StopGrace || o.Terminal != nil {
+		t.Errorf("%+v", o)
+	}
+	if len(o.Caps) != len(rootCapabilities) || len(o.Rlimits) != len(spec.Limits.Rlimits) {
+		t.Errorf("capabilities %v, rlimits %v", o.Caps, o.Rlimits)
+	}
+	bad := newSupervised(t, func(spec *agent.Spec) { spec.Dir = "relative" })
+	if err := bad.launch.order(); err == nil {
+		t.Error("orders that make no sense were sent")
+	}
+}
+
+// TestOpen needs root and a clove-init beside the binary; each lack has its
+// own words.
+func TestOpenSaysWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(Paths{State: filepath.Join(dir, "s"), Run: filepath.Join(dir, "r")})
+	want := agent.KindNotFound // the test binary has no clove-init beside it
+	if os.Geteuid() != 0 {
+		want = agent.KindPrivilege
+	}
+	var told *agent.Error
+	if agent.KindOf(err) != want || !errors.As(err, &told) || told.Hint == "" {
+		t.Errorf("%v", err)
+	}
+	if os.Geteuid() == 0 {
+		file := filepath.Join(dir, "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(Paths{State: file, Run: dir}); err == nil || !strings.Contains(err.Error(), "cannot make") {
+			t.Errorf("a file as directory: %v", err)
+		}
+	}
+}
+
+// TestEndedRunsOnly: diff, apply and rm refuse a run that lives.
+func TestEndedRunsOnly(t *testing.T) {
+	r := testRuntime(t)
+	run, _ := deadRun(t, r, nil)
+	for name, use := range map[string]func() error{
+		"diff":  func() error { _, err := r.Diff(run.Spec.Name); return err },
+		"apply": func() error { _, err := r.Apply(run.Spec.Name, nil); return err },
+		"rm":    func() error { return r.Remove(run.Spec.Name) },
+	} {
+		if err := use(); agent.KindOf(err) != agent.KindConflict {
+			t.Errorf("%s of a live run: %v", name, err)
+		}
+	}
+	if _, err := r.bury([]agent.Run{run}); err != nil {
+		t.Fatal(err)
+	}
+	if changes, err := r.Diff(run.Spec.Name); err != nil || changes != nil {
+		t.Errorf("diff without a layer: %v, %v", changes, err)
+	}
+	if _, err := r.Apply(run.Spec.Name, nil); agent.KindOf(err) != agent.KindInvalid {
+		t.Errorf("apply without a workspace: %v", err)
+	}
+	if err := r.Remove(run.Spec.Name); err != nil {
+		t.Error(err)
+	}
+	if all, err := r.List(); err != nil || len(all) != 0 {
+		t.Errorf("left: %v, %v", all, err)
+	}
+}
+
+// TestRemoveTakesTheLayerToo, also one that somebody removed by hand.
+func TestRemoveTakesTheLayerToo(t *testing.T) {
+	for name, there := range map[string]bool{"there": true, "gone": false} {
+		t.Run(name, func(t *testing.T) {
+			r := testRuntime(t)
+			run, _ := deadRun(t, r, nil)
+			run = apply(t, r, run, agent.EventStarted)
+			layer := r.paths.layer(run.Spec.ID)
+			if err := os.WriteFile(layer, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.bury([]agent.Run{run}); err != nil {
+				t.Fatal(err)
+			}
+			if !there {
+				os.Remove(layer)
+			}
+			if err := r.Remove(run.Spec.Name); err != nil || exists(layer) {
+				t.Errorf("%v; the layer is there: %v", err, exists(layer))
+			}
+		})
+	}
+}
