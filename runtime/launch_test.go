@@ -82,18 +82,19 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
+	with := func(s agent.Seccomp) agent.Spec { return agent.Spec{Seccomp: s} }
 	for name, s := range map[string]agent.Seccomp{
 		"built-in": {Profile: "standard"}, "document": {Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)},
 	} {
-		if p, err := profile(s); err != nil || p == nil {
+		if p, err := profile(with(s)); err != nil || p == nil {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	if p, err := profile(agent.Seccomp{Profile: agent.SeccompUnconfined}); p != nil || err != nil {
+	if p, err := profile(with(agent.Seccomp{Profile: agent.SeccompUnconfined})); p != nil || err != nil {
 		t.Errorf("unconfined: %v, %v", p, err)
 	}
 	for name, s := range map[string]agent.Seccomp{"unknown": {Profile: "nosuch"}, "broken": {Document: []byte("{")}} {
-		if _, err := profile(s); err == nil {
+		if _, err := profile(with(s)); err == nil {
 			t.Errorf("%s is a profile", name)
 		}
 	}
