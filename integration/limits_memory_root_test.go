@@ -105,18 +105,18 @@ func (r result) wantOOM(t *testing.T, limit int64) {
 // ends as oom, never as a start that failed for no visible reason.
 func TestTheLeastMemory(t *testing.T) {
 	h := newHost(t)
-	r := h.clove("run", "--memory", "5M", "--", "true")
-	if r.code != agent.ExitStartFailed || !strings.Contains(r.stderr, "at least 6MiB") {
-		t.Errorf("5M: exit %d, want 125 and the floor\n%s", r.code, r.stderr)
+	r := h.clove("run", "--memory", "15M", "--", "true")
+	if r.code != agent.ExitStartFailed || !strings.Contains(r.stderr, "at least 16MiB") {
+		t.Errorf("15M: exit %d, want 125 and the floor\n%s", r.code, r.stderr)
 	}
 	for range rounds(10, 4) {
-		if r := h.agent([]string{"--memory", "6M"}, "/bin/true"); r.code != 0 {
+		if r := h.agent([]string{"--memory", "16M"}, "/bin/true"); r.code != 0 {
 			t.Fatalf("the floor is too low: %+v\n%s", r.record, r.stderr)
 		}
 	}
 	ended := map[agent.Status]int{}
-	for megabytes := 6; megabytes <= 16; megabytes += 2 {
-		r := h.agent([]string{"--memory", mib(megabytes)}, python, "-c", "held = b'x' * (5 << 20)")
+	for megabytes := 16; megabytes <= 64; megabytes += 8 {
+		r := h.agent([]string{"--memory", mib(megabytes)}, python, "-c", "held = b'x' * (30 << 20)")
 		ended[r.record.Status]++
 		if r.record.Status == agent.StatusOOM {
 			r.wantOOM(t, int64(megabytes)<<20)

@@ -225,11 +225,16 @@ func TestAWeakenedControlIsRecorded(t *testing.T) {
 	if r.code != agent.ExitStartFailed || !strings.Contains(r.stderr, "cannot enforce pids") || !strings.Contains(r.stderr, "--allow-unenforced=pids") {
 		t.Errorf("exit %d\n%s", r.code, r.stderr)
 	}
-	// It runs past the limit, which is what the record admits.
-	r = run("--pids-limit", "32", "--allow-unenforced", "pids")
-	r.want(t, agent.StatusExited, 0, "40\n")
-	if _, said := r.record.Enforced[agent.ControlPids]; said || strings.Join(r.record.Unenforced, " ") != agent.ControlPids {
-		t.Errorf("enforced %v, unenforced %v", r.record.Enforced, r.record.Unenforced)
+	if testhost.Cgroup() == testhost.CgroupV2 {
+		// libcontainer looks for itself and is not to be deceived so.
+		t.Log("on v2 no controller can be hidden from one process: a weakened run is tested with rlimits here, with pids on v1")
+	} else {
+		// It runs past the limit, which is what the record admits.
+		r = run("--pids-limit", "32", "--allow-unenforced", "pids")
+		r.want(t, agent.StatusExited, 0, "40\n")
+		if _, said := r.record.Enforced[agent.ControlPids]; said || strings.Join(r.record.Unenforced, " ") != agent.ControlPids {
+			t.Errorf("enforced %v, unenforced %v", r.record.Enforced, r.record.Unenforced)
+		}
 	}
 	// Control: with the controller, the word changes nothing.
 	r = h.agent([]string{"--pids-limit", "32", "--allow-unenforced", "pids"}, python, "-c", forkUntilRefused, "40", "0")

@@ -49,8 +49,8 @@ const (
 	idsPerAgent = 65536
 	maxAgentID  = 65532 // 65533 is clove-init's, 65534 nobody's
 
-	// minDiskBytes holds the skeleton of any host, see etcEntries and etcFileBytes.
-	minDiskBytes = 8 << 20
+	// MinDiskBytes holds the skeleton of any host, see etcEntries and etcFileBytes.
+	MinDiskBytes = 8 << 20
 )
 
 var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`) })
@@ -66,8 +66,8 @@ func (c Config) check() error {
 		return fmt.Errorf("cannot plan a root: no %d host ids from %d on", idsPerAgent, c.HostID)
 	case c.AgentUID > maxAgentID || c.AgentGID > maxAgentID:
 		return fmt.Errorf("cannot plan a root: user %d:%d is beyond %d", c.AgentUID, c.AgentGID, maxAgentID)
-	case c.DiskBytes < minDiskBytes:
-		return fmt.Errorf("cannot plan a root: a disk of %d bytes is too small, the least is %d", c.DiskBytes, minDiskBytes)
+	case c.DiskBytes < MinDiskBytes:
+		return fmt.Errorf("cannot plan a root: a disk of %d bytes is too small, the least is %d", c.DiskBytes, MinDiskBytes)
 	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
 		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
 	}

@@ -20,7 +20,7 @@ func TestLimitFlags(t *testing.T) {
 	}{
 		{"", func(*agent.Limits) {}},
 		{"--memory 256M", func(l *agent.Limits) { l.MemoryBytes, l.MemorySwapBytes = 256*mebibyte, 256*mebibyte }},
-		{"-m 6m", func(l *agent.Limits) { l.MemoryBytes, l.MemorySwapBytes = 6*mebibyte, 6*mebibyte }},
+		{"-m 16m", func(l *agent.Limits) { l.MemoryBytes, l.MemorySwapBytes = 16*mebibyte, 16*mebibyte }},
 		{"--memory 1.5GiB", func(l *agent.Limits) { l.MemoryBytes, l.MemorySwapBytes = 1536*mebibyte, 1536*mebibyte }},
 		{"--memory 64M --memory-swap 128M", func(l *agent.Limits) { l.MemoryBytes, l.MemorySwapBytes = 64*mebibyte, 128*mebibyte }},
 		{"--memory-swap -1", func(l *agent.Limits) { l.MemorySwapBytes = -1 }},
