@@ -65,7 +65,7 @@ func Commands(target, scratch string) []Command {
 	return append(commands,
 		Command{Args: []string{"chroot", scratch}, Attacks: []Attack{{Name: "chroot", Held: []string{"EPERM"}}}},
 		Command{Args: []string{"mknod", scratch},
-			Attacks: held("EPERM", "mknod", "null", "mem", "disk", "loop", "whiteout", "null-high-bit"),
+			Attacks: held("EPERM", "mknod", "null", "mem", "disk", "loop", "whiteout", "whiteout-by-rename", "null-high-bit"),
 			Passes:  []string{"mknod fifo"}},
 		Command{Args: []string{"setns", target}, Attacks: refusals("setns", "mnt", "net", "pid", "user", "uts", "pidfd-net")},
 		// Root inside may list the names in /proc/1/fd, signal init, which
@@ -90,7 +90,7 @@ func kernelCommands() []Command {
 		{Args: []string{"kernel"},
 			Attacks: append(held("EPERM", "kernel", "add_key", "session-keyring", "request_key", "io_uring", "bpf", "perf",
 				"perf-everyone", "userfaultfd", "memfd_secret", "fanotify", "open_by_handle", "syslog", "sethostname",
-				"init_module", "swapon", "acct", "quotactl", "personality", "iopl", "modify_ldt"),
+				"init_module", "swapon", "acct", "quotactl", "personality", "iopl", "modify_ldt", "huge-file", "huge-pages"),
 				held("ENOSYS", "kernel", "aio")...)},
 		{Args: []string{"socket"},
 			Attacks: append(audit, held("EPERM", "socket", "raw", "raw6", "packet", "alg", "vsock", "generic", "netfilter", "uevent",
@@ -129,7 +129,7 @@ func paths(command string, names []string) []Attack {
 }
 
 // otherWays are attacks on another process that fail for root inside too.
-var otherWays = []string{"ptrace", "vm-read", "vm-write", "pidfd-getfd", "madvise", "mem-write", "environ", "root", "cwd", "maps"}
+var otherWays = []string{"ptrace", "vm-read", "vm-write", "pidfd-getfd", "prlimit", "madvise", "exe-write", "mem-write", "environ", "root", "cwd", "maps"}
 
 // secrets tell about the host or other agents.
 var secrets = []string{
@@ -142,7 +142,7 @@ var secrets = []string{
 var levers = []string{
 	"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
 	"/proc/sys/kernel/ns_last_pid", "/proc/sys/vm/drop_caches", "/proc/sys/vm/overcommit_memory",
-	"/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/irq/default_smp_affinity",
+	"/proc/pressure/io", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/binfmt_misc/register", "/proc/irq/default_smp_affinity",
 	"/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state",
 	"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/pids/cgroup.procs",
 	"/sys/fs/cgroup/unified/cgroup.procs", "/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kvm",

@@ -77,6 +77,21 @@ static void by_mknod(const void *arg, struct outcome *out)
 	unlink(path);
 }
 
+/* Renaming with this flag leaves overlayfs' mark for a deleted file. */
+static void by_rename(const void *arg, struct outcome *out)
+{
+	char from[4096], to[4096];
+	(void)arg;
+	snprintf(from, sizeof(from), "%s/from", directory);
+	snprintf(to, sizeof(to), "%s/to", directory);
+	int fd = open(from, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	done(out, fd);
+	if (out->ok)
+		done(out, syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 4 /* RENAME_WHITEOUT */));
+	unlink(from);
+	unlink(to);
+}
+
 #define NODE(...) by_mknod, &(const struct node){__VA_ARGS__}
 
 static const struct variant nodes[] = {
@@ -86,6 +101,7 @@ static const struct variant nodes[] = {
 	{"disk", NODE(S_IFBLK, 8, 0)},
 	{"loop", NODE(S_IFBLK, 7, 0)},
 	{"whiteout", NODE(S_IFCHR, 0, 0)},
+	{"whiteout-by-rename", by_rename, NULL},
 	{"null-high-bit", NODE(S_IFCHR | 1UL << 32, 1, 3)},
 };
 

@@ -8,6 +8,7 @@
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -143,6 +144,19 @@ ATTEMPT(by_aio)
 	done(out, syscall(SYS_io_setup, 1, &context));
 }
 
+/* The pages come when they are touched: this only asks for the right. */
+ATTEMPT(by_huge_file)
+{
+	(void)arg;
+	done(out, syscall(SYS_memfd_create, "probe", 4 /* MFD_HUGETLB */));
+}
+
+ATTEMPT(by_huge_pages)
+{
+	(void)arg; /* ENOMEM where the host has reserved none */
+	done(out, mmap(NULL, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED ? -1 : 0);
+}
+
 #ifdef __x86_64__
 ATTEMPT(by_iopl)
 {
@@ -180,6 +194,8 @@ static const struct variant calls[] = {
 	{"quotactl", by_quotactl, NULL},
 	{"personality", by_personality, NULL},
 	{"aio", by_aio, NULL},
+	{"huge-file", by_huge_file, NULL},
+	{"huge-pages", by_huge_pages, NULL},
 #ifdef __x86_64__
 	{"iopl", by_iopl, NULL},
 	{"modify_ldt", by_modify_ldt, NULL},
