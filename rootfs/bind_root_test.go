@@ -49,7 +49,14 @@ func TestBindsAreTheOwners(t *testing.T) {
 func TestReadOnlyBindHoldsForSubmounts(t *testing.T) {
 	b := newBench(t)
 	source := b.mkdir("data", map[string]string{"sub/hidden": "x"})
-	b.do(func() error { return unix.Mount("none", filepath.Join(source, "sub"), "tmpfs", 0, "mode=0777") })
+	// A bind, not a tmpfs: Linux 6.1 cannot id-map that.
+	open := b.mkdir("open", nil)
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Join(source, "sub")
+	b.do(func() error { return unix.Mount(open, sub, "", unix.MS_BIND, "") })
+	t.Cleanup(func() { b.do(func() error { return unix.Unmount(sub, unix.MNT_DETACH) }) })
 	cfg := testConfig(b.dir)
 	cfg.Binds = []Bind{{Source: source, Target: "/ro", ReadOnly: true}, {Source: source, Target: "/rw"}}
 	tree := b.mount(cfg)

@@ -3,9 +3,11 @@
 package rootfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +69,10 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 		"d": {"trusted.overlay.opaque", "user.overlay.opaque"},
 		"e": {"trusted.overlay.whiteout", "user.overlay.whiteout"}} {
 		for _, mark := range marks {
-			if err := set(filepath.Join(s.merged, at), mark); err != nil {
+			// Before Linux 6.7 overlayfs refuses its own names to everybody,
+			// which is an answer too; from then on it stores them escaped.
+			err := set(filepath.Join(s.merged, at), mark)
+			if err != nil && !(strings.HasPrefix(mark, "trusted.") && errors.Is(err, unix.EOPNOTSUPP)) {
 				t.Fatalf("%s: %v", mark, err)
 			}
 		}
