@@ -35,6 +35,7 @@ var mayImport = []struct {
 	{"internal/nsthread", nil, "a leaf"},
 	{"internal/undo", nil, "a leaf"},
 	{"internal/archtest", nil, "a test"},
+	{"internal/doctest", nil, "what tests need of the documents"},
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 

@@ -1,0 +1,7 @@
+// Package doctest reads the project's documents as a test sees them: which
+// pieces of code they quote, and where. Its own tests hold them to the tree
+// (paths, make targets, no path of the machine that they were written on); the
+// command line's tests hold them to the table of commands and flags.
+//
+// It refuses to judge prose: what stands outside of code marks is free.
+package doctest

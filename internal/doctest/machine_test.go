@@ -1,0 +1,88 @@
+package doctest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// standard are the directories of hier(7), and those that exist inside a
+// sandbox or in an example.
+var standard = []string{"bin", "boot", "data", "dev", "etc", "home", "lib", "lib*", "media", "mnt", "opt", "proc", "root", "run",
+	"sbin", "secrets", "srv", "sys", "tmp", "usr", "var", "workspace"}
+
+var absolute = regexp.MustCompile(`(?:^|[\s"'=:(])/([A-Za-z0-9_.*-]+)`)
+
+// TestDocumentsNameStandardDirectories: an absolute path in a document is one
+// that every reader has.
+func TestDocumentsNameStandardDirectories(t *testing.T) {
+	for _, code := range Quoted(t) {
+		for _, match := range absolute.FindAllStringSubmatch(code.Text, -1) {
+			if !slices.Contains(standard, match[1]) {
+				t.Errorf("%s:%d: /%s is no directory of every machine", code.File, code.Line, match[1])
+			}
+		}
+	}
+}
+
+// TestNoPathsOfADevelopmentMachine: neither where this tree lies, nor what lies
+// beside it, nor its author's home.
+func TestNoPathsOfADevelopmentMachine(t *testing.T) {
+	root := Root(t)
+	home, _ := os.UserHomeDir() // nobody's is no home
+	var beside []string
+	entries, _ := os.ReadDir(filepath.Dir(root)) // unreadable: nobody looked there
+	for _, entry := range entries {
+		beside = append(beside, entry.Name())
+	}
+	own := ownPaths(root, home, beside)
+	for _, file := range Files(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own.Match(text) {
+			t.Errorf("%s names a path of this machine: %s", file, own.Find(text))
+		}
+	}
+}
+
+// ownPaths matches root, home, and what lies beside root: by name, since tests
+// make up paths that begin as any machine's may.
+func ownPaths(root, home string, beside []string) *regexp.Regexp {
+	paths := []string{regexp.QuoteMeta(root)}
+	if home != "" && home != "/" && home != "/root" {
+		paths = append(paths, regexp.QuoteMeta(home))
+	}
+	// In a directory that every machine has, anything may lie beside.
+	if parent := filepath.Dir(root); parent != "/" && !slices.Contains(standard, strings.TrimPrefix(parent, "/")) {
+		for _, name := range beside {
+			paths = append(paths, regexp.QuoteMeta(filepath.Join(parent, name)))
+		}
+	}
+	return regexp.MustCompile(`(?:^|[^A-Za-z0-9_.*/-])(?:` + strings.Join(paths, "|") + `)(?:$|[^A-Za-z0-9_-])`)
+}
+
+func TestOwnPaths(t *testing.T) {
+	for _, test := range []struct {
+		root, home, text string
+		found            bool
+	}{
+		{"/box/tree", "/root", "see /box/notes/a", true},
+		{"/box/tree", "/root", "see /box/elsewhere and /box/notes2", false},
+		{"/box/tree", "/root", "see /boxes/notes and a/box/notes", false},
+		{"/box/tree", "/root", "see /root/.ssh", false},
+		{"/tmp/tree", "/root", "see /tmp/notes", false},
+		{"/tmp/tree", "/root", "see `/tmp/tree/a`", true},
+		{"/home/x/src/tree", "/home/x", "see '/home/x/b'", true},
+		{"/tree", "/", "/etc, /tree", true},
+		{"/tree", "/", "/notes", false},
+	} {
+		if found := ownPaths(test.root, test.home, []string{"notes", "tree"}).MatchString(test.text); found != test.found {
+			t.Errorf("in %s: %q found: %t", test.root, test.text, found)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package doctest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	// relative is a path of at least two names, or the name of a source or document.
+	relative = regexp.MustCompile(`^(?:\./)?[A-Za-z0-9_.*-]+(?:/[A-Za-z0-9_.*-]+)+/?$`)
+	source   = regexp.MustCompile(`^[A-Za-z0-9_.*-]+\.(?:md|go|sh|py|c)$`)
+	link     = regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
+)
+
+// examples are names that a document makes up; ID stands for a run's.
+var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID"}
+
+// TestNamedPathsExist takes a quoted word with a slash, or a file's name, for a
+// path of the tree, unless it is a library of go.mod.
+func TestNamedPathsExist(t *testing.T) {
+	root := Root(t)
+	modules, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := Files(t, root)
+	seen := 0
+	for _, code := range Quoted(t) {
+		for _, word := range strings.FieldsFunc(code.Text, func(r rune) bool { return strings.ContainsRune(" ,;:=()\"'", r) }) {
+			if !relative.MatchString(word) && !source.MatchString(word) {
+				continue
+			}
+			seen++
+			if !inTree(root, files, code.File, word) && !strings.Contains(string(modules), "/"+word+" ") && !slices.Contains(examples, word) {
+				t.Errorf("%s:%d: there is no %s", code.File, code.Line, word)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no document names a path")
+	}
+}
+
+// inTree tells whether word is a path from the root or from the document, a
+// package's folder without its parent, or, without slashes, any file's name.
+func inTree(root string, files []string, document, word string) bool {
+	word = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(word, "/..."), "/"), "./")
+	if word == "..." {
+		return true // go's word for every package
+	}
+	// What is built is in the Makefile and in .gitignore, and need not be there.
+	if first, _, _ := strings.Cut(word, "/"); first == "bin" || first == "build" {
+		return true
+	}
+	for _, dir := range []string{root, filepath.Join(root, filepath.Dir(document))} {
+		if matches, _ := filepath.Glob(filepath.Join(dir, word)); len(matches) > 0 {
+			return true
+		}
+	}
+	return !strings.Contains(word, "/") && slices.ContainsFunc(files, func(file string) bool {
+		ok, _ := filepath.Match(word, filepath.Base(file))
+		return ok
+	})
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	root := Root(t)
+	for _, file := range Files(t, root, ".md") {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), match[1])); err != nil {
+				t.Errorf("%s links to %s: %v", file, match[1], err)
+			}
+		}
+	}
+}
