@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -95,6 +96,35 @@ print(len(held))`
 	}
 	for _, flags := range [][]string{nil, {"--user=root"}} {
 		h.agent(flags, "python3", "-c", script).want(t, agent.StatusExited, 0, "256\n")
+	}
+}
+
+// TestNoPrivilegeOfClovesOwnIsInherited: not the exception from the OOM killer,
+// nor the right to priorities. Where root may not lower its score (it takes
+// CAP_SYS_RESOURCE), the raised one shows that what is harmless is kept.
+func TestNoPrivilegeOfClovesOwnIsInherited(t *testing.T) {
+	h := newHost(t)
+	const prepare = `ulimit -e 40 2>/dev/null; ulimit -r 50 2>/dev/null
+	echo -500 2>/dev/null > /proc/self/oom_score_adj || echo 300 > /proc/self/oom_score_adj; exec "$0" "$@"`
+	const show = `cat /proc/self/oom_score_adj; grep -E 'nice|realtime p' /proc/self/limits | tr -s ' '`
+	plain, err := exec.Command("bash", "-c", prepare, "sh", "-c", show).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	score, limits := "300\n", "Max nice priority 0 0 \nMax realtime priority 0 0 \n"
+	if strings.HasPrefix(string(plain), "-500\n") {
+		score = "0\n"
+		if !strings.Contains(string(plain), "nice priority 40 40") || !strings.Contains(string(plain), "realtime priority 50 50") {
+			t.Errorf("control: the limits are not raised: %s", plain)
+		}
+	} else if !strings.HasPrefix(string(plain), score) {
+		t.Fatalf("control: %s", plain)
+	}
+	clove := h.command(t.Context(), "run", "--rm", "--", "sh", "-c", show)
+	cmd := exec.CommandContext(t.Context(), "bash", append([]string{"-c", prepare}, clove.Args...)...)
+	cmd.Env = clove.Env
+	if out, err := cmd.Output(); err != nil || string(out) != score+limits {
+		t.Errorf("%v, %q, want %q", err, out, score+limits)
 	}
 }
 

@@ -51,6 +51,9 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 		return nil, fmt.Errorf("cannot convert the config: %w", err)
 	}
 	config.Namespaces.Add(configs.NEWUSER, userNamespace)
+	if config.OomScoreAdj, err = oomScore(); err != nil {
+		return nil, err
+	}
 	// Until clove-init holds its socket, the launch thread's end is its end.
 	config.ParentDeathSignal = int(unix.SIGKILL)
 	container, err := libcontainer.Create(dir, stateName, config)
@@ -58,6 +61,20 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 		return nil, fmt.Errorf("cannot create the sandbox: %w", err)
 	}
 	return &sandbox{container: container, spec: spec}, nil
+}
+
+// oomScore is what the agent's must be changed to, nil when clove's own will do.
+// A service manager may spare clove from the OOM killer (OOMScoreAdjust=); an
+// agent that inherited it would be spared too, by its own memory limit as well.
+func oomScore() (*int, error) {
+	text, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell what the OOM killer thinks of clove: %w", err)
+	}
+	if !strings.HasPrefix(string(text), "-") {
+		return nil, nil
+	}
+	return new(int), nil
 }
 
 // start makes the namespaces and everything in them, up to the moment before

@@ -72,7 +72,7 @@ func runFlags() []cli.Flag {
 		value(groupLimits, flagCPUs, "", "CPU seconds per second, for example 0.5", "all"),
 		value(groupLimits, flagCPUSet, "", "the CPUs that it may run on, for example 0-2,4", "all"),
 		value(groupLimits, flagPids, "", "processes and threads at once", strconv.FormatInt(d.Limits.Pids, 10)),
-		values(groupLimits, flagUlimit, "", "resource limit as NAME=SOFT[:HARD], -1 for none", "nofile=4096, core=0"),
+		values(groupLimits, flagUlimit, "", "resource limit as NAME=SOFT[:HARD], -1 for none", "nofile=4096, core=0, nice=0, rtprio=0"),
 		value(groupLimits, flagCPUTime, "", "CPU time of all its processes together", "no limit"),
 		value(groupLimits, flagTimeout, "", "wall clock time, on a clock that sleep does not stop", "no limit"),
 		value(groupLimits, flagStopTimeout, "", "time between TERM and KILL", d.Limits.StopGrace.String()),

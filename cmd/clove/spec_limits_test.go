@@ -61,13 +61,15 @@ func TestUlimitsLieOverTheLevels(t *testing.T) {
 	want := []agent.Rlimit{
 		{Name: "as", Soft: 1000000, Hard: 1000000},
 		{Name: "core"},
+		{Name: "nice"},
 		{Name: "nofile", Soft: 30, Hard: 30},
+		{Name: "rtprio"},
 		{Name: "stack", Soft: agent.RlimitInfinity, Hard: agent.RlimitInfinity},
 	}
 	if !slices.Equal(spec.Limits.Rlimits, want) {
 		t.Errorf("%+v", spec.Limits.Rlimits)
 	}
-	if standard := policies.Standard().Limits.Rlimits; len(standard) != 2 {
+	if standard := policies.Standard().Limits.Rlimits; len(standard) != 4 {
 		t.Errorf("the level itself changed: %+v", standard)
 	}
 }
