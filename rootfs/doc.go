@@ -23,7 +23,8 @@
 // It is a file of exactly DiskBytes, so that the size and the number of inodes
 // are the kernel's limit (ENOSPC) and what is written stays on the disk. Each
 // run copies a template, made once for each size and state of the host's /etc
-// by mke2fs. Nobody needs it after a power cut: it has no journal and no
+// by mke2fs, and removed when the next state's is made or no run used it for a
+// month. Nobody needs a layer after a power cut: it has no journal and no
 // barriers. The file is attached while it is one hole and filled afterwards,
 // because attaching flushes the file behind the loop device; that and the copy
 // of the holes keep a short run off the disk (measured: removing the image

@@ -124,10 +124,10 @@ func TestStampFollowsTheFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return newTemplate(testConfig(dir), readEtc(dir)).Path
+		return newTemplate(testConfig(dir), templateBase, readEtc(dir)).Path
 	}
 	first := name("one\n")
-	if again := newTemplate(testConfig(dir), readEtc(dir)).Path; again != first {
+	if again := newTemplate(testConfig(dir), templateBase, readEtc(dir)).Path; again != first {
 		t.Errorf("an untouched host asks for two templates: %s, %s", first, again)
 	}
 	if other := name("one, and another\n"); other == first {

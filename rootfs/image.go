@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -21,104 +20,6 @@ func inodeRatio(size int64) int64 {
 		return 4096
 	}
 	return 16384
-}
-
-// skeletonDir is where a layer's image keeps the skeleton: beside the upper
-// directories, out of the agent's reach.
-const skeletonDir = "skel"
-
-// template is an empty layer of Bytes bytes with the skeleton in it, kept as a
-// file that each run copies.
-type template struct {
-	Path    string
-	Bytes   int64
-	Entries []entry // the skeleton; none for a root of its own
-}
-
-// newTemplate names the template for what is in it, so that a change of the
-// host's /etc asks for a new one.
-func newTemplate(cfg Config, entries []entry) template {
-	hash := sha256.New()
-	for _, e := range entries {
-		fmt.Fprintln(hash, e)
-	}
-	name := fmt.Sprintf("ext4-%d-%.8x.img", cfg.DiskBytes, hash.Sum(nil))
-	return template{Path: filepath.Join(cfg.StateDir, "templates", name), Bytes: cfg.DiskBytes, Entries: entries}
-}
-
-func (t template) String() string {
-	return fmt.Sprintf("%s with %d names", filepath.Base(t.Path), len(t.Entries))
-}
-
-// open opens the template and makes it at its first use. Concurrent makers each
-// make their own and the last rename wins; the files are alike.
-func (t template) open() (*os.File, error) {
-	file, err := os.Open(t.Path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return file, err
-	}
-	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the directory of templates: %w", err)
-	}
-	scratch, err := os.MkdirTemp(filepath.Dir(t.Path), ".new-")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a template: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	if file, err = t.make(scratch); err != nil {
-		return nil, fmt.Errorf("cannot make a template of %d bytes: %w", t.Bytes, err)
-	}
-	t.removeOlder()
-	return file, nil
-}
-
-func (t template) make(scratch string) (*os.File, error) {
-	content, image := filepath.Join(scratch, "content"), filepath.Join(scratch, "image")
-	for _, name := range []string{"", "upper", "work", skeletonDir} {
-		// The sandbox's root looks up names below these, so they are not 0700.
-		if err := os.Mkdir(filepath.Join(content, name), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	for _, e := range t.Entries {
-		loaded, ok := e.load()
-		if !ok {
-			continue
-		}
-		if err := loaded.write(filepath.Join(content, skeletonDir)); err != nil {
-			return nil, err
-		}
-	}
-	file, err := os.OpenFile(image, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err = file.Truncate(t.Bytes); err == nil {
-		err = makeFileSystem(image, t.Bytes, content)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err == nil {
-		err = os.Rename(image, t.Path)
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-// removeOlder removes the templates of this size that the host's /etc has
-// outgrown. Whoever is copying one has it open.
-func (t template) removeOlder() {
-	like := filepath.Join(filepath.Dir(t.Path), fmt.Sprintf("ext4-%d-*.img", t.Bytes))
-	matches, _ := filepath.Glob(like) // fails on a bad pattern only
-	for _, path := range matches {
-		if path != t.Path && len(t.Entries) > 0 {
-			os.Remove(path)
-		}
-	}
 }
 
 // makeFileSystem formats image with content in it. No journal: the layer need

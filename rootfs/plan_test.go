@@ -33,7 +33,7 @@ func checkPlan(t *testing.T, cfg Config, f facts, want string) {
 func TestPlanOverTheBase(t *testing.T) {
 	checkPlan(t, fixedConfig(), testFacts(), `
 stage
-layer /var/lib/clove/layers/0123456789abcdef.img from ext4-67108864-b7c2a079e1c883f0.img with 36 names
+layer /var/lib/clove/layers/0123456789abcdef.img from base-67108864-b7c2a079e1c883f0.img with 36 names
 skeleton
   file /etc/hostname 0644 0:0 4 bytes
   file /etc/hosts 0644 0:0 75 bytes
@@ -61,7 +61,7 @@ func TestPlanOverADirectory(t *testing.T) {
 	f.Rootfs = source{Path: "/srv/root", Dir: true}
 	checkPlan(t, cfg, f, `
 stage
-layer /var/lib/clove/layers/0123456789abcdef.img from ext4-67108864-94a380231efc3881.img with 6 names
+layer /var/lib/clove/layers/0123456789abcdef.img from rootfs-67108864-94a380231efc3881.img with 6 names
 skeleton
   file /etc/hostname 0644 0:0 17 bytes
   file /etc/hosts 0644 0:0 88 bytes

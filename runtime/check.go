@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
 )
 
@@ -27,6 +29,9 @@ const (
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
+	// ProblemTemplate is a template whose maker was killed; gc also removes
+	// those that are long unused, which are no problem.
+	ProblemTemplate = "template"
 )
 
 // Check compares the store with processes, cgroups, mounts and directories.
@@ -40,11 +45,26 @@ func (r *Runtime) Check() ([]Problem, error) {
 	for _, run := range view.dead {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts), nil
+	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, templates(abandoned, templateAbandoned)),
+		agent.Failed("templates", err)
 }
 
-// GC removes what Check finds, apart from contradictions inside the store. It
-// touches nothing that clove did not make.
+const (
+	templateAbandoned = "whoever made this template was killed"
+	templateUnused    = "no run has used this template for a month"
+)
+
+func templates(names []string, message string) []Problem {
+	var problems []Problem
+	for _, name := range names {
+		problems = append(problems, Problem{ProblemTemplate, name, message})
+	}
+	return problems
+}
+
+// GC removes what Check finds, apart from contradictions inside the store, and
+// templates that no run uses. It touches nothing that clove did not make.
 func (r *Runtime) GC() ([]Problem, error) {
 	view, err := r.look()
 	if err != nil {
@@ -59,7 +79,9 @@ func (r *Runtime) GC() ([]Problem, error) {
 		}
 		removed = append(removed, p)
 	}
-	return removed, errors.Join(failures...)
+	abandoned, unused, err := rootfs.SweepTemplates(r.paths.State, time.Now())
+	removed = slices.Concat(removed, templates(abandoned, templateAbandoned), templates(unused, templateUnused))
+	return removed, errors.Join(append(failures, err)...)
 }
 
 // sweep removes one orphan.

@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 )
@@ -64,6 +66,14 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 	if err := os.WriteFile(layer, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// The making of a template that was killed, and templates in use and not.
+	for name, age := range map[string]time.Duration{"base-1-aa.img": time.Hour, "base-1-bb.img": 1000 * time.Hour} {
+		path := filepath.Join(r.paths.templates(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Join(r.paths.templates(), ".new-1"), 0o700), os.WriteFile(path, nil, 0o600),
+			os.Chtimes(path, time.Time{}, time.Now().Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	kinds := func(problems []Problem) (all []string) {
 		for _, p := range problems {
 			all = append(all, p.Kind+" "+p.Subject)
@@ -71,12 +81,13 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	want := []string{"layer 00000000000000cc.img", "run " + string(dead.Spec.ID), "run-directory 00000000000000bb"}
+	want := []string{"layer 00000000000000cc.img", "run " + string(dead.Spec.ID), "run-directory 00000000000000bb", "template .new-1"}
 	found, err := r.Check()
 	if got := kinds(found); err != nil || !slices.Equal(got, want) {
 		t.Errorf("check finds %q, %v; want %q", got, err, want)
 	}
 	removed, err := r.GC()
+	want = append(want, "template base-1-bb.img") // a cache that grew old is no problem
 	if got := kinds(removed); err != nil || !slices.Equal(got, want) {
 		t.Errorf("gc removes %q, %v; want %q", got, err, want)
 	}

@@ -25,9 +25,9 @@
 //
 // The mounts live in a namespace that only the launch thread and the sandbox
 // hold, the network namespace has no name, and the loop device clears itself
-// when its mount goes: a kill -9 leaves a cgroup, a run directory and a lease,
-// which any later clove removes (leftovers.go), because nobody holds the lock
-// in the run directory any more. clove-init sees the socket close and kills
+// when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
+// lease, which any later clove removes (leftovers.go), because nobody holds the
+// lock in the run directory any more. A template in the making has such a lock too. clove-init sees the socket close and kills
 // everything inside at once; before it holds the socket, the parent-death
 // signal does.
 //

@@ -1,0 +1,154 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// templateKept is how long a template is kept that no run used. Making it again
+// costs one start a tenth of a second.
+const templateKept = 30 * 24 * time.Hour
+
+// scratchPattern names the directories in which templates are made.
+const scratchPattern = ".new-*"
+
+// scratch is a directory in which one process makes a template. The lock on it
+// is the maker's sign of life, as the one of a run directory is a supervisor's.
+type scratch struct {
+	path string
+	lock *os.File
+}
+
+var errMakerAlive = errors.New("the maker is alive")
+
+// newScratch makes and locks a directory in dir, and dir itself.
+func newScratch(dir string) (scratch, error) {
+	var s scratch
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return s, err
+	}
+	err := alone(dir, func() (err error) {
+		if s.path, err = os.MkdirTemp(dir, scratchPattern); err != nil {
+			return err
+		}
+		s.lock, err = lockScratch(s.path)
+		return err
+	})
+	return s, err
+}
+
+// claimScratch takes over one whose maker died. It returns errMakerAlive when
+// it lives, and fs.ErrNotExist when it is done.
+func claimScratch(path string) (scratch, error) {
+	s := scratch{path: path}
+	err := alone(filepath.Dir(path), func() (err error) {
+		s.lock, err = lockScratch(path)
+		return err
+	})
+	return s, err
+}
+
+func (s scratch) remove() error {
+	err := os.RemoveAll(s.path)
+	s.lock.Close()
+	return err
+}
+
+// alone runs f while this process alone may make or claim scratch directories:
+// none is seen between its making and its lock. f must be short.
+func alone(dir string, f func() error) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for {
+		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot lock %s: %w", dir, err)
+	}
+	return f()
+}
+
+func lockScratch(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errMakerAlive
+		}
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	}
+	// Its maker may have removed it and let go between the open and the lock.
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(lock.Fd()), &stat); err != nil || stat.Nlink == 0 {
+		lock.Close()
+		return nil, errors.Join(err, fs.ErrNotExist)
+	}
+	return lock, nil
+}
+
+// AbandonedTemplates returns the names of what killed makers left among the
+// templates below stateDir.
+func AbandonedTemplates(stateDir string) ([]string, error) {
+	var names []string
+	err := eachAbandoned(templatesDir(stateDir), func(s scratch) error {
+		names = append(names, filepath.Base(s.path))
+		return s.lock.Close()
+	})
+	return names, err
+}
+
+// SweepTemplates removes what killed makers left, and the templates that were
+// not used for a month before now. It returns the names of both.
+func SweepTemplates(stateDir string, now time.Time) (abandoned, unused []string, err error) {
+	err = eachAbandoned(templatesDir(stateDir), func(s scratch) error {
+		abandoned = append(abandoned, filepath.Base(s.path))
+		return s.remove()
+	})
+	failures := []error{err}
+	images, _ := filepath.Glob(filepath.Join(templatesDir(stateDir), "*-*-*.img")) // fails on a bad pattern only
+	for _, path := range images {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || now.Sub(info.ModTime()) < templateKept {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, fmt.Errorf("cannot remove a template: %w", err))
+			continue
+		}
+		unused = append(unused, filepath.Base(path))
+	}
+	return abandoned, unused, errors.Join(failures...)
+}
+
+// eachAbandoned hands over every scratch directory of a dead maker, locked.
+func eachAbandoned(dir string, use func(scratch) error) error {
+	paths, _ := filepath.Glob(filepath.Join(dir, scratchPattern)) // fails on a bad pattern only
+	var failures []error
+	for _, path := range paths {
+		s, err := claimScratch(path)
+		switch {
+		case errors.Is(err, errMakerAlive), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR): // the last is not clove's
+			continue
+		case err == nil:
+			err = use(s)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("cannot clean up after the maker of a template: %w", err))
+		}
+	}
+	return errors.Join(failures...)
+}
