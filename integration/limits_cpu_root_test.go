@@ -4,6 +4,9 @@ package integration
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -12,52 +15,85 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// spinWall keeps one CPU busy for argv[1] seconds of the wall clock and prints
-// its own share of that time.
+// spinWall waits for a line, keeps one CPU busy for argv[1] seconds of the wall
+// clock, and prints its own share of that time.
 const spinWall = `
-import sys, time
+import os, sys, time
+print(os.environ["CLOVE_ID"], flush=True)
+sys.stdin.readline()
 began, used = time.monotonic(), time.process_time()
 while time.monotonic() - began < float(sys.argv[1]):
     pass
-print((time.process_time() - used) / (time.monotonic() - began))
+print((time.process_time() - used) / (time.monotonic() - began), flush=True)
 `
 
-// share runs spinWall and compares it with the record.
-func (h *host) share(seconds string, flags ...string) (share float64, r result) {
+// share runs spinWall ahead of all others of this machine.
+func (h *host) share(seconds string, flags ...string) (share float64, ended result) {
 	h.t.Helper()
-	r = h.agent(flags, python, "-c", spinWall, seconds)
-	if _, err := fmt.Sscan(r.stdout, &share); err != nil || r.code != 0 {
-		h.t.Fatalf("%q: %v: %+v\n%s", r.stdout, err, r.record, r.stderr)
+	r := h.start(flags, python, "-c", spinWall, seconds)
+	prefer(h.t, r.line())
+	if _, err := io.WriteString(r.stdin, "go\n"); err != nil {
+		h.t.Error(err)
 	}
-	return share, r
+	line := r.line()
+	ended = r.wait()
+	if _, err := fmt.Sscan(line, &share); err != nil || ended.code != 0 {
+		h.t.Fatalf("%q: %v: %+v\n%s", line, err, ended.record, ended.stderr)
+	}
+	return share, ended
 }
 
-// tries is how often a busy machine may give an agent less than its limit
-// allows. More than the limit is never an accident.
-const tries = 5
+// prefer gives an agent's cgroup the largest weight that there is, and clove's
+// too until the test ends: what else runs here shall not look like a limit.
+func prefer(t *testing.T, id string) {
+	t.Helper()
+	var weights []string
+	for _, pattern := range []string{"cpu/*%s*/cpu.shares", "cpu/*/*%s*/cpu.shares", "cpu/*/*/*%s*/cpu.shares", "clove.slice/*%s*/cpu.weight"} {
+		found, err := filepath.Glob("/sys/fs/cgroup/" + fmt.Sprintf(pattern, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights = append(weights, found...)
+	}
+	if len(weights) != 1 {
+		t.Fatalf("the cpu cgroups of agent %s are %v", id, weights)
+	}
+	of := map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"} // the kernel's largest
+	parent := filepath.Join(filepath.Dir(filepath.Dir(weights[0])), filepath.Base(weights[0]))
+	before, err := os.ReadFile(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(parent, before, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, file := range []string{parent, weights[0]} {
+		if err := os.WriteFile(file, []byte(of[filepath.Base(file)]), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tries is how often a busy machine may still give an agent less than its
+// limit allows. More than the limit is never an accident.
+const tries = 3
 
 // TestCPUShare: half a CPU is half a CPU, by the agent's own clock and by the
 // record's figures. The control has no limit.
 func TestCPUShare(t *testing.T) {
 	h := newHost(t)
-	var free float64
+	var free, half float64
 	var r result
-	for range tries {
-		if free, r = h.share("1"); free > 0.9 {
-			break
-		}
+	for n := 0; n < tries && free < 0.9; n++ {
+		free, r = h.share("2")
 	}
-	if free < 0.9 {
-		t.Fatalf("control: without a limit the agent had %.2f of a CPU: this machine is too busy to tell", free)
+	if periods := r.record.Events.CPUThrottledPeriods; free < 0.9 || periods == nil || *periods != 0 {
+		t.Fatalf("control: without a limit the agent had %.2f of a CPU, throttled in %s periods", free, show(periods))
 	}
-	if periods := r.record.Events.CPUThrottledPeriods; periods == nil || *periods != 0 {
-		t.Errorf("control: %s periods were throttled", show(periods))
-	}
-	var half float64
-	for range tries {
-		if half, r = h.share("3", "--cpus", "0.5"); half > 0.45 {
-			break
-		}
+	for n := 0; n < tries && half < 0.45; n++ {
+		half, r = h.share("3", "--cpus", "0.5")
 	}
 	if half < 0.45 || half > 0.55 {
 		t.Errorf("--cpus 0.5 gave %.3f of a CPU", half)
@@ -67,7 +103,7 @@ func TestCPUShare(t *testing.T) {
 		t.Fatalf("figures are missing: %+v", r.record)
 	}
 	// The start of the sandbox is in cpu_ms, but not in wall_ms.
-	if recorded := float64(*u.CPUMS) / float64(r.record.WallMS); recorded < 0.45 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
+	if recorded := float64(*u.CPUMS) / float64(r.record.WallMS); recorded < 0.4 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
 		t.Errorf("the record has %d ms of CPU in %d ms", *u.CPUMS, r.record.WallMS)
 	}
 	if *u.CPUThrottledMS < 500 || *r.record.Events.CPUThrottledPeriods < 10 {
@@ -112,13 +148,13 @@ print("all")
 // process, which never strikes.
 func TestCPUTimeOfTheTree(t *testing.T) {
 	h := newHost(t)
-	tree := []string{python, "-c", spinTree, "4", "0.9"}
+	tree := []string{python, "-c", spinTree, "4", "0.45"}
 	h.agent([]string{"--cpu-time", "60"}, tree...).want(t, agent.StatusExited, 0, "all\n")
-	h.agent([]string{"--ulimit", "cpu=2"}, tree...).want(t, agent.StatusExited, 0, "all\n")
-	r := h.agent([]string{"--cpu-time", "2s"}, tree...)
+	h.agent([]string{"--ulimit", "cpu=1"}, tree...).want(t, agent.StatusExited, 0, "all\n")
+	r := h.agent([]string{"--cpu-time", "1s"}, tree...)
 	r.want(t, agent.StatusCPUTime, agent.ExitTimeout, "")
 	hit := r.record.Limit
-	if hit == nil || hit.Name != agent.ControlCPUTime || hit.Value != 2000 || hit.Peak == nil || *hit.Peak < 2000 || *hit.Peak > 3500 {
+	if hit == nil || hit.Name != agent.ControlCPUTime || hit.Value != 1000 || hit.Peak == nil || *hit.Peak < 1000 || *hit.Peak > 3000 {
 		t.Errorf("the record says %+v, peak %s", hit, show(hit.Peak))
 	}
 }
@@ -126,7 +162,7 @@ func TestCPUTimeOfTheTree(t *testing.T) {
 // TestCPUTimeOfTheDead: time that ended processes used counts, too.
 func TestCPUTimeOfTheDead(t *testing.T) {
 	h := newHost(t)
-	const script = `i=0; while [ $i -lt 40 ]; do ` + python + ` -c 'import time
+	const script = `i=0; while [ $i -lt 20 ]; do ` + python + ` -c 'import time
 while time.process_time() < 0.1: pass'; i=$((i+1)); done; echo all`
 	r := h.sh(script, "--cpu-time", "1")
 	if r.want(t, agent.StatusCPUTime, agent.ExitTimeout, ""); *r.record.Usage.CPUMS < 1000 {
