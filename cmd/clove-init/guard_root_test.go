@@ -66,6 +66,27 @@ func TestInitIsUnreadable(t *testing.T) {
 	}
 }
 
+// TestInitsLimitsAreItsOwn: root of the sandbox can have the user and group of
+// PID 1, and that is not enough. The control is a process of the same ids.
+func TestInitsLimitsAreItsOwn(t *testing.T) {
+	orders := shell(`exec python3 -c '
+import os, resource
+os.setresgid(65533, 65533, 65533)
+os.setresuid(65533, 65533, 65533)
+child = os.fork()
+if child == 0: os.read(0, 1)
+def change(pid):
+    try: resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0))
+    except PermissionError: return "refused"
+    return "changed"
+print(change(child), change(1))
+'`)
+	orders.UID, orders.GID, orders.Caps = 0, 0, []string{"CAP_SETUID", "CAP_SETGID"}
+	if got := runs(t, orders); got != "changed refused\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestInitKeepsNoDescriptor: what the launch leaked is closed in PID 1 too.
 func TestInitKeepsNoDescriptor(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))

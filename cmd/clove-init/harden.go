@@ -17,10 +17,25 @@ func harden() error {
 	if err := notDumpable(); err != nil {
 		return err
 	}
+	if err := beNobodysEqual(); err != nil {
+		return err
+	}
 	if err := ignoreSignals(); err != nil {
 		return err
 	}
 	return closeInherited()
+}
+
+// savedGID differs from clove-init's other group ids.
+const savedGID = 65534
+
+// beNobodysEqual keeps root of the sandbox, which can take on clove-init's ids,
+// from changing its limits: prlimit(2) wants all six ids to be equal.
+func beNobodysEqual() error {
+	if err := unix.Setresgid(-1, -1, savedGID); err != nil {
+		return fmt.Errorf("cannot set the saved group: %w", err)
+	}
+	return nil
 }
 
 func notDumpable() error {
