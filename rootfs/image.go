@@ -27,9 +27,9 @@ func inodeRatio(size int64) int64 {
 // reserved blocks: nobody in the sandbox is the host's root. metadata_csum and
 // lazy_itable_init together leave the inode tables as holes.
 func makeFileSystem(image string, size int64, content string) error {
-	mkfs, err := exec.LookPath("mke2fs")
+	mkfs, err := MakerOfFileSystems()
 	if err != nil {
-		mkfs = "/sbin/mke2fs" // not on every PATH
+		return fmt.Errorf("cannot find mke2fs: %w", err)
 	}
 	out, err := exec.Command(mkfs, "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0",
 		"-i", strconv.FormatInt(inodeRatio(size), 10),
@@ -39,6 +39,14 @@ func makeFileSystem(image string, size int64, content string) error {
 		return fmt.Errorf("cannot run %s: %w: %s", mkfs, err, strings.TrimSpace(string(out)))
 	}
 	return nil
+}
+
+// MakerOfFileSystems returns the path of mke2fs, which is not on every PATH.
+func MakerOfFileSystems() (string, error) {
+	if path, err := exec.LookPath("mke2fs"); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/sbin/mke2fs")
 }
 
 // newImage makes the file for an image of size bytes, one hole. It fails if

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/rootfs"
 )
 
 // facts answers questions about this machine. Each probe asks the kernel, not
@@ -60,7 +61,7 @@ var probes = []probe{
 	{"overlay", []string{agent.ControlDisk}, "copy on write over the host's own system", "modprobe overlay", fileSystemProbe("overlay")},
 	{"ext4", []string{agent.ControlDisk}, "the bounded writable layer", "modprobe ext4", fileSystemProbe("ext4")},
 	{"loop devices", []string{agent.ControlDisk}, "--disk", "modprobe loop", findLoop},
-	{"mkfs.ext4", []string{agent.ControlDisk}, "makes the writable layer's template", "apt-get install e2fsprogs", findMkfs},
+	{"mke2fs", []string{agent.ControlDisk}, "makes the writable layer's template", "apt-get install e2fsprogs", findMkfs},
 	{"tmpfs", []string{agent.ControlShm}, "--shm-size, --tmpfs", kernelRemedy("TMPFS"), fileSystemProbe("tmpfs")},
 	{"rlimits", []string{agent.ControlRlimits}, "--ulimit, up to clove's own hard limits", "raise the hard limits of the shell or unit that starts clove", findRlimits},
 	{"timerfd", []string{agent.ControlWallClock}, "--timeout, held by clove-init on CLOCK_BOOTTIME", kernelRemedy("TIMERFD"), findTimerfd},
@@ -187,9 +188,9 @@ func findLoop(*facts) (found, missing string) {
 }
 
 func findMkfs(*facts) (found, missing string) {
-	path, err := exec.LookPath("mkfs.ext4")
+	path, err := rootfs.MakerOfFileSystems()
 	if err != nil {
-		return "", "not in PATH"
+		return "", "neither in PATH nor in /sbin"
 	}
 	return path, ""
 }

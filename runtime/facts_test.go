@@ -67,11 +67,20 @@ func TestAHostWithoutCgroups(t *testing.T) {
 func TestProbesOfWhatIsNotThere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for name, find := range map[string]func(*facts) (string, string){
-		"a file system": fileSystemProbe("nosuchfs"), "a namespace": namespaceProbe("nosuch"), "mkfs": findMkfs, "clove-init": findInitBinary,
+		"a file system": fileSystemProbe("nosuchfs"), "a namespace": namespaceProbe("nosuch"), "clove-init": findInitBinary,
 	} {
 		if found, missing := find(&facts{}); found != "" || missing == "" {
 			t.Errorf("%s: found %q, missing %q", name, found, missing)
 		}
+	}
+}
+
+// TestMke2fsNeedsNoPATH: a user's, and a service's, need not hold /sbin.
+func TestMke2fsNeedsNoPATH(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	found, missing := findMkfs(&facts{})
+	if there := exists("/sbin/mke2fs"); there != (found == "/sbin/mke2fs") || there != (missing == "") {
+		t.Errorf("/sbin/mke2fs exists: %t; found %q, missing %q", there, found, missing)
 	}
 }
 
