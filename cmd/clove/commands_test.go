@@ -19,7 +19,7 @@ func someRuns() []agent.Run {
 	created := time.Now().Add(-2 * time.Hour)
 	return []agent.Run{
 		{Spec: agent.Spec{ID: "aaaaaaaaaaaaaaaa", Name: "live", Command: []string{"sleep", "9"}}, State: agent.StateRunning, Created: created, Started: time.Now().Add(-90 * time.Second)},
-		{Spec: agent.Spec{ID: "bbbbbbbbbbbbbbbb", Name: "done", Command: []string{"sh", "-c", "\x1b[31mred\n" + strings.Repeat("x", 50)}}, State: agent.StateEnded, Created: created,
+		{Spec: agent.Spec{ID: "bbbbbbbbbbbbbbbb", Name: "done", Command: []string{"/usr/bin/sh", "-c", "\x1b[31mred\n" + strings.Repeat("x", 50)}}, State: agent.StateEnded, Created: created,
 			Record: &agent.Record{Status: agent.StatusOOM, ExitCode: 137, WallMS: 1500}},
 	}
 }

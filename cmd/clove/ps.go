@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +75,12 @@ func psRow(run agent.Run, now time.Time) []string {
 	} else if !run.Started.IsZero() {
 		ran = now.Sub(run.Started).Round(time.Second).String()
 	}
-	command := strings.Join(run.Spec.Command, " ")
+	words := slices.Clone(run.Spec.Command)
+	if len(words) > 1 {
+		// An interpreter's path would leave no room for the script's.
+		words[0] = filepath.Base(words[0])
+	}
+	command := strings.Join(words, " ")
 	if letters := []rune(command); len(letters) > commandWidth {
 		command = string(letters[:commandWidth-1]) + "…"
 	}
