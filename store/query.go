@@ -98,5 +98,5 @@ func (t *tables) mustGet(id agent.ID) (*agent.Run, error) {
 
 func notFound(ref string) error {
 	return &agent.Error{Kind: agent.KindNotFound, Step: step, Message: fmt.Sprintf("there is no run %q", ref),
-		Hint: "clove ps lists the runs"}
+		Hint: "clove ps -a lists the runs"}
 }
