@@ -84,7 +84,7 @@ def sandbox():
     return {
         "run": os.environ.get("CLOVE_NAME", "not under clove"),
         "user": f"uid {os.getuid()}, gid {os.getgid()}",
-        "process": f"pid {os.getpid()} of {sum(name.isdigit() for name in os.listdir('/proc'))}",
+        "process": f"pid {os.getpid()}, {sum(name.isdigit() for name in os.listdir('/proc'))} in all to be seen",
         "capabilities": status("CapEff"),
         "no new privileges": {"1": "on", "0": "off"}.get(status("NoNewPrivs"), "?"),
         "seccomp": seccomp(),
