@@ -40,7 +40,7 @@ func (s *supervisor) attachTerminal(master *os.File) {
 	}
 	s.resizeTerminal()
 	s.pipes.pump(s.streams.Stdout, master)
-	go copyInput(master, s.streams.Stdin)
+	go typeInput(t, s.streams.Stdin)
 }
 
 // makeRaw also turns off the output processing that the library leaves on: the
@@ -71,5 +71,19 @@ func (s *supervisor) resizeTerminal() {
 func (s *supervisor) restoreTerminal() {
 	if s.terminal != nil && s.terminal.own != nil {
 		_ = s.terminal.own.Reset() // the terminal may be gone; so is its reader
+	}
+}
+
+// endOfFile is what a terminal's line discipline takes for the end of input
+// (VEOF, termios(3)).
+const endOfFile = 0x04
+
+// typeInput passes the user's input on. A pipe or file that ends must be seen
+// to end inside, as the user's own terminal would show it; the terminal itself
+// ends only with its window.
+func typeInput(t *terminal, from *os.File) {
+	copyInput(t.master, from)
+	if t.own == nil {
+		_, _ = t.master.Write([]byte{endOfFile}) // the agent may be gone already
 	}
 }

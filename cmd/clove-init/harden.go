@@ -119,3 +119,11 @@ func closeInherited() error {
 	}
 	return nil
 }
+
+// nameProcess gives PID 1 its name in the agent's ps: it was executed through
+// a descriptor, whose number would stand there. A process has the name of its
+// first thread, on which main begins; without a name nothing else is lost.
+func nameProcess() {
+	name := [16]byte{'c', 'l', 'o', 'v', 'e', '-', 'i', 'n', 'i', 't'} // TASK_COMM_LEN
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
+}

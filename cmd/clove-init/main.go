@@ -21,6 +21,7 @@ func main() {
 	if os.Getpid() != 1 {
 		exit(errors.New("started by clove in a sandbox, not by people"))
 	}
+	nameProcess()         // before anything that may change the thread
 	runtime.GOMAXPROCS(1) // one thing at a time is enough; fewer threads of the agent's pids limit
 	debug.SetGCPercent(gcPercent)
 	if err := firstStage(); err != nil {
