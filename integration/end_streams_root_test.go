@@ -7,10 +7,13 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 )
@@ -90,36 +93,85 @@ func TestTheAgentMayCloseItsStreams(t *testing.T) {
 	}
 }
 
-// TestAFullPipeStopsOnlyTheAgent: nobody reads, the deadline still holds.
-func TestADeadlineHoldsAlthoughNobodyReads(t *testing.T) {
-	h := newHost(t)
+// stuck is a clove whose output nobody reads, yet.
+type stuck struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	output *os.File // what clove passes on
+	file   string   // of the record
+}
+
+// newStuck starts an agent that says on stderr when it is ready, and waits
+// until the last of its processes is gone.
+func newStuck(h *host, script string, flags ...string) *stuck {
+	h.t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	defer read.Close()
-	life := newLifeline(t)
+	defer write.Close()
+	life := newLifeline(h.t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
-	defer cancel()
-	cmd := h.command(ctx, "run", "--rm", "--timeout=500ms", life.flag(), "--", "sh", "-c", holdLifeline+"echo ready >&2; exec yes")
-	stderr, err := cmd.StderrPipe()
+	h.t.Cleanup(func() { cancel(); read.Close() })
+	s := &stuck{t: h.t, output: read, file: filepath.Join(h.t.TempDir(), "record.json")}
+	args := append([]string{"run", "--rm", "--result", s.file, life.flag()}, flags...)
+	s.cmd = h.command(ctx, append(args, "--", "sh", "-c", holdLifeline+"echo ready >&2; "+script)...)
+	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	cmd.Stdout = write
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	s.cmd.Stdout = write
+	if err := s.cmd.Start(); err != nil {
+		h.t.Fatal(err)
 	}
-	write.Close()
 	if _, err := io.ReadFull(stderr, make([]byte, len("ready\n"))); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	life.gone(10 * time.Second) // while clove's own output is still stuck
-	if n, _ := io.Copy(io.Discard, read); n == 0 {
-		t.Error("nothing was passed on")
+	life.gone(10 * time.Second)
+	return s
+}
+
+// ends waits for clove and its record.
+func (s *stuck) ends() (int, agent.Record) {
+	s.t.Helper()
+	s.cmd.Wait() // the exit status says it
+	return s.cmd.ProcessState.ExitCode(), readRecord(s.t, s.file)
+}
+
+// TestALateReaderGetsEverything that the agent wrote before its end. It is
+// more than a pipe holds, so clove must still have a part of it.
+func TestALateReaderGetsEverything(t *testing.T) {
+	s := newStuck(newHost(t), "head -c 100000 /dev/zero; exit 4")
+	if n, err := io.Copy(io.Discard, s.output); n != 100000 {
+		t.Errorf("%d bytes were passed on, %v", n, err)
 	}
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != agent.ExitTimeout {
-		t.Errorf("exit %d", code)
+	if code, record := s.ends(); code != 4 || *record.Usage.OutputBytes != int64(100000+len("ready\n")) {
+		t.Errorf("exit %d, %s bytes", code, number(record.Usage.OutputBytes))
+	}
+}
+
+// TestAStuckReaderHoldsNothingUp: the deadline holds although nobody reads,
+// and clove, which has output to pass on, goes when it is told to. The control
+// is the test above, in which it waits.
+func TestAStuckReaderHoldsNothingUp(t *testing.T) {
+	s := newStuck(newHost(t), "exec yes", "--timeout=500ms")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.cmd.Wait()
+	}()
+	// The first may come so early that it still goes to the agent.
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for over := false; !over; {
+		select {
+		case <-again.C:
+			s.cmd.Process.Signal(unix.SIGTERM)
+		case <-ended:
+			over = true
+		}
+	}
+	if code, record := s.ends(); code != agent.ExitTimeout || record.Status != agent.StatusTimeout {
+		t.Errorf("exit %d, %s", code, record.Status)
 	}
 }

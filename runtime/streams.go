@@ -164,12 +164,12 @@ func (s *streams) drain(signals <-chan os.Signal) {
 	}
 }
 
-// abandon closes everything after a launch that failed.
+// abandon closes our ends. It waits for nobody: drain did, as long as it made
+// sense.
 func (s *streams) abandon() error {
 	s.closeAgentSide()
 	if s.stdin != nil {
 		s.stdin.Close()
 	}
-	s.outputs.Wait()
 	return nil
 }
