@@ -47,7 +47,13 @@ vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Patter
 	@integration/lane.sh vm
 
 .PHONY: bench
-bench: build ## all benchmarks, as root
+bench: build ## clove beside its peers, as root: one table, and build/bench.json
+	@integration/install.sh bench
+	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
+	$(SUDO) env "PATH=$$PATH" build/bench/bench
+
+.PHONY: microbench
+microbench: build ## the benchmarks of single packages, as root
 	CLOVE_BIN_DIR=$(CURDIR)/bin go test -tags $(TAGS),root -run '^$$' -bench . -benchmem -p=1 ./...
 
 .PHONY: ci

@@ -1,0 +1,27 @@
+// Command bench measures clove beside its peers on the same work, and prints
+// one table: how long the whole command of `clove run --rm -- /bin/true`
+// takes, when the agent's first instruction comes, what it costs in CPU time,
+// and what an idle agent holds of the host's memory. The same figures go to a
+// JSON file.
+//
+// # How it measures
+//
+// In each round every peer runs once (or 10, or 50 times at once), one peer
+// after another, so that a change of the machine's mood meets all of them.
+// Rounds before the first counted one warm the caches. The ratio to runc is the
+// quotient of the medians; its spread is that between the quarters of the
+// quotients of each round.
+//
+// The first instruction is the moment that `date` prints from inside. The
+// CPU time is what the kernel charged to the command and everything it
+// waited for, processes of the sandbox included.
+//
+// Host memory is the proportional set size (smaps_rollup, proc(5)) of what
+// stands beside an idle agent: the command itself and its descendants without
+// the agent.
+//
+// # What it refuses
+//
+// It judges nothing: no figure fails it, as these depend on the machine. A peer
+// that is not there has a row that says why.
+package main

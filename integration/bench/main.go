@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+)
+
+// options are the command line.
+type options struct {
+	rounds  int
+	clove   string // path of the binary
+	json    string // where the figures go
+	scratch string // where directories for the runs are made: a disk, as clove's own would be
+	cache   string // keeps the runc that was built
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
+	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
+	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
+	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
+	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	b, err := newBench(o)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	results, err := b.measure()
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.json), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.json, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	fmt.Print(table(results))
+	return nil
+}
+
+// bench is what all measurements share.
+type bench struct {
+	clove, runc    string
+	scratch, cache string
+	rounds         int
+	thread         *nsthread.Thread // starts every command, where the host's root is bound
+	serial         int              // of the last run
+}
+
+func newBench(o options) (b *bench, err error) {
+	b = &bench{rounds: max(o.rounds, 1)}
+	if b.clove, err = filepath.Abs(o.clove); err != nil {
+		return nil, err
+	}
+	if b.cache, err = filepath.Abs(o.cache); err != nil {
+		return nil, err
+	}
+	if b.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
+		return nil, fmt.Errorf("cannot leave the host's mounts (root is needed): %w", err)
+	}
+	if b.scratch, err = os.MkdirTemp(o.scratch, "clove-bench-"); err != nil {
+		b.thread.Close()
+		return nil, err
+	}
+	// The sandboxes' roots are nobody on the host and pass through.
+	return b, os.Chmod(b.scratch, 0o711)
+}
+
+// close waits for the thread first: with it goes the mount in scratch.
+func (b *bench) close() {
+	b.thread.Close()
+	if err := os.RemoveAll(b.scratch); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: cannot clean up:", err)
+	}
+}
+
+// environment is that of every command: clove's state lies in scratch.
+func (b *bench) environment() []string {
+	return append(os.Environ(), "CLOVE_ROOT="+filepath.Join(b.scratch, "state"), "CLOVE_RUN_DIR="+filepath.Join(b.scratch, "run"))
+}

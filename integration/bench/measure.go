@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// What the commands run. `date` tells when it ran, and is the smallest
+// program in every base system that does.
+var (
+	programTrue = []string{"/bin/true"}
+	programDate = []string{"/bin/date", "+%s%N"}
+	programIdle = []string{"/bin/sh", "-c", "echo idle; exec sleep 3600"}
+)
+
+// together are the numbers of commands at once.
+var together = []int{1, 10, 50}
+
+// warmups are the rounds before the first that counts.
+const warmups = 3
+
+// results is what goes to the JSON file.
+type results struct {
+	Clove    string             `json:"clove"` // what `clove version` says
+	Kernel   string             `json:"kernel"`
+	CPUs     int                `json:"cpus"`
+	Rounds   int                `json:"rounds"`
+	Started  time.Time          `json:"started"`
+	Absent   map[string]string  `json:"absent"` // peer to why it was not measured
+	Figures  []figure           `json:"figures"`
+	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
+	Memories []memory           `json:"memory"`
+}
+
+// figure is one line of the table: a peer, a moment, a number of runs at once.
+type figure struct {
+	Peer     string   `json:"peer"`
+	What     string   `json:"what"`
+	Together int      `json:"together"`
+	MS       spread   `json:"ms"`
+	CPUMS    *float64 `json:"cpu_ms,omitempty"` // median; absent where the work is another process's
+	Ratio    *ratio   `json:"ratio,omitempty"`  // to the reference peer
+}
+
+// What is measured of a command.
+const (
+	whatWhole = "whole command"
+	whatFirst = "first instruction"
+)
+
+func (b *bench) measure() (*results, error) {
+	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(),
+		Rounds: b.rounds, Started: time.Now().UTC(), Absent: map[string]string{}}
+	var present []peer
+	for _, p := range peers {
+		if err := p.ready(b); err != nil {
+			r.Absent[p.name] = err.Error()
+			continue
+		}
+		present = append(present, p)
+	}
+	for _, n := range together {
+		for _, what := range []string{whatWhole, whatFirst} {
+			figures, err := b.compare(present, what, n)
+			if err != nil {
+				return nil, err
+			}
+			r.Figures = append(r.Figures, figures...)
+		}
+	}
+	var err error
+	if r.Steps, err = b.steps(); err != nil {
+		return nil, err
+	}
+	r.Memories, err = b.memories(present)
+	return r, err
+}
+
+// compare lets the peers take turns for all rounds.
+func (b *bench) compare(present []peer, what string, n int) ([]figure, error) {
+	taken := make([][]sample, len(present))
+	for round := range warmups + b.rounds {
+		for i, p := range present {
+			samples, err := b.runTogether(p, what, n)
+			if err != nil {
+				return nil, err
+			}
+			if round >= warmups {
+				taken[i] = append(taken[i], samples...)
+			}
+		}
+	}
+	var base []float64
+	if i := slices.IndexFunc(present, func(p peer) bool { return p.name == reference }); i >= 0 {
+		base = times(taken[i])
+	}
+	figures := make([]figure, len(present))
+	for i, p := range present {
+		figures[i] = figure{Peer: p.name, What: what, Together: n, MS: spreadOf(times(taken[i])), Ratio: ratioOf(times(taken[i]), base, n)}
+		if !p.foreign {
+			cpu := median(cpuTimes(taken[i]))
+			figures[i].CPUMS = &cpu
+		}
+	}
+	return figures, nil
+}
+
+// sample is one run, in milliseconds.
+type sample struct{ took, cpu float64 }
+
+func times(samples []sample) []float64 {
+	return column(samples, func(s sample) float64 { return s.took })
+}
+
+func cpuTimes(samples []sample) []float64 {
+	return column(samples, func(s sample) float64 { return s.cpu })
+}
+
+func column(samples []sample, of func(sample) float64) []float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	return values
+}
+
+// runTogether starts n commands as fast as it can and waits for all of them.
+func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
+	type ended struct {
+		sample
+		err error
+	}
+	all := make(chan ended, n)
+	for range n {
+		cmd := b.prepare(p, programOf(what))
+		go func() {
+			s, err := b.runOne(cmd, what)
+			all <- ended{s, err}
+		}()
+	}
+	samples := make([]sample, 0, n)
+	var failure error
+	for range n {
+		e := <-all
+		samples = append(samples, e.sample)
+		if e.err != nil {
+			failure = fmt.Errorf("cannot measure %s: %w", p.name, e.err)
+		}
+	}
+	return samples, failure
+}
+
+func programOf(what string) []string {
+	if what == whatFirst {
+		return programDate
+	}
+	return programTrue
+}
+
+// prepare makes the command of the next run; its id is a name that no other has.
+func (b *bench) prepare(p peer, program []string) *exec.Cmd {
+	b.serial++
+	argv := p.command(b, fmt.Sprintf("%s-%d", path.Base(b.scratch), b.serial), program...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = b.environment()
+	cmd.Dir = "/"
+	return cmd
+}
+
+// runOne runs a command from its start to its end.
+func (b *bench) runOne(cmd *exec.Cmd, what string) (sample, error) {
+	var said, complaint tail
+	cmd.Stdout, cmd.Stderr = &said, &complaint
+	began := time.Now()
+	err := b.thread.Do(cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	took := time.Since(began)
+	if err != nil {
+		return sample{}, fmt.Errorf("%v: %w: %s", cmd.Args, err, complaint.text)
+	}
+	if what == whatFirst {
+		at, err := said.moment()
+		if err != nil {
+			return sample{}, err
+		}
+		took = at.Sub(began)
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return sample{took: millis(took), cpu: millis(cpu)}, nil
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is what one peer holds of the host's memory beside each idle agent.
+type memory struct {
+	Peer     string  `json:"peer"`
+	Together int     `json:"together"`
+	MiB      float64 `json:"mib_per_agent"` // mean of the proportional set sizes
+}
+
+func (b *bench) memories(present []peer) ([]memory, error) {
+	var all []memory
+	for _, n := range together {
+		for _, p := range present {
+			if p.foreign || p.name == "bare exec" {
+				continue
+			}
+			m, err := b.idle(p, n)
+			if err != nil {
+				return nil, fmt.Errorf("cannot measure %s's memory: %w", p.name, err)
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// idle holds n agents at once and looks at what stands beside them.
+func (b *bench) idle(p peer, n int) (m memory, err error) {
+	agents := make([]*idleAgent, 0, n)
+	defer func() {
+		for _, a := range agents {
+			if eerr := a.end(); err == nil {
+				err = eerr
+			}
+		}
+	}()
+	for range n {
+		a, err := b.startIdle(p)
+		if err != nil {
+			return m, err
+		}
+		agents = append(agents, a)
+	}
+	var total int64
+	for _, a := range agents {
+		kib, err := a.besides()
+		if err != nil {
+			return m, err
+		}
+		total += kib
+	}
+	return memory{Peer: p.name, Together: n, MiB: float64(total) / 1024 / float64(n)}, nil
+}
+
+// idleAgent is a command whose agent said that it idles.
+type idleAgent struct {
+	cmd    *exec.Cmd
+	stdout io.ReadCloser
+	agent  int // its pid on the host
+}
+
+func (b *bench) startIdle(p peer) (a *idleAgent, err error) {
+	a = &idleAgent{cmd: b.prepare(p, programIdle)}
+	if a.stdout, err = a.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err = b.thread.Do(a.cmd.Start); err != nil {
+		return nil, err
+	}
+	if _, err = bufio.NewReader(a.stdout).ReadString('\n'); err == nil {
+		a.agent, err = find(a.cmd.Process.Pid)
+	}
+	if err != nil {
+		a.cmd.Process.Kill()
+		a.cmd.Wait()
+	}
+	return a, err
+}
+
+// end kills the agent, not the command: everything else ends by itself, and
+// cleans up.
+func (a *idleAgent) end() error {
+	if err := unix.Kill(a.agent, unix.SIGKILL); err != nil {
+		return err
+	}
+	io.Copy(io.Discard, a.stdout)
+	a.cmd.Wait() // its status is that of the killed agent
+	return nil
+}
+
+// besides sums up the command and its descendants without the agent, in KiB.
+func (a *idleAgent) besides() (kib int64, err error) {
+	for _, pid := range family(a.cmd.Process.Pid) {
+		if pid == a.agent {
+			continue
+		}
+		held, err := proportional(pid)
+		if err != nil {
+			return 0, err
+		}
+		kib += held
+	}
+	return kib, nil
+}
+
+// find returns the one descendant that has no children: the agent, at the end
+// of the line. The news that it runs comes from itself, so it is there.
+func find(root int) (int, error) {
+	all := family(root)
+	if len(all) < 2 {
+		return 0, fmt.Errorf("cannot find the agent below process %d", root)
+	}
+	return all[len(all)-1], nil
+}
+
+// family lists a process and its descendants, parents first.
+func family(root int) []int {
+	all := []int{root}
+	for i := 0; i < len(all); i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i])) // the pattern is well-formed
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				continue // the thread has ended
+			}
+			for field := range strings.FieldsSeq(string(text)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					all = append(all, pid)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// proportional is a process's Pss, in KiB (proc_pid_smaps(5)).
+func proportional(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, err
+	}
+	return pss(text)
+}
+
+func pss(text []byte) (int64, error) {
+	for line := range bytes.Lines(text) {
+		fields := strings.Fields(string(line))
+		if len(fields) == 3 && fields[0] == "Pss:" && fields[2] == "kB" {
+			return strconv.ParseInt(fields[1], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("cannot find Pss in smaps_rollup")
+}

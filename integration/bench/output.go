@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tail keeps the end of what a command says.
+type tail struct{ text []byte }
+
+// tailBytes are enough for clove's --debug of one run.
+const tailBytes = 64 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if over := len(t.text) - tailBytes; over > 0 {
+		t.text = t.text[over:]
+	}
+	return len(p), nil
+}
+
+// moment is what `date +%s%N` said.
+func (t *tail) moment() (time.Time, error) {
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(t.text)), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot tell when the agent ran: %w", err)
+	}
+	return time.Unix(0, ns), nil
+}
+
+// output is one line that a program says of itself, or nothing.
+func output(name string, args ...string) string {
+	text, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return ""
+	}
+	return lastLine(text)
+}

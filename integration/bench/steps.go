@@ -1,0 +1,65 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+)
+
+// stepLine is a line of `clove run --debug`: since the start, the step, its time.
+var stepLine = regexp.MustCompile(`(?m)^clove: +([0-9.]+) ms +(\S+) +([0-9.]+) ms$`)
+
+// agentStep is the time between the orders and the tear-down: the agent itself,
+// its exec and the news of its end.
+const agentStep = "agent"
+
+// steps are the medians of what clove says of itself.
+func (b *bench) steps() (map[string]float64, error) {
+	all := map[string][]float64{}
+	for range b.rounds {
+		cmd := b.prepare(peer{command: debugCommand}, programTrue)
+		var said tail
+		cmd.Stderr = &said
+		err := b.thread.Do(cmd.Start)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if err != nil {
+			return nil, err
+		}
+		for name, ms := range parseSteps(said.text) {
+			all[name] = append(all[name], ms)
+		}
+	}
+	medians := map[string]float64{}
+	for name, values := range all {
+		medians[name] = median(values)
+	}
+	return medians, nil
+}
+
+func debugCommand(b *bench, _ string, program ...string) []string {
+	return append([]string{b.clove, "run", "--rm", "--debug", "--"}, program...)
+}
+
+// parseSteps reads one run's lines. A line that is none of these is the plan's.
+func parseSteps(text []byte) map[string]float64 {
+	steps := map[string]float64{}
+	var before float64 // when the last step ended
+	for _, line := range stepLine.FindAllSubmatch(text, -1) {
+		at, err := strconv.ParseFloat(string(line[1]), 64)
+		if err != nil {
+			continue
+		}
+		took, err := strconv.ParseFloat(string(line[3]), 64)
+		if err != nil {
+			continue
+		}
+		name := string(line[2])
+		if name == "teardown" {
+			steps[agentStep] = at - took - before
+		}
+		steps[name] = took
+		before = at
+	}
+	return steps
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// table is what people read of the results.
+func table(r *results) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds, milliseconds; ratios are to %s\n\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, reference)
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "measured\tat once\tpeer\tp50\tp95\tp99\tCPU\tratio (quarters)")
+	last := ""
+	for _, f := range r.Figures {
+		head := fmt.Sprintf("%s\t%d", f.What, f.Together)
+		if head == last {
+			head = "\t"
+		} else {
+			last = head
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%s\t%s\n", head, f.Peer, f.MS.P50, f.MS.P95, f.MS.P99, optional(f.CPUMS), f.Ratio)
+	}
+	w.Flush()
+	writeMemories(&text, r.Memories)
+	writeSteps(&text, r.Steps)
+	writePeers(&text, r.Absent)
+	return text.String()
+}
+
+func optional(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *ms)
+}
+
+func (r *ratio) String() string {
+	if r == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Medians, r.Low, r.High)
+}
+
+func writeMemories(text *strings.Builder, memories []memory) {
+	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nhost memory beside each idle agent\tat once\tMiB")
+	for _, m := range memories {
+		fmt.Fprintf(w, "%s\t%d\t%.1f\n", m.Peer, m.Together, m.MiB)
+	}
+	w.Flush()
+}
+
+// writeSteps puts what dominates first.
+func writeSteps(text *strings.Builder, steps map[string]float64) {
+	names := slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
+		return cmp.Or(cmp.Compare(steps[b], steps[a]), cmp.Compare(a, b))
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%s %.1f", name, steps[name])
+	}
+	fmt.Fprintf(text, "\nwhere clove's time goes, the longest first: %s\n", strings.Join(parts, ", "))
+}
+
+func writePeers(text *strings.Builder, absent map[string]string) {
+	text.WriteString("\n")
+	for _, p := range peers {
+		fmt.Fprintf(text, "%s does: %s\n", p.name, p.does)
+		if why := absent[p.name]; why != "" {
+			fmt.Fprintf(text, "%s was not measured: %s\n", p.name, why)
+		}
+	}
+}
