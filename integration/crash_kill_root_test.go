@@ -29,25 +29,33 @@ func (h *host) inspect(ref string) agent.Run {
 // awaitExit waits for the end of a process that is nobody's child here.
 func awaitExit(t *testing.T, pid int) {
 	t.Helper()
+	if !exits(t, pid, patience()) {
+		t.Fatalf("process %d does not end", pid)
+	}
+}
+
+// exits tells whether a process ends within a time.
+func exits(t *testing.T, pid int, within time.Duration) bool {
+	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
-		return
+		return true
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
 	events := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); {
-		n, err := unix.Poll(events, int(time.Until(deadline).Milliseconds()))
-		if n > 0 {
-			return
-		}
+	for deadline := time.Now().Add(within); ; {
+		left := time.Until(deadline).Milliseconds()
+		n, err := unix.Poll(events, int(max(left, 0)))
 		if err != nil && err != unix.EINTR {
 			t.Fatal(err)
 		}
+		if n > 0 || left <= 0 {
+			return n > 0
+		}
 	}
-	t.Fatalf("process %d does not end", pid)
 }
 
 // keep is start without --rm: the run is remembered by its name.

@@ -142,6 +142,9 @@ func (s *stuck) ends() (int, agent.Record) {
 // more than a pipe holds, so clove must still have a part of it.
 func TestALateReaderGetsEverything(t *testing.T) {
 	s := newStuck(newHost(t), "head -c 100000 /dev/zero; exit 4")
+	if exits(t, s.cmd.Process.Pid, time.Second) {
+		t.Error("clove did not wait for the reader")
+	}
 	if n, err := io.Copy(io.Discard, s.output); n != 100000 {
 		t.Errorf("%d bytes were passed on, %v", n, err)
 	}
