@@ -93,9 +93,19 @@ func cgroupOfFiles(t *testing.T, id string) string {
 }
 
 // put replaces a file of the cgroup, as the kernel would.
+// put changes one file in one write, as the kernel does: a reader finds the old
+// text or the new, which must be as long, and never none.
 func (s *supervised) put(name, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.cgroup, name), []byte(text), 0o644); err != nil {
+	file, err := os.OpenFile(filepath.Join(s.cgroup, name), os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() > int64(len(text)) {
+		s.t.Fatalf("%s: %q is shorter than what is there, %v", name, text, err)
+	}
+	if _, err := file.WriteString(text); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -127,12 +127,12 @@ func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
 			s := newSupervised(t, nil)
 			kill := s.watchKill()
 			if early {
-				s.put("memory.events", "oom_kill 1\n")
+				s.put("memory.events", "low 0\noom_kill 1\n")
 			}
 			s.begin()
 			if !early {
 				s.started()
-				s.put("memory.events", "oom_kill 1\n")
+				s.put("memory.events", "low 0\noom_kill 1\n")
 			}
 			kill.wait()
 			s.ends()
