@@ -125,7 +125,8 @@ func TestProcTellsNothingOfTheHost(t *testing.T) {
 // TestDevicesAreTheHarmlessOnes lists /dev and tries to make another.
 func TestDevicesAreTheHarmlessOnes(t *testing.T) {
 	h := newHost(t)
-	r := h.sh("cd /dev && ls")
+	// libcontainer adds a link to /proc/kcore, which is masked, where there is one.
+	r := h.sh("cd /dev && ls | grep -vx core")
 	r.want(t, agent.StatusExited, 0, "fd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n")
 	node := filepath.Join(t.TempDir(), "null")
 	if out, err := exec.Command("mknod", node, "c", "1", "3").CombinedOutput(); err != nil {

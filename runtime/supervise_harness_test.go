@@ -92,7 +92,6 @@ func cgroupOfFiles(t *testing.T, id string) string {
 	return dir
 }
 
-// put replaces a file of the cgroup, as the kernel would.
 // put changes one file in one write, as the kernel does: a reader finds the old
 // text or the new, which must be as long, and never none.
 func (s *supervised) put(name, text string) {
