@@ -198,13 +198,3 @@ func (r result) want(t *testing.T, status agent.Status, code int, stdout string)
 			r.record.Status, r.code, r.stdout, status, code, stdout, r.stderr)
 	}
 }
-
-// scriptIn writes a script into a folder of its own and returns its path.
-func scriptIn(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
