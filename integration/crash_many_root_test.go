@@ -37,7 +37,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	h := newHost(t)
 	rounds := 300
 	if testhost.Lane() == testhost.LaneVM {
-		rounds = 40
+		rounds = 20
 	}
 	h.clove("run", "--rm", "--", "true") // makes the template of the layers
 	began := time.Now()
@@ -99,7 +99,7 @@ func TestManyAtOnce(t *testing.T) {
 	h := newHost(t)
 	many := 200
 	if testhost.Lane() == testhost.LaneVM {
-		many = 30
+		many = 12
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience())
 	defer cancel()
