@@ -25,9 +25,10 @@ func Doctor() []Finding {
 	findings := make([]Finding, 0, len(probes))
 	for _, p := range probes {
 		finding := Finding{Name: p.name, Status: FindingOK, Enforces: p.enforces, Controls: p.controls}
-		finding.Found, finding.Missing = p.find(f)
+		var remedy string
+		finding.Found, finding.Missing, remedy = p.ask(f)
 		if finding.Missing != "" {
-			finding.Status, finding.Remedy = FindingMissing, p.remedy
+			finding.Status, finding.Remedy = FindingMissing, remedy
 		}
 		findings = append(findings, finding)
 	}

@@ -119,3 +119,16 @@ func TestProcessStatus(t *testing.T) {
 		t.Errorf("no process: %v", err)
 	}
 }
+
+func TestAReasonMayBringItsOwnRemedy(t *testing.T) {
+	for missing, want := range map[string][2]string{
+		"not there":             {"not there", "the table's"},
+		"read-only; remount it": {"read-only", "remount it"},
+		"":                      {"", "the table's"},
+	} {
+		p := probe{remedy: "the table's", find: func(*facts) (string, string) { return "", missing }}
+		if _, why, remedy := p.ask(nil); why != want[0] || remedy != want[1] {
+			t.Errorf("%q: %q, %q", missing, why, remedy)
+		}
+	}
+}
