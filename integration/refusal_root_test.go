@@ -118,7 +118,10 @@ func TestTooMuchEnvironmentIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.refused(h.command(t.Context(), "run", "--env-file", file, "--", "true"), "environment")
-	h.refused(h.command(t.Context(), "run", "-e", "ONE="+strings.Repeat("x", 1<<17), "--", "true"), "ONE")
+	if err := os.WriteFile(file, []byte("ONE="+strings.Repeat("x", 1<<17)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.refused(h.command(t.Context(), "run", "--env-file", file, "--", "true"), "ONE")
 }
 
 func TestANameIsGivenOnce(t *testing.T) {
