@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 
 	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
@@ -94,7 +95,15 @@ func become(orders *initproto.Orders, conn *initproto.Conn) *initproto.ExecFaile
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)
 	}
+	rehearse()
 	return image.execute()
+}
+
+// rehearse lets Go take now the memory that telling of a failure needs: the
+// agent's limits, which stand by then, may leave none.
+func rehearse() {
+	debug.SetGCPercent(-1)
+	_, _ = initproto.Encode(initproto.Message{ExecFailed: startFailed("execve", unix.ENOEXEC)})
 }
 
 // takeTerminal makes the pty, which is 0 by now, the session's own.
