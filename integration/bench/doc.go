@@ -18,7 +18,8 @@
 //
 // Host memory is the proportional set size (smaps_rollup, proc(5)) of what
 // stands beside an idle agent: the command itself and its descendants without
-// the agent.
+// the agent. Pages of a program's file are shared among all that run it, and the
+// kernel can drop them; what is anonymous is each agent's own.
 //
 // # What it refuses
 //

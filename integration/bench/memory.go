@@ -18,7 +18,8 @@ import (
 type memory struct {
 	Peer     string  `json:"peer"`
 	Together int     `json:"together"`
-	MiB      float64 `json:"mib_per_agent"` // mean of the proportional set sizes
+	MiB      float64 `json:"mib_per_agent"`           // mean of the proportional set sizes
+	Own      float64 `json:"anonymous_mib_per_agent"` // of that, what no file backs: each further agent costs this
 }
 
 func (b *bench) memories(present []peer) ([]memory, error) {
@@ -55,15 +56,16 @@ func (b *bench) idle(p peer, n int) (m memory, err error) {
 		}
 		agents = append(agents, a)
 	}
-	var total int64
+	m = memory{Peer: p.name, Together: n}
 	for _, a := range agents {
-		kib, err := a.besides()
+		all, anonymous, err := a.besides()
 		if err != nil {
 			return m, err
 		}
-		total += kib
+		m.MiB += float64(all) / 1024 / float64(n)
+		m.Own += float64(anonymous) / 1024 / float64(n)
 	}
-	return memory{Peer: p.name, Together: n, MiB: float64(total) / 1024 / float64(n)}, nil
+	return m, nil
 }
 
 // idleAgent is a command whose agent said that it idles.
@@ -103,18 +105,26 @@ func (a *idleAgent) end() error {
 }
 
 // besides sums up the command and its descendants without the agent, in KiB.
-func (a *idleAgent) besides() (kib int64, err error) {
+func (a *idleAgent) besides() (all, anonymous int64, err error) {
 	for _, pid := range family(a.cmd.Process.Pid) {
 		if pid == a.agent {
 			continue
 		}
-		held, err := proportional(pid)
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		kib += held
+		held, err := rollup(text, "Pss:")
+		if err != nil {
+			return 0, 0, err
+		}
+		own, err := rollup(text, "Pss_Anon:")
+		if err != nil {
+			return 0, 0, err
+		}
+		all, anonymous = all+held, anonymous+own
 	}
-	return kib, nil
+	return all, anonymous, nil
 }
 
 // find returns the one descendant that has no children: the agent, at the end
@@ -147,21 +157,13 @@ func family(root int) []int {
 	return all
 }
 
-// proportional is a process's Pss, in KiB (proc_pid_smaps(5)).
-func proportional(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, err
-	}
-	return pss(text)
-}
-
-func pss(text []byte) (int64, error) {
+// rollup is one line of smaps_rollup, in KiB (proc_pid_smaps(5)).
+func rollup(text []byte, key string) (int64, error) {
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
-		if len(fields) == 3 && fields[0] == "Pss:" && fields[2] == "kB" {
+		if len(fields) == 3 && fields[0] == key && fields[2] == "kB" {
 			return strconv.ParseInt(fields[1], 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("cannot find Pss in smaps_rollup")
+	return 0, fmt.Errorf("cannot find %s in smaps_rollup", key)
 }

@@ -2,26 +2,21 @@ package main
 
 import (
 	"bufio"
-	"os"
 	"os/exec"
 	"testing"
 )
 
-func TestPssIsOneLineOfMany(t *testing.T) {
+func TestRollupIsOneLineOfMany(t *testing.T) {
 	text := "55f0-7ffe ---p 00000000 00:00 0 [rollup]\nRss:  3400 kB\nPss:  1234 kB\nPss_Anon:  100 kB\n"
-	if got, err := pss([]byte(text)); got != 1234 || err != nil {
-		t.Errorf("%d: %v", got, err)
-	}
-	for _, text := range []string{"", "Pss_Anon: 100 kB\n", "Pss: many kB\n", "Pss: 5 MB\n"} {
-		if got, err := pss([]byte(text)); err == nil {
-			t.Errorf("%q: %d", text, got)
+	for key, want := range map[string]int64{"Pss:": 1234, "Pss_Anon:": 100} {
+		if got, err := rollup([]byte(text), key); got != want || err != nil {
+			t.Errorf("%s %d: %v", key, got, err)
 		}
 	}
-}
-
-func TestOwnMemoryIsPositive(t *testing.T) {
-	if got, err := proportional(os.Getpid()); got <= 0 || err != nil {
-		t.Errorf("%d KiB: %v", got, err)
+	for _, text := range []string{"", "Pss_Anon: 100 kB\n", "Pss: many kB\n", "Pss: 5 MB\n"} {
+		if got, err := rollup([]byte(text), "Pss:"); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
 	}
 }
 
@@ -52,5 +47,13 @@ func TestFamilyEndsWithTheAgent(t *testing.T) {
 	}
 	if agent, err := find(all[1]); err == nil {
 		t.Errorf("%d below a process that has no children", agent)
+	}
+	held, anonymous, err := (&idleAgent{cmd: cmd, agent: all[1]}).besides()
+	if err != nil || anonymous <= 0 || held < anonymous {
+		t.Errorf("%d KiB, %d of them anonymous: %v", held, anonymous, err)
+	}
+	both, _, err := (&idleAgent{cmd: cmd}).besides()
+	if err != nil || both <= held {
+		t.Errorf("%d KiB with the agent, %d without: %v", both, held, err)
 	}
 }

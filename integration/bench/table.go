@@ -48,9 +48,9 @@ func (r *ratio) String() string {
 
 func writeMemories(text *strings.Builder, memories []memory) {
 	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nhost memory beside each idle agent\tat once\tMiB")
+	fmt.Fprintln(w, "\nhost memory beside each idle agent\tat once\tMiB\tanonymous")
 	for _, m := range memories {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\n", m.Peer, m.Together, m.MiB)
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\n", m.Peer, m.Together, m.MiB, m.Own)
 	}
 	w.Flush()
 }

@@ -15,13 +15,13 @@ func TestTableShowsWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 			{Peer: "runc", What: whatWhole, Together: 1, MS: spread{P50: 24, P95: 25, P99: 26}},
 		},
 		Steps:    map[string]float64{"prepare": 1, "start": 12, "rootfs": 5},
-		Memories: []memory{{"clove", 10, 6.4}},
+		Memories: []memory{{"clove", 10, 6.4, 5.1}},
 	})
 	for _, want := range []string{
 		"clove 1.0, Linux 6.1, 2 CPUs, 30 rounds",
 		"whole command  1        clove  30.0  40.0  50.0  12.3  1.25 (1.10 to 1.40)\n",
 		"                        runc   24.0  25.0  26.0  -     -\n",
-		"clove                               10       6.4\n",
+		"clove                               10       6.4  5.1\n",
 		"start 12.0, rootfs 5.0, prepare 1.0\n",
 		"docker was not measured: no engine answers: refused\n",
 	} {
