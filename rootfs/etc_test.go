@@ -77,7 +77,7 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 		"shells":                      {0o644, "/bin/sh\n"},
 		"profile.d/a.sh":              {0o755, "true\n"},
 		"profile.d/private.sh":        {0o640, "TOKEN=1\n"},
-		"apt/sources.list":            {0o644, "deb http://deb.debian.org/debian bookworm main\n"},
+		"apt/sources.list":            {0o644, "deb http://mirror.example.org/debian bookworm main\n"},
 		"apt/sources.list.d/own.list": {0o644, "deb https://ann:secret@mirror/debian bookworm main\n"},
 		"apt/auth.conf":               {0o644, "machine mirror login ann password secret\n"},
 		"python3.11/sitecustomize.py": {0o644, "pass\n"},
