@@ -15,8 +15,12 @@ func TestARealTerminal(t *testing.T) {
 	h := newHost(t)
 	p := newPty(h)
 	before := p.mode()
+	// It looks for the new size again and again: a shell that waits in read may
+	// hear of the signal only with the next line.
 	p.run("-t", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && tty && stty size
-trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; [ -e /tmp/on ] || { touch /tmp/on; echo on; }; read line && echo "read $line" && break; done; exit 4`)
+trap told=1 WINCH; echo on
+until [ "$told" ] && [ "$(stty size)" = "50 132" ]; do sleep 0.05; done
+stty size; read line && echo "read $line"; exit 4`)
 	p.shows("/dev/pts/0\r\n24 80\r\n") // each line ended once
 	p.shows("on")
 	if during := p.mode(); during.Lflag&unix.ICANON != 0 || before.Lflag&unix.ICANON == 0 {

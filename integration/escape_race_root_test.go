@@ -24,10 +24,11 @@ func swapping(t *testing.T, program, folder, one, other string) {
 }
 
 // raceTries is how often a race is run. The control must be lost at least once in
-// controlTries, or the swapping is not fast enough to show anything.
+// controlTries, or the swapping is not fast enough to show anything; one try
+// takes microseconds, and beside other load most of them meet no swap.
 const (
 	raceTries    = 15
-	controlTries = 100000
+	controlTries = 5_000_000
 )
 
 // TestApplyLosesNoRace: whoever may write beside the workspace exchanges one of
