@@ -3,12 +3,16 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/testhost"
 )
@@ -34,7 +38,13 @@ func memoryGroup(t *testing.T, limit int64) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.Remove(dir); err != nil {
+		// What the kernel killed for memory may still be on its way out, and a
+		// v1 cgroup has no event for it.
+		err := os.Remove(dir)
+		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
