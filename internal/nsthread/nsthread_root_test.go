@@ -86,3 +86,19 @@ func TestDoSurvivesTheEndOfItsGoroutine(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestNeverTheFirstThread: that one cannot end, and /proc/self is its.
+func TestNeverTheFirstThread(t *testing.T) {
+	for range 300 {
+		thread, err := Start(unix.CLONE_NEWNET)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := false
+		err = thread.Do(func() error { first = onFirstThread(); return nil })
+		thread.Close()
+		if err != nil || first {
+			t.Fatalf("on the first thread: %v, %v", first, err)
+		}
+	}
+}
