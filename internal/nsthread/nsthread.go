@@ -20,6 +20,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// init keeps the process's first thread for the main goroutine. The Go runtime
+// cannot end that thread: a goroutine that left its namespaces there (ours, or
+// libcontainer's, which enters the sandbox's mount namespace) would keep them
+// for as long as the process lives, and /proc/self would show them as its own.
+func init() { runtime.LockOSThread() }
+
 // Thread is one locked OS thread in namespaces of its own.
 type Thread struct {
 	calls chan call
@@ -37,40 +43,18 @@ type call struct {
 func Start(flags int) (*Thread, error) {
 	t := &Thread{calls: make(chan call), ended: make(chan struct{})}
 	started := make(chan error, 1)
-	go t.serveElsewhere(flags, started)
+	go t.serve(flags, started)
 	if err := <-started; err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// serveElsewhere serves on any thread but the process's first. The Go runtime
-// cannot end that one, which would keep the namespaces for as long as the
-// process lives, and /proc/self would show them as the process's own.
-func (t *Thread) serveElsewhere(flags int, started chan<- error) {
-	runtime.LockOSThread()
-	if !onFirstThread() {
-		t.serve(flags, started)
-		return
-	}
-	begun := make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // the first thread is taken: this is another
-		close(begun)
-		t.serve(flags, started)
-	}()
-	<-begun
-	runtime.UnlockOSThread()
-}
-
-// onFirstThread tells whether the caller runs on the thread that the process
-// has its number from, gettid(2).
-func onFirstThread() bool { return unix.Gettid() == unix.Getpid() }
-
 // serve never unlocks its thread: the Go runtime ends a locked thread together
 // with its goroutine.
 func (t *Thread) serve(flags int, started chan<- error) {
 	defer close(t.ended)
+	runtime.LockOSThread()
 	err := unshare(flags)
 	started <- err
 	if err != nil {

@@ -95,7 +95,7 @@ func TestNeverTheFirstThread(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := false
-		err = thread.Do(func() error { first = onFirstThread(); return nil })
+		err = thread.Do(func() error { first = unix.Gettid() == unix.Getpid(); return nil })
 		thread.Close()
 		if err != nil || first {
 			t.Fatalf("on the first thread: %v, %v", first, err)
