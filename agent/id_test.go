@@ -39,9 +39,12 @@ func TestLeasedIDsAreApartAndBelowTheEnd(t *testing.T) {
 	if first.HostID() != FirstHostID || second.HostID()-first.HostID() != IDsPerAgent {
 		t.Errorf("ranges begin at %#x and %#x", first.HostID(), second.HostID())
 	}
+	if first.GateID() != last.HostID()+IDsPerAgent || second.GateID()-first.GateID() != 1 {
+		t.Errorf("the gates' ids begin at %#x and %#x, the last range at %#x", first.GateID(), second.GateID(), last.HostID())
+	}
 	// systemd's table gives 0x7FFE0000 and above to somebody else.
-	if end := uint64(last.HostID()) + IDsPerAgent; end != 0x7FFE0000 {
-		t.Errorf("the last range ends at %#x", end)
+	if end := uint64(last.HostID()) + 2*IDsPerAgent; end != 0x7FFE0000 || last.GateID() >= 0x7FFE0000 {
+		t.Errorf("the gates' range ends at %#x, its last id is %#x", end, last.GateID())
 	}
 	if InitUID <= MaxUser || InitUID >= IDsPerAgent {
 		t.Error("clove-init's id is an agent's, or outside of the range")

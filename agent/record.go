@@ -50,6 +50,7 @@ type Record struct {
 	Limit      *LimitHit         `json:"limit,omitempty"`
 	Usage      Usage             `json:"usage"`
 	Events     Events            `json:"events"`
+	Network    *NetworkUse       `json:"network,omitempty"` // absent without a gate
 	Denials    []Denial          `json:"denials"`
 	Enforced   map[string]string `json:"enforced"` // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`

@@ -26,10 +26,14 @@ type Lease struct {
 
 // FirstHostID is the first host id that leases use: systemd's table of ids
 // (UIDS-GIDS.md) leaves 0x70000000 to 0x7FFDFFFF unused by everyone.
+// The last range is for the gates: one id each, which no agent maps.
 const (
 	FirstHostID = 0x70000000
-	IDRanges    = (0x7FFE0000 - 0x70000000) / IDsPerAgent
+	IDRanges    = (0x7FFE0000-0x70000000)/IDsPerAgent - 1
 )
 
 // HostID returns the host id of id 0 inside the sandbox.
 func (l Lease) HostID() uint32 { return FirstHostID + uint32(l.IDRange)*IDsPerAgent }
+
+// GateID returns the host id that the agent's gate runs as, user and group.
+func (l Lease) GateID() uint32 { return FirstHostID + IDRanges*IDsPerAgent + uint32(l.IDRange) }

@@ -17,14 +17,12 @@ type Spec struct {
 	Limits   Limits            `json:"limits"`
 	Files    Files             `json:"files"`
 	Seccomp  Seccomp           `json:"seccomp"`
-	Network  string            `json:"network"` // a NetworkMode word
+	Network  string            `json:"network"` // one of NetworkModes
+	Egress   Egress            `json:"egress"`
 	Policy   Policy            `json:"policy"`
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
 	AllowUnenforced []string `json:"allow_unenforced,omitempty"`
 }
-
-// NetworkNone is the one network mode there is today: loopback and nothing else.
-const NetworkNone = "none"
 
 // User is an identity inside the sandbox's own user namespace.
 type User struct {

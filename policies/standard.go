@@ -23,6 +23,8 @@ func Standard() agent.Spec {
 		Dir:     agent.WorkspaceDir,
 		Network: agent.NetworkNone,
 		Seccomp: agent.Seccomp{Profile: "standard"},
+		// A browser with many tabs has some hundred connections; a flood has more.
+		Egress: agent.Egress{Limits: agent.EgressLimits{Connections: 1024, PerSecond: 200}},
 		Limits: agent.Limits{
 			MemoryBytes:     1024 * mebibyte,
 			MemorySwapBytes: 1024 * mebibyte, // no swap: a slow agent is worse than a dead one

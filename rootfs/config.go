@@ -26,6 +26,8 @@ type Config struct {
 	Prefixes           []string // host directories that appear read-only at their own path
 	Binds              []Bind
 	Tmpfs              []Tmpfs
+	ResolvConf         string // text of /etc/resolv.conf; empty: there is no name server
+	Hosts              string // text of /etc/hosts; empty: the sandbox itself and nobody else
 }
 
 // Bind is a host path that appears inside at Target, submounts included.

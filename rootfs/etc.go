@@ -2,6 +2,7 @@ package rootfs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -116,12 +117,12 @@ func etcNetwork(cfg Config) []entry {
 	name := cfg.hostname()
 	return []entry{
 		{Path: "/etc/hostname", Kind: kindFile, Mode: 0o644, Data: name + "\n"},
-		{Path: "/etc/hosts", Kind: kindFile, Mode: 0o644, Data: hosts(name)},
-		{Path: "/etc/resolv.conf", Kind: kindFile, Mode: 0o644, Data: resolvConf},
+		{Path: "/etc/hosts", Kind: kindFile, Mode: 0o644, Data: cmp.Or(cfg.Hosts, hosts(name))},
+		{Path: "/etc/resolv.conf", Kind: kindFile, Mode: 0o644, Data: cmp.Or(cfg.ResolvConf, noResolvConf)},
 	}
 }
 
-const resolvConf = "# This sandbox has no name server.\n"
+const noResolvConf = "# This sandbox has no name server.\n"
 
 func hosts(name string) string {
 	return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + name + "\n"
