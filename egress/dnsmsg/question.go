@@ -1,0 +1,66 @@
+package dnsmsg
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// UpstreamUDPBytes is what we say we can receive by UDP: no path fragments it
+// (DNS flag day 2020).
+const UpstreamUDPBytes = 1232
+
+// What Question.Read says of a packet that is no whole answer.
+var (
+	// ErrForeign: not the answer to this question; a true one may still come.
+	ErrForeign = errors.New("it is not the answer to the question")
+	// ErrTruncated: the answer did not fit, ask again by TCP.
+	ErrTruncated = errors.New("the answer is truncated")
+)
+
+// Question is one that is asked of a name server.
+type Question struct {
+	ID   uint16
+	Name string
+	Type uint16
+}
+
+// Pack is the message to send. DNSSEC records are not asked for: nobody here
+// validates, and a filtered answer could not be validated inside.
+func (q Question) Pack(edns bool) ([]byte, error) {
+	msg := new(dns.Msg)
+	msg.Id, msg.RecursionDesired = q.ID, true
+	msg.Question = []dns.Question{{Name: dns.Fqdn(q.Name), Qtype: q.Type, Qclass: dns.ClassINET}}
+	if edns {
+		msg.SetEdns0(UpstreamUDPBytes, false)
+	}
+	packet, err := msg.Pack()
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask for %q: %w", q.Name, err)
+	}
+	return packet, nil
+}
+
+// Read takes a packet for the answer to q if ID, question and flags say so. A
+// server that cannot read EDNS may leave out the question in its format error
+// (RFC 6891 section 7), and so may one that refuses.
+func (q Question) Read(packet []byte) (*Reply, error) {
+	if len(packet) < headerBytes || word(packet, 0) != q.ID || word(packet, 2)&bitQR == 0 {
+		return nil, ErrForeign
+	}
+	bits := word(packet, 2)
+	if rcode := int(bits & 0xf); word(packet, 4) == 0 && rcode != RCodeSuccess && rcode != RCodeNameError {
+		return NewReply(q.Name, q.Type, rcode), nil
+	}
+	name, end, err := dns.UnpackDomainName(packet, headerBytes)
+	if err != nil || !strings.EqualFold(name, dns.Fqdn(q.Name)) || len(packet) < end+4 ||
+		word(packet, end) != q.Type || word(packet, end+2) != dns.ClassINET {
+		return nil, ErrForeign
+	}
+	if bits&bitTC != 0 {
+		return nil, ErrTruncated
+	}
+	return ParseReply(packet)
+}

@@ -1,0 +1,110 @@
+package resolver
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"clove.run/clove/egress/dnsmsg"
+)
+
+const (
+	maxEntries = 1024
+	// maxEntryBytes keeps the whole cache below 16 MiB; what is larger is rare
+	// enough to be asked for again.
+	maxEntryBytes = 16 << 10
+
+	minLife         = time.Second // also of a time to live of 0: a page's many connections ask once
+	maxLife         = time.Hour
+	maxNegativeLife = time.Minute
+)
+
+// entry is an answer as it was packed, which bounds what it takes and lets each
+// caller have its own copy.
+type entry struct {
+	message       []byte
+	born, expires time.Time
+}
+
+func (e entry) reply(now time.Time) (*dnsmsg.Reply, error) {
+	reply, err := dnsmsg.ParseReply(e.message)
+	if err != nil {
+		return nil, err
+	}
+	reply.Age(now.Sub(e.born))
+	return reply, nil
+}
+
+// lifetime is how long an answer is kept; 0 is not at all, for failures and for
+// a negative answer without a time (RFC 2308 section 5).
+func lifetime(reply *dnsmsg.Reply) time.Duration {
+	ttl, known := reply.TTL()
+	switch {
+	case !known || (reply.RCode() != dnsmsg.RCodeSuccess && reply.RCode() != dnsmsg.RCodeNameError):
+		return 0
+	case reply.Negative():
+		return min(max(ttl, minLife), maxNegativeLife)
+	default:
+		return min(max(ttl, minLife), maxLife)
+	}
+}
+
+// cache keeps the entries that were used last.
+type cache struct {
+	mu     sync.Mutex // guards what follows
+	byKey  map[string]*list.Element
+	recent *list.List // of cached, the latest used first
+}
+
+type cached struct {
+	key string
+	entry
+}
+
+func newCache() *cache {
+	return &cache{byKey: map[string]*list.Element{}, recent: list.New()}
+}
+
+func (c *cache) get(key string, now time.Time) (entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element, ok := c.byKey[key]
+	if !ok {
+		return entry{}, false
+	}
+	kept := element.Value.(cached)
+	if !now.Before(kept.expires) {
+		c.remove(element)
+		return entry{}, false
+	}
+	c.recent.MoveToFront(element)
+	return kept.entry, true
+}
+
+func (c *cache) put(key string, e entry) {
+	if len(e.message) > maxEntryBytes {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, ok := c.byKey[key]; ok {
+		c.remove(element)
+	}
+	c.byKey[key] = c.recent.PushFront(cached{key: key, entry: e})
+	if c.recent.Len() > maxEntries {
+		c.remove(c.recent.Back())
+	}
+}
+
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byKey)
+	c.recent.Init()
+}
+
+// remove is called with mu held.
+func (c *cache) remove(element *list.Element) {
+	delete(c.byKey, element.Value.(cached).key)
+	c.recent.Remove(element)
+}

@@ -1,0 +1,133 @@
+package resolver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"clove.run/clove/egress/dnsmsg"
+)
+
+// maxDatagramBytes is more than we say we take: some servers do not listen, and
+// a datagram that was cut could not be told from a broken one.
+const maxDatagramBytes = 4096
+
+// ask goes through the servers until one gives a definite answer.
+func (r *Resolver) ask(ctx context.Context, servers []netip.AddrPort, name string, qtype uint16) (*dnsmsg.Reply, error) {
+	if len(servers) == 0 {
+		return nil, ErrNoServers
+	}
+	var failures []error
+	failed := false
+	for range rounds {
+		for _, server := range servers {
+			reply, err := r.try(ctx, server, name, qtype)
+			switch {
+			case ctx.Err() != nil:
+				return nil, fmt.Errorf("%w: %w", ErrNoAnswer, errors.Join(append(failures, ctx.Err())...))
+			case err != nil:
+				failures = append(failures, fmt.Errorf("%s: %w", server, err))
+			case reply.RCode() == dnsmsg.RCodeSuccess || reply.RCode() == dnsmsg.RCodeNameError:
+				return reply, nil
+			default:
+				failed = true
+			}
+		}
+		if failed { // who has answered once would say the same again
+			break
+		}
+	}
+	if failed {
+		// Not the server's own code: to an agent REFUSED means a rule of ours.
+		return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeServerFailure), nil
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoAnswer, errors.Join(failures...))
+}
+
+// try is one server's turn.
+func (r *Resolver) try(ctx context.Context, server netip.AddrPort, name string, qtype uint16) (*dnsmsg.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	reply, err := exchange(ctx, server, name, qtype, true)
+	if err != nil || (reply.RCode() != dnsmsg.RCodeFormatError && reply.RCode() != dnsmsg.RCodeNotImplemented) {
+		return reply, err
+	}
+	return exchange(ctx, server, name, qtype, false) // a server from before EDNS, RFC 6891 section 6.2.2
+}
+
+// exchange asks by UDP, and by TCP if the answer is truncated.
+func exchange(ctx context.Context, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
+	reply, err := exchangeOver(ctx, "udp", server, name, qtype, edns)
+	if errors.Is(err, dnsmsg.ErrTruncated) {
+		return exchangeOver(ctx, "tcp", server, name, qtype, edns)
+	}
+	return reply, err
+}
+
+func exchangeOver(ctx context.Context, network string, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
+	question := dnsmsg.Question{ID: randomID(), Name: name, Type: qtype}
+	packet, err := question.Pack(edns)
+	if err != nil {
+		return nil, err
+	}
+	// Connected also by UDP: the kernel picks the port, and drops what comes from
+	// anybody else.
+	conn, err := new(net.Dialer).DialContext(ctx, network, server.String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	if network == "tcp" {
+		return askStream(conn, question, packet)
+	}
+	return askDatagram(conn, question, packet)
+}
+
+// askDatagram waits on through forged and late answers.
+func askDatagram(conn net.Conn, question dnsmsg.Question, packet []byte) (*dnsmsg.Reply, error) {
+	if _, err := conn.Write(packet); err != nil {
+		return nil, err
+	}
+	buffer := make([]byte, maxDatagramBytes)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := question.Read(buffer[:n])
+		if !errors.Is(err, dnsmsg.ErrForeign) {
+			return reply, err
+		}
+	}
+}
+
+// askStream puts two bytes of length before each message, RFC 1035 section
+// 4.2.2, in one write: some servers read no further than the first segment.
+func askStream(conn net.Conn, question dnsmsg.Question, packet []byte) (*dnsmsg.Reply, error) {
+	framed := binary.BigEndian.AppendUint16(nil, uint16(len(packet)))
+	if _, err := conn.Write(append(framed, packet...)); err != nil {
+		return nil, err
+	}
+	var length [2]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return nil, err
+	}
+	return question.Read(answer)
+}
+
+func randomID() uint16 {
+	var id [2]byte
+	rand.Read(id[:]) // never fails, see crypto/rand
+	return binary.BigEndian.Uint16(id[:])
+}

@@ -1,0 +1,177 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"clove.run/clove/egress/dnsmsg"
+)
+
+const (
+	// tryTimeout is how long one server has for one question; the C library's
+	// default is 5 s, which leaves a client no time for the second server.
+	tryTimeout = 2 * time.Second
+	// rounds is the C library's default too (resolv.conf(5), attempts).
+	rounds = 2
+	// flightTimeout ends a flight whose callers may all have gone.
+	flightTimeout = 15 * time.Second
+	// maxFlights bounds the sockets that agents' questions hold open at once.
+	maxFlights = 64
+	// hostsTTL is short, because the file is followed.
+	hostsTTL = 10 * time.Second
+)
+
+// What keeps a question from an answer; errors.Is tells.
+var (
+	ErrNoServers = errors.New("no name server is configured")
+	ErrNoAnswer  = errors.New("no name server answered")
+)
+
+// Config says whom to ask.
+type Config struct {
+	// Servers, where given, are asked in this order, and no file is read. Port 0
+	// means 53.
+	Servers []netip.AddrPort
+	// ResolvConf and Hosts are other places for the host's files; empty means
+	// where the C library has them.
+	ResolvConf, Hosts string
+}
+
+// Resolver is safe for concurrent use.
+type Resolver struct {
+	servers []netip.AddrPort // those of Config
+	conf    *followed[resolvConf]
+	hosts   *followed[hosts]
+	cache   *cache
+	flights singleflight.Group
+	slots   chan struct{}
+	now     func() time.Time
+	timeout time.Duration // of one try
+}
+
+// New makes a resolver; it opens nothing yet.
+func New(config Config) *Resolver {
+	r := &Resolver{cache: newCache(), slots: make(chan struct{}, maxFlights), now: time.Now, timeout: tryTimeout}
+	for _, server := range config.Servers {
+		r.servers = append(r.servers, withPort(server))
+	}
+	if len(r.servers) == 0 {
+		r.conf = follow(or(config.ResolvConf, "/etc/resolv.conf"), parseResolvConf)
+		r.hosts = follow(or(config.Hosts, "/etc/hosts"), parseHosts)
+	}
+	return r
+}
+
+func or(path, otherwise string) string {
+	if path == "" {
+		return otherwise
+	}
+	return path
+}
+
+func withPort(server netip.AddrPort) netip.AddrPort {
+	if server.Port() != 0 {
+		return server
+	}
+	return netip.AddrPortFrom(server.Addr(), 53)
+}
+
+// SearchDomains are those of the host's resolv.conf, lower case, without final
+// dots; none with Config.Servers.
+func (r *Resolver) SearchDomains() []string {
+	if r.conf == nil {
+		return nil
+	}
+	conf, _ := r.conf.get(r.now())
+	return slices.Clone(conf.search)
+}
+
+// Lookup asks for the records of class IN that name, a full one with or
+// without the final dot, has of this type. The reply is the caller's own. A
+// server's refusal or failure is a reply with RCodeServerFailure; the error is
+// ErrNoServers, ErrNoAnswer, or the context's.
+func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error) {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if reply := r.fromHosts(name, qtype); reply != nil {
+		return reply, nil
+	}
+	servers := r.currentServers()
+	key := strconv.Itoa(int(qtype)) + " " + name
+	if kept, ok := r.cache.get(key, r.now()); ok {
+		return kept.reply(r.now())
+	}
+	flight := r.flights.DoChan(key, func() (any, error) {
+		// Other callers may wait for the same flight: the first one's end is not its end.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
+		defer cancel()
+		return r.fly(ctx, servers, key, name, qtype)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case result := <-flight:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(entry).reply(r.now())
+	}
+}
+
+// fromHosts answers from /etc/hosts. A name with an address of the other
+// family has nothing of this one: asking a server for it could give the name
+// two meanings.
+func (r *Resolver) fromHosts(name string, qtype uint16) *dnsmsg.Reply {
+	if r.hosts == nil || (qtype != dnsmsg.TypeA && qtype != dnsmsg.TypeAAAA) {
+		return nil
+	}
+	names, _ := r.hosts.get(r.now())
+	addrs, ok := names[name]
+	if !ok {
+		return nil
+	}
+	return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeSuccess).WithAddresses(hostsTTL, addrs...)
+}
+
+// currentServers forgets all answers when the servers change: a VPN that comes
+// up gives names another meaning.
+func (r *Resolver) currentServers() []netip.AddrPort {
+	if r.conf == nil {
+		return r.servers
+	}
+	conf, changed := r.conf.get(r.now())
+	if changed {
+		r.cache.clear()
+	}
+	return conf.servers
+}
+
+// fly asks the servers and keeps the answer.
+func (r *Resolver) fly(ctx context.Context, servers []netip.AddrPort, key, name string, qtype uint16) (any, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	reply, err := r.ask(ctx, servers, name, qtype)
+	if err != nil {
+		return nil, err
+	}
+	message, err := reply.Pack()
+	if err != nil {
+		return nil, err
+	}
+	kept := entry{message: message, born: r.now()}
+	if life := lifetime(reply); life > 0 {
+		kept.expires = kept.born.Add(life)
+		r.cache.put(key, kept)
+	}
+	return kept, nil
+}
