@@ -26,6 +26,16 @@ type host struct {
 	t          *testing.T
 	bin        string
 	state, run string
+	// inside calls what starts a command where it shall run; nil is here.
+	inside func(func() error) error
+}
+
+// begin starts a command where this host is.
+func (h *host) begin(cmd *exec.Cmd) error {
+	if h.inside == nil {
+		return cmd.Start()
+	}
+	return h.inside(cmd.Start)
 }
 
 // patience bounds every command of a test; under emulation all takes longer.
@@ -93,7 +103,10 @@ func (h *host) cloveWith(stdin string, args ...string) result {
 	cmd := h.command(ctx, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	err := cmd.Run()
+	err := h.begin(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		h.t.Fatalf("clove %v: %v, %v\n%s", args, err, ctx.Err(), &errs)
@@ -142,7 +155,7 @@ func (h *host) start(flags []string, command ...string) *running {
 	r.stdin, _ = r.cmd.StdinPipe() // fails only when it is set already
 	out, _ := r.cmd.StdoutPipe()
 	r.stdout = bufio.NewReader(out)
-	if err := r.cmd.Start(); err != nil {
+	if err := h.begin(r.cmd); err != nil {
 		h.t.Fatal(err)
 	}
 	return r
