@@ -1,0 +1,237 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Connection is what the agent wants, and what is known of it.
+type Connection struct {
+	Proto  Proto
+	Target netip.AddrPort
+	Pinned []Name // the names whose pinned answers hold Target's address
+	Shown  Name   // what the first bytes said; "" nothing
+	Looked bool   // whether they were seen at all
+}
+
+// Resolve says whether a name may be asked for at all, on whatever port it is
+// then used. A name that only a group word or an address rule could allow is
+// asked for under `public` alone: each query is a message to the outside.
+func (r *Rules) Resolve(name Name) Verdict {
+	if r.mode == ModeHost {
+		return Verdict{Allowed: true, Reason: ReasonHostMode}
+	}
+	if name.IsLocalhost() {
+		return refused(string(ClassLoopback), fmt.Sprintf("%s is never asked for outside", name), "--host-port PORT")
+	}
+	if rule := r.deny.byName(name, anyPort); rule != nil {
+		return deniedBy(rule, string(name))
+	}
+	if rule := r.allow.byName(name, anyPort); rule != nil {
+		return allowedBy(rule, name)
+	}
+	if addr, reverse := name.Reverse(); reverse {
+		return r.reverse(name, addr)
+	}
+	for _, rule := range r.allow.words {
+		if rule.word == ClassPublic {
+			return allowedBy(rule, "")
+		}
+	}
+	return r.unmentioned(fmt.Sprintf("%s is not allowed", name), allowFlag(TCP, string(name), 0))
+}
+
+// reverse allows the question for the name of an address that is allowed. An
+// invalid addr stands for a part of the reverse tree.
+func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
+	if addr.IsValid() {
+		at := r.reach(addr)
+		if rule := r.deny.byAddress(at, anyPort); rule != nil {
+			return deniedBy(rule, at.place())
+		}
+		if rule := r.allow.byAddress(at, anyPort); rule != nil {
+			return allowedBy(rule, "")
+		}
+	}
+	return r.unmentioned(fmt.Sprintf("%s is not allowed", name), allowFlag(TCP, string(name), 0))
+}
+
+// Answer says whether an address may be an answer for a name, on whatever port
+// it is then used. A name alone never opens an address that is not public.
+func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
+	verdict := r.Resolve(name)
+	if !verdict.Allowed || r.mode == ModeHost {
+		return verdict
+	}
+	at := r.reach(addr)
+	if rule := r.deny.byAddress(at, anyPort); rule != nil {
+		return deniedBy(rule, fmt.Sprintf("%s, the answer for %s,", at.place(), name))
+	}
+	if at.class == ClassPublic {
+		return verdict
+	}
+	if rule := r.allow.byAddress(at, anyPort); rule != nil {
+		return allowedBy(rule, name)
+	}
+	return refused(ReasonRebinding, fmt.Sprintf("%s answers with %s: %s", name, at.place(), classDetails[at.class]), classHint(at, TCP, 0))
+}
+
+// Connect decides on one connection or flow. Asked without Looked, it may answer
+// with a condition (Verdict.Verify); it is then asked again with what was seen.
+func (r *Rules) Connect(c Connection) Verdict {
+	if r.mode == ModeHost {
+		return Verdict{Allowed: true, Reason: ReasonHostMode}
+	}
+	if !c.Target.IsValid() || c.Target.Addr().Zone() != "" || c.Target.Port() == 0 || (c.Proto != TCP && c.Proto != UDP) {
+		return refused(ReasonInvalid, fmt.Sprintf("%q %s is nothing to connect to", c.Proto, c.Target), "")
+	}
+	return r.connect(c, r.reach(c.Target.Addr()))
+}
+
+func (r *Rules) connect(c Connection, at reach) Verdict {
+	fits := covering(c.Proto, c.Target.Port())
+	if rule := r.deny.byAddress(at, fits); rule != nil {
+		return deniedBy(rule, at.place())
+	}
+	if at.class == ClassLoopback {
+		return r.hostPort(c, at)
+	}
+	if !isWeb(c.Proto, c.Target.Port()) {
+		// Nothing will show which of the names is meant: deny beats allow.
+		for _, name := range c.Pinned {
+			if rule := r.deny.byName(name, fits); rule != nil {
+				return deniedBy(rule, string(name))
+			}
+		}
+	}
+	if rule := r.allow.byAddress(at, fits); rule != nil {
+		return r.allowedByAddress(c, rule)
+	}
+	if at.class == ClassPublic {
+		return r.connectByName(c, at)
+	}
+	return r.notAllowed(c, at)
+}
+
+// hostPort: the gate asks for 127.0.0.1 only on behalf of the listeners of
+// --host-port. Every other way to spell loopback is no target at all.
+func (r *Rules) hostPort(c Connection, at reach) Verdict {
+	if at.addr == hostLoopback {
+		if rule := first(r.hostPorts, covering(c.Proto, c.Target.Port())); rule != nil {
+			return allowedBy(rule, "")
+		}
+	}
+	return r.notAllowed(c, at)
+}
+
+// allowedByAddress leaves to check only that the client asks for no denied name.
+func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
+	verdict := allowedBy(rule, "")
+	fits := covering(c.Proto, c.Target.Port())
+	if !isWeb(c.Proto, c.Target.Port()) || !r.deny.hasName(fits) {
+		return verdict
+	}
+	if !c.Looked {
+		return verdict.afterVerify(VerifyDeny)
+	}
+	if c.Shown != "" {
+		if deny := r.deny.byName(c.Shown, fits); deny != nil {
+			return deniedBy(deny, string(c.Shown))
+		}
+		if slices.Contains(c.Pinned, c.Shown) {
+			return verdict
+		}
+	}
+	// The client hides, or invents, what it wants of an address to which a denied
+	// name led it.
+	for _, name := range c.Pinned {
+		if deny := r.deny.byName(name, fits); deny != nil {
+			return deniedBy(deny, string(name))
+		}
+	}
+	return verdict
+}
+
+// connectByName looks for an allowed name that led to this public address.
+func (r *Rules) connectByName(c Connection, at reach) Verdict {
+	fits := covering(c.Proto, c.Target.Port())
+	var name Name
+	var allow, deny *rule
+	for _, pinned := range c.Pinned {
+		if rule := r.deny.byName(pinned, fits); rule != nil {
+			deny, name = rule, pinned
+			continue
+		}
+		if allow = r.allow.byName(pinned, fits); allow != nil {
+			name = pinned
+			break
+		}
+	}
+	switch {
+	case allow == nil && deny != nil:
+		return deniedBy(deny, string(name))
+	case allow == nil:
+		return r.notAllowed(c, at)
+	case !isWeb(c.Proto, c.Target.Port()):
+		return allowedBy(allow, name)
+	case !c.Looked:
+		return allowedBy(allow, name).afterVerify(VerifyMust)
+	}
+	return r.shown(c, at, name)
+}
+
+// shown decides by the name that the client showed; wanted is one that it may show.
+func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
+	fits := covering(c.Proto, c.Target.Port())
+	hint := allowFlag(c.Proto, string(c.Shown), c.Target.Port())
+	if c.Shown == "" {
+		return refused(ReasonNoName, fmt.Sprintf("%s is allowed by name, and the client showed none", wanted),
+			allowFlag(c.Proto, at.place(), c.Target.Port()))
+	}
+	if deny := r.deny.byName(c.Shown, fits); deny != nil {
+		return deniedBy(deny, string(c.Shown))
+	}
+	allow := r.allow.byName(c.Shown, fits)
+	if allow == nil {
+		return refused(ReasonMismatch, fmt.Sprintf("%s is not allowed, and was shown at an address of %s", c.Shown, wanted), hint)
+	}
+	if !slices.Contains(c.Pinned, c.Shown) {
+		return refused(ReasonMismatch, fmt.Sprintf("%s did not lead to this address, %s did", c.Shown, wanted), "")
+	}
+	return allowedBy(allow, c.Shown)
+}
+
+// notAllowed says what is missing.
+func (r *Rules) notAllowed(c Connection, at reach) Verdict {
+	port := c.Target.Port()
+	if at.class != ClassPublic {
+		verdict := refused(string(at.class), fmt.Sprintf("%s: %s", at.place(), classDetails[at.class]), classHint(at, c.Proto, port))
+		if at.class != ClassLoopback && r.allow.byAddress(at, anyPort) != nil {
+			verdict.Reason = ReasonPort
+			verdict.Detail = fmt.Sprintf("%s is not allowed on %s port %d", at.place(), c.Proto, port)
+		}
+		return verdict
+	}
+	for _, name := range c.Pinned {
+		if r.allow.byName(name, anyPort) != nil {
+			return refused(ReasonPort, fmt.Sprintf("%s is not allowed on %s port %d", name, c.Proto, port), allowFlag(c.Proto, string(name), port))
+		}
+	}
+	hint := allowFlag(c.Proto, at.place(), port)
+	if len(c.Pinned) > 0 {
+		hint = allowFlag(c.Proto, string(c.Pinned[0]), port)
+	}
+	if r.allow.byAddress(at, anyPort) != nil {
+		return refused(ReasonPort, fmt.Sprintf("%s is not allowed on %s port %d", at.place(), c.Proto, port), hint)
+	}
+	return r.unmentioned(fmt.Sprintf("%s is not allowed, and no allowed name led there", at.place()), hint)
+}
+
+// unmentioned is the end of the road.
+func (r *Rules) unmentioned(detail, hint string) Verdict {
+	if r.mode == ModeNone {
+		return refused(ReasonNoneMode, "this agent has no network", hint)
+	}
+	return refused(ReasonNoRule, detail, hint)
+}

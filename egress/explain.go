@@ -1,0 +1,96 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Explained is one rule in its canonical form.
+type Explained struct {
+	Deny   bool   `json:"deny"`
+	Rule   string `json:"rule"`
+	Protos string `json:"protos"` // "tcp", "udp" or "tcp,udp"
+	Ports  string `json:"ports"`  // "80,443", "8000-8100", "*"
+	Source string `json:"source"`
+	Note   string `json:"note,omitempty"` // what the rule does not cover though it looks so
+}
+
+// Explain returns the rules in the order in which they are evaluated: what
+// denies, then what allows.
+func (r *Rules) Explain() []Explained {
+	explained := make([]Explained, 0, len(r.order))
+	for _, rule := range r.order {
+		explained = append(explained, rule.explain())
+	}
+	return explained
+}
+
+func (r *rule) explain() Explained {
+	e := Explained{Deny: r.deny, Rule: r.text, Source: r.source, Protos: string(r.proto), Ports: r.ports.String()}
+	if r.proto == "" {
+		e.Protos = string(TCP)
+		if r.deny {
+			e.Protos += "," + string(UDP)
+		}
+	}
+	if r.ports == (portRange{}) {
+		e.Ports = fmt.Sprintf("%d,%d", webPorts[0], webPorts[1])
+		if r.deny {
+			e.Ports = everyPort.String()
+		}
+	}
+	if block := blockOf(r.prefix.Addr()); r.prefix.IsValid() && !r.deny && !r.prefix.IsSingleIP() {
+		e.Note = "not the metadata services and this host's own addresses in it"
+		if block.class == ClassPublic || block.prefix.Bits() > r.prefix.Bits() {
+			e.Note = "only the public addresses in it"
+		}
+	}
+	return e
+}
+
+// Step is one question of Why and its answer.
+type Step struct {
+	Question string
+	Verdict  Verdict
+}
+
+// Why says, without a network, what would happen to a connection: for a name,
+// as if it led to a public address and the client showed it. The last step's
+// verdict is final.
+func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
+	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		c := Connection{Proto: proto, Target: netip.AddrPortFrom(addr, port)}
+		return r.steps(nil, c, r.Connect, c.Target.String()), nil
+	}
+	name, err := ParseName(host)
+	if err != nil {
+		return nil, err
+	}
+	if port == 0 || (proto != TCP && proto != UDP) {
+		return nil, invalid("", fmt.Sprintf("cannot tell what becomes of %s on port %d over %s", name, port, quote(string(proto))), "give a port from 1 to 65535, over tcp or udp")
+	}
+	steps := []Step{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
+	if !steps[0].Verdict.Allowed {
+		return steps, nil
+	}
+	c := Connection{Proto: proto, Target: netip.AddrPortFrom(netip.Addr{}, port), Pinned: []Name{name}, Shown: name}
+	public := reach{bits: ClassPublic, class: ClassPublic}
+	connect := func(c Connection) Verdict { return r.connect(c, public) }
+	return r.steps(steps, c, connect, fmt.Sprintf("a public address of %s, port %d", name, port)), nil
+}
+
+// steps asks once more where the first answer was under a condition.
+func (r *Rules) steps(steps []Step, c Connection, connect func(Connection) Verdict, subject string) []Step {
+	verdict := connect(c)
+	steps = append(steps, Step{fmt.Sprintf("connect over %s to %s", c.Proto, subject), verdict})
+	if !verdict.Allowed || verdict.Verify == VerifyNone {
+		return steps
+	}
+	c.Looked = true
+	shown := "show no name"
+	if c.Shown != "" {
+		shown = "show the name " + string(c.Shown)
+	}
+	return append(steps, Step{shown, connect(c)})
+}

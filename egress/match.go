@@ -1,0 +1,160 @@
+package egress
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// hostLoopback is the one target that means a port of --host-port.
+var hostLoopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// reach is an address with all that rules ask of it.
+type reach struct {
+	addr  netip.Addr // unmapped; the zero Addr stands for any public one, in Why
+	inner netip.Addr // the IPv4 address that it carries, if any
+	bits  Class      // Classify
+	class Class      // the same, or ClassHost
+}
+
+func (r *Rules) reach(addr netip.Addr) reach {
+	addr = addr.Unmap()
+	at := reach{addr: addr, bits: Classify(addr)}
+	if addr.Is6() && addr.Zone() == "" {
+		at.inner, _, _ = carried(addr)
+	}
+	at.class = at.bits
+	if at.bits != ClassLoopback && at.bits != ClassMetadata && (r.isHost(addr) || (at.inner.IsValid() && r.isHost(at.inner))) {
+		at.class = ClassHost
+	}
+	return at
+}
+
+func (at reach) place() string {
+	if !at.addr.IsValid() {
+		return "a public address"
+	}
+	if at.addr.Is6() {
+		return "[" + at.addr.String() + "]"
+	}
+	return at.addr.String()
+}
+
+// covers says whether the rule is about this protocol and port: where it does
+// not say, a deny rule is about all of them and an allow rule about the web's.
+func (r *rule) covers(proto Proto, port uint16) bool {
+	if r.proto != proto && (r.proto != "" || (!r.deny && proto != TCP)) {
+		return false
+	}
+	if r.ports == (portRange{}) {
+		return r.deny || port == webPorts[0] || port == webPorts[1]
+	}
+	return r.ports.contains(port)
+}
+
+// covering is covers for one connection.
+func covering(proto Proto, port uint16) func(*rule) bool {
+	return func(r *rule) bool { return r.covers(proto, port) }
+}
+
+// anyPort is for questions that come before a port is known. A deny rule about
+// some ports must not answer those.
+func anyPort(r *rule) bool {
+	return !r.deny || (r.proto == "" && (r.ports == portRange{} || r.ports == everyPort))
+}
+
+// byName returns the first rule about name that fits.
+func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
+	if found := first(s.names[name], fits); found != nil {
+		return found
+	}
+	if len(s.wild) == 0 {
+		return nil
+	}
+	for rest := string(name); ; {
+		_, after, found := strings.Cut(rest, ".")
+		if !found {
+			return nil
+		}
+		if r := first(s.wild[Name(after)], fits); r != nil {
+			return r
+		}
+		rest = after
+	}
+}
+
+func first(rules []*rule, fits func(*rule) bool) *rule {
+	for _, r := range rules {
+		if fits(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// hasName says whether any rule by name fits.
+func (s *ruleSet) hasName(fits func(*rule) bool) bool {
+	for _, byName := range []map[Name][]*rule{s.names, s.wild} {
+		for _, rules := range byName {
+			if first(rules, fits) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// byAddress returns the first rule about the address that fits.
+func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
+	for _, rules := range [][]*rule{s.words, s.prefixes} {
+		for _, r := range rules {
+			if fits(r) && r.reaches(at) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// reaches says whether the rule is about the address. A deny rule is about all
+// that leads there; an allow rule only about what it names.
+func (r *rule) reaches(at reach) bool {
+	switch {
+	case r.word != "" && r.deny:
+		return wordMeans(r.word, at.class) || wordMeans(r.word, at.bits) || (r.word == ClassHost && at.class == ClassLoopback)
+	case r.word != "":
+		return wordMeans(r.word, at.class)
+	case r.deny:
+		return r.prefix.Contains(at.addr) || r.prefix.Contains(at.inner)
+	}
+	return r.prefix.Contains(at.addr) && r.namesClassOf(at)
+}
+
+// wordMeans: RFC 6598 space is somebody's private network too.
+func wordMeans(word, class Class) bool {
+	return word == class || (word == ClassPrivate && class == ClassCGNAT)
+}
+
+// namesClassOf says whether a network that holds a special address was meant
+// to: 0.0.0.0/0 does not open 10.1.2.3, nor 10.0.0.0/8 this host's own 10.0.0.5.
+func (t Target) namesClassOf(at reach) bool {
+	switch at.class {
+	case ClassPublic:
+		return true
+	case ClassLoopback:
+		return false // only --host-port opens it
+	}
+	if t.prefix.IsSingleIP() {
+		return true
+	}
+	block := blockOf(at.addr)
+	return block.class == at.class && block.prefix.Bits() <= t.prefix.Bits()
+}
+
+// liesIn says whether all of a network is of this class.
+func (t Target) liesIn(class Class) bool {
+	if t.prefix.IsSingleIP() {
+		return Classify(t.prefix.Addr()) == class
+	}
+	block := blockOf(t.prefix.Addr())
+	return block.class == class && block.prefix.Bits() <= t.prefix.Bits()
+}

@@ -1,0 +1,189 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"clove.run/clove/agent"
+)
+
+// The modes of a network.
+const (
+	ModeNone      = "none"      // not even names
+	ModeAllowlist = "allowlist" // what the lines allow
+	ModePublic    = "public"    // every TCP port of every public address, and what the lines allow
+	ModeHost      = "host"      // the host's own network: nothing is decided here
+)
+
+// Line is one rule as somebody wrote it.
+type Line struct {
+	Deny   bool
+	Target string
+	Source string // who gave it: "--allow", "--deny", the name of a document
+}
+
+// Config is what Rules are made from.
+type Config struct {
+	Mode      string   // "": allowlist where a line allows something, else none
+	Lines     []Line   // in any order: deny beats allow
+	HostPorts []uint16 // the ports of the host's loopback that the agent may reach
+	// IsHost says whether the host would deliver an address to itself. It is
+	// asked in each decision, from many goroutines. nil: no address is the host's.
+	IsHost func(netip.Addr) bool
+}
+
+// Rules decide. They never change, and any number of goroutines may ask them.
+type Rules struct {
+	mode      string
+	deny      ruleSet
+	allow     ruleSet
+	hostPorts []*rule
+	order     []*rule // all of them as they are evaluated, for Explain
+	isHost    func(netip.Addr) bool
+}
+
+// rule is one line, understood.
+type rule struct {
+	Target
+	text   string // Target.String()
+	source string
+	deny   bool
+}
+
+// ruleSet finds the rules that match without walking all of them.
+type ruleSet struct {
+	names    map[Name][]*rule
+	wild     map[Name][]*rule // by what follows "*."
+	prefixes []*rule
+	words    []*rule
+}
+
+// New makes rules, or says which line is wrong and how to write it.
+func New(config Config) (*Rules, error) {
+	mode, err := modeOf(config)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rules{mode: mode, isHost: config.IsHost}
+	if r.isHost == nil {
+		r.isHost = func(netip.Addr) bool { return false }
+	}
+	var allowed []*rule
+	for _, line := range config.Lines {
+		made, err := newRule(line)
+		if err != nil {
+			return nil, err
+		}
+		if made.deny {
+			r.deny.add(made)
+			r.order = append(r.order, made)
+		} else {
+			r.allow.add(made)
+			allowed = append(allowed, made)
+		}
+	}
+	if err := r.addHostPorts(config.HostPorts); err != nil {
+		return nil, err
+	}
+	r.order = append(append(r.order, r.hostPorts...), allowed...)
+	if mode == ModePublic {
+		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
+		public.text = public.String()
+		r.allow.add(public)
+		r.order = append(r.order, public)
+	}
+	return r, nil
+}
+
+// Mode is the mode that holds, never "".
+func (r *Rules) Mode() string { return r.mode }
+
+// modeOf also refuses lines that the mode could not hold or would not use.
+func modeOf(config Config) (string, error) {
+	var allow *Line
+	for i, line := range config.Lines {
+		if !line.Deny {
+			allow = &config.Lines[i]
+			break
+		}
+	}
+	switch mode := config.Mode; {
+	case mode == "" && allow != nil:
+		return ModeAllowlist, nil
+	case mode == "":
+		return ModeNone, nil
+	case mode == ModeNone && allow != nil:
+		return "", invalid(allow.Source, fmt.Sprintf("cannot allow %s in mode none, which has no network", quote(allow.Target)), "use mode allowlist")
+	case mode == ModeHost && len(config.Lines) > 0:
+		return "", invalid(config.Lines[0].Source, "cannot hold rules in mode host, where nothing stands between the agent and the network", "use mode allowlist or public")
+	case mode == ModeHost && len(config.HostPorts) > 0:
+		return "", invalid("--host-port", "mode host reaches every port of the host already", "use mode none or allowlist, or leave --host-port out")
+	case mode == ModeNone || mode == ModeAllowlist || mode == ModePublic || mode == ModeHost:
+		return mode, nil
+	}
+	return "", invalid("--network", fmt.Sprintf("there is no mode %s", quote(config.Mode)), "use none, allowlist, public or host")
+}
+
+func newRule(line Line) (*rule, error) {
+	target, err := ParseTarget(line.Target)
+	if err != nil {
+		var known *agent.Error
+		if errors.As(err, &known) {
+			known.Step = line.Source
+		}
+		return nil, err
+	}
+	if !line.Deny {
+		if err := checkAllowed(target, line); err != nil {
+			return nil, err
+		}
+	}
+	return &rule{Target: target, text: target.String(), source: line.Source, deny: line.Deny}, nil
+}
+
+// checkAllowed refuses what would never take effect: loopback inside is the
+// agent's own, and the host's is reached by port only.
+func checkAllowed(t Target, line Line) error {
+	loopback := t.name.IsLocalhost() ||
+		(t.prefix.IsValid() && t.liesIn(ClassLoopback))
+	if !loopback {
+		return nil
+	}
+	hint := "--host-port N opens one port of the host's loopback at the agent's 127.0.0.1"
+	if t.ports.first != 0 && t.ports.first == t.ports.last {
+		hint = fmt.Sprintf("--host-port %d opens this port of the host's loopback at the agent's 127.0.0.1", t.ports.first)
+	}
+	return invalid(line.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
+}
+
+func (r *Rules) addHostPorts(ports []uint16) error {
+	for _, port := range ports {
+		if port == 0 {
+			return invalid("--host-port", "0 is no port", "write a port from 1 to 65535")
+		}
+		t := Target{proto: TCP, prefix: netip.PrefixFrom(hostLoopback, 32), ports: portRange{port, port}}
+		r.hostPorts = append(r.hostPorts, &rule{Target: t, text: t.String(), source: "--host-port"})
+	}
+	return nil
+}
+
+func invalid(step, message, hint string) error {
+	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: message, Hint: hint}
+}
+
+func (s *ruleSet) add(r *rule) {
+	if s.names == nil {
+		s.names, s.wild = map[Name][]*rule{}, map[Name][]*rule{}
+	}
+	switch {
+	case r.word != "":
+		s.words = append(s.words, r)
+	case r.wild:
+		s.wild[r.name] = append(s.wild[r.name], r)
+	case r.name != "":
+		s.names[r.name] = append(s.names[r.name], r)
+	default:
+		s.prefixes = append(s.prefixes, r)
+	}
+}

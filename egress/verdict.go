@@ -1,0 +1,108 @@
+package egress
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Verify says what must still be seen before an allowed connection may be made.
+type Verify string
+
+// The conditions.
+const (
+	VerifyNone Verify = ""     // nothing: dial
+	VerifyMust Verify = "must" // the client must show a name; ask again with it
+	VerifyDeny Verify = "deny" // the client may show none, but not a denied one; ask again with what it showed
+)
+
+// The reasons, a closed set: these, and the Class of an address that no rule
+// names ("private", "metadata", "loopback" …).
+const (
+	ReasonRule      = "rule"      // allowed by Rule
+	ReasonHostMode  = "mode-host" // allowed: nothing is decided in this mode
+	ReasonDeny      = "deny"      // Rule denies it
+	ReasonNoneMode  = "mode-none" // there is no network
+	ReasonNoRule    = "no-rule"   // nothing allows it
+	ReasonPort      = "port"      // something allows it, on another port or over another protocol
+	ReasonRebinding = "rebinding" // an allowed name answers with an address that no rule names
+	ReasonNoName    = "no-name"   // the rule is by name, and the client showed none
+	ReasonMismatch  = "mismatch"  // the client showed a name that did not lead to this address
+	ReasonInvalid   = "invalid"   // the question makes no sense: a zone, port 0, an unknown protocol
+)
+
+// Verdict is the answer to one question. The zero Verdict denies.
+type Verdict struct {
+	// Allowed is final only where Verify is VerifyNone: else it holds under that condition.
+	Allowed bool
+	Verify  Verify
+	Name    Name   // the name that allowed it; "" where an address rule did
+	Rule    string // canonical text of the rule that decided; "" where none did
+	Source  string // who gave that rule
+	Reason  string
+	Detail  string // why it was refused, one sentence without a full stop; "" where it was allowed
+	Hint    string // how to ask for what was refused: mostly the flag
+}
+
+func allowedBy(r *rule, name Name) Verdict {
+	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Reason: ReasonRule}
+}
+
+func (v Verdict) afterVerify(verify Verify) Verdict {
+	v.Verify = verify
+	return v
+}
+
+func deniedBy(r *rule, subject string) Verdict {
+	return Verdict{Rule: r.text, Source: r.source, Reason: ReasonDeny,
+		Detail: fmt.Sprintf("%s is denied by %s (%s)", subject, r.text, r.source),
+		Hint:   fmt.Sprintf("take the deny rule %s (%s) away", r.text, r.source)}
+}
+
+func refused(reason, detail, hint string) Verdict {
+	return Verdict{Reason: reason, Detail: detail, Hint: hint}
+}
+
+// allowFlag is the flag that allows one place; without a port it says nothing
+// of ports.
+func allowFlag(proto Proto, place string, port uint16) string {
+	var s strings.Builder
+	s.WriteString("--allow ")
+	if proto == UDP {
+		s.WriteString("udp://")
+	}
+	s.WriteString(place)
+	if port != 0 {
+		fmt.Fprintf(&s, ":%d", port)
+	}
+	return s.String()
+}
+
+// classHint is the flag for an address of this class. Metadata and the host
+// have words, because their addresses are many or change.
+func classHint(at reach, proto Proto, port uint16) string {
+	switch at.class {
+	case ClassLoopback:
+		if port == 0 {
+			return "--host-port PORT"
+		}
+		return fmt.Sprintf("--host-port %d", port)
+	case ClassMetadata, ClassHost:
+		return allowFlag(proto, string(at.class), port)
+	}
+	return allowFlag(proto, at.place(), port)
+}
+
+// classDetails says what an address is, where only its class stands against it.
+var classDetails = map[Class]string{
+	ClassPublic:        "no rule allows it",
+	ClassPrivate:       "it is a private address",
+	ClassCGNAT:         "it is an address of a provider's own network (CGNAT)",
+	ClassHost:          "it is an address of this host",
+	ClassLoopback:      "it leads to the host's loopback",
+	ClassMetadata:      "it is a cloud's metadata service",
+	ClassLinkLocal:     "it is a link-local address",
+	ClassMulticast:     "it is a multicast address",
+	ClassBroadcast:     "it is the broadcast address",
+	ClassDocumentation: "it is an address for documentation",
+	ClassReserved:      "it is a reserved address",
+}
