@@ -6,5 +6,17 @@
 // way out. It has no name and no mount: a descriptor keeps it alive, so it dies
 // with the last process that uses it, kill -9 included.
 //
+// A Plan says what else is in it. With Everything, all addresses of the world
+// are local (two routes), and one nft table brings what is sent there to
+// sockets that Listen made:
+//
+//	connect(203.0.113.5:443) ─ output: loopback source, tcp or udp ─▶ lo
+//	  ─ prerouting: tproxy ─▶ gate's socket, whose getsockname() or
+//	                          IP_ORIGDSTADDR is 203.0.113.5:443
+//
+// tproxy changes no packet, so there is no connection tracking whose table an
+// agent could fill. Where no socket of the gate is left, TCP is reset and the
+// rest is dropped: without a gate there is no network.
+//
 // It refuses to decide who may talk to whom: that is policy.
 package netns

@@ -1,0 +1,106 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// route makes every address of one IP version local to the namespace.
+type route struct{ to, source netip.Prefix }
+
+func (r route) String() string { return fmt.Sprintf("local %s dev lo src %s", r.to, r.source.Addr()) }
+
+func (p Plan) routes() []route {
+	if !p.everything {
+		return nil
+	}
+	routes := []route{{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("127.0.0.1/32")}}
+	if p.ipv6 {
+		routes = append(routes, route{netip.MustParsePrefix("::/0"), loopback6})
+	}
+	return routes
+}
+
+func (p Plan) addresses() []netip.Prefix {
+	if !p.everything {
+		return nil
+	}
+	if p.ipv6 {
+		return []netip.Prefix{own4, own6}
+	}
+	return []netip.Prefix{own4}
+}
+
+func raiseLoopback() error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("cannot find the loopback interface: %w", err)
+	}
+	if err := netlink.LinkSetUp(loopback); err != nil {
+		return fmt.Errorf("cannot bring up the loopback interface: %w", err)
+	}
+	return nil
+}
+
+// loopbackIndex is LOOPBACK_IFINDEX of include/net/flow.h: the first interface
+// of every network namespace.
+const loopbackIndex = 1
+
+func addAddresses(addresses []netip.Prefix) error {
+	for _, a := range addresses {
+		loopback := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: loopbackIndex}}
+		if err := netlink.AddrReplace(loopback, &netlink.Addr{IPNet: ipNet(a)}); err != nil {
+			return fmt.Errorf("cannot give loopback the address %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+func addRoutes(routes []route) error {
+	for _, r := range routes {
+		err := netlink.RouteReplace(&netlink.Route{
+			LinkIndex: loopbackIndex, Dst: ipNet(r.to), Src: r.source.Addr().AsSlice(),
+			Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST,
+		})
+		if err != nil {
+			return fmt.Errorf("cannot add route %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// HostOwns tells whether the network namespace of the caller would keep what
+// is sent to a for itself: its own addresses, those that a route of type local
+// makes its own (AnyIP), broadcast and multicast. An address without a route is
+// nobody's.
+func HostOwns(a netip.Addr) (bool, error) {
+	a = a.Unmap().WithZone("")
+	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
+		return true, nil
+	}
+	routes, err := netlink.RouteGet(a.AsSlice())
+	for _, none := range []unix.Errno{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
+		// What ip-route(8) calls unreachable, prohibit, blackhole; or no IPv6 at all.
+		if errors.Is(err, none) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot look up the route to %s: %w", a, err)
+	}
+	for _, r := range routes {
+		if r.Type != unix.RTN_UNICAST {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,182 @@
+package netns
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// hooks and priorities are the library's words for ours.
+var (
+	hooks = map[hook]*nftables.ChainHook{
+		prerouting: nftables.ChainHookPrerouting,
+		output:     nftables.ChainHookOutput,
+	}
+	priorities = map[string]*nftables.ChainPriority{
+		"mangle": nftables.ChainPriorityMangle,
+		"filter": nftables.ChainPriorityFilter,
+	}
+)
+
+// setRules makes chains all that clove's table holds, in one transaction. It
+// runs on a thread inside the namespace.
+func setRules(chains []chain) error {
+	if chains == nil {
+		return nil
+	}
+	connection, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("cannot speak to nftables: %w", err)
+	}
+	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName}
+	// Ask first: a kernel without nf_tables answers only the first message of a
+	// batch, and the library would wait for the others for ever.
+	present, err := connection.ListTablesOfFamily(table.Family)
+	if err != nil {
+		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES"))
+	}
+	if err := replace(connection, table, chains, len(present) > 0); err != nil {
+		return fmt.Errorf("cannot set nft rules: %w", diagnose(connection, table, err))
+	}
+	return nil
+}
+
+// replace deletes only what is there: the kernel takes 10 ms to delete.
+func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, present bool) error {
+	connection.AddTable(table)
+	if present {
+		connection.DelTable(table)
+		connection.AddTable(table)
+	}
+	policy := nftables.ChainPolicyDrop
+	for _, c := range chains {
+		added := connection.AddChain(&nftables.Chain{
+			Name: string(c.hook), Table: table, Type: nftables.ChainTypeFilter,
+			Hooknum: hooks[c.hook], Priority: priorities[c.priority], Policy: &policy,
+		})
+		for _, r := range c.rules {
+			connection.AddRule(&nftables.Rule{Table: table, Chain: added, Exprs: r.expressions()})
+		}
+	}
+	return connection.Flush()
+}
+
+// features are what a kernel can be built without, each with a rule that needs it.
+var features = []struct {
+	option string
+	rule   rule
+}{
+	{"CONFIG_NF_TABLES_INET", rule{verdict: accept}},
+	{"CONFIG_NFT_TPROXY", rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
+	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
+	{"CONFIG_NFT_REJECT_INET", rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
+}
+
+// diagnose finds the feature for whose lack the whole set was refused.
+func diagnose(connection *nftables.Conn, table *nftables.Table, whole error) error {
+	for _, f := range features {
+		err := replace(connection, table, []chain{{hook: prerouting, priority: "mangle", rules: []rule{f.rule}}}, true)
+		if err != nil {
+			return lacking(err, f.option)
+		}
+	}
+	return whole
+}
+
+// lacking names the kernel option behind an errno that means "no such thing".
+func lacking(err error, option string) error {
+	for _, errno := range []unix.Errno{unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("this kernel lacks the kernel option %s, or may not load its module: %w", option, err)
+		}
+	}
+	return err
+}
+
+// expressions are the rule as the kernel's little machine wants it.
+func (r rule) expressions() []expr.Any {
+	var all []expr.Any
+	if r.version != 0 {
+		all = append(all, versionIs(r.version)...)
+	}
+	if r.from.IsValid() {
+		all = append(all, addressIn(r.from, source)...)
+	}
+	if r.to.IsValid() {
+		all = append(all, addressIn(r.to, destination)...)
+	}
+	if r.protocol != 0 {
+		all = append(all, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal([]byte{byte(r.protocol)}))
+	}
+	if r.port != 0 {
+		// Ports lie at the same place in both headers, RFC 768 and RFC 9293.
+		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+			equal(binary.BigEndian.AppendUint16(nil, r.port)))
+	}
+	return append(all, r.end()...)
+}
+
+func (r rule) end() []expr.Any {
+	switch r.verdict {
+	case tproxy:
+		return []expr.Any{
+			&expr.Immediate{Register: 1, Data: r.socket.Addr().AsSlice()},
+			&expr.Immediate{Register: 2, Data: binary.BigEndian.AppendUint16(nil, r.socket.Port())},
+			&expr.TProxy{Family: byte(nfproto(r.version)), RegAddr: 1, RegPort: 2},
+			&expr.Verdict{Kind: expr.VerdictAccept},
+		}
+	case resetTCP:
+		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
+	case unreachable:
+		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}}
+	case accept:
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
+	}
+	return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
+}
+
+func nfproto(version int) int {
+	if version == 6 {
+		return unix.NFPROTO_IPV6
+	}
+	return unix.NFPROTO_IPV4
+}
+
+func versionIs(version int) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equal([]byte{byte(nfproto(version))})}
+}
+
+// side is where an address lies in the header of each version, RFC 791 and RFC 8200.
+type side struct{ offset4, offset6 uint32 }
+
+var (
+	source      = side{12, 8}
+	destination = side{16, 24}
+)
+
+func addressIn(p netip.Prefix, s side) []expr.Any {
+	version, offset := 4, s.offset4
+	if p.Addr().Is6() {
+		version, offset = 6, s.offset6
+	}
+	length := p.Addr().BitLen() / 8
+	if p.Bits()%8 == 0 {
+		length = p.Bits() / 8 // only the bytes that the prefix speaks of
+	}
+	all := append(versionIs(version), &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(length)})
+	if p.Bits()%8 != 0 {
+		mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
+		all = append(all, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: uint32(length), Mask: mask, Xor: make([]byte, length)})
+	}
+	return append(all, equal(p.Masked().Addr().AsSlice()[:length]))
+}
+
+func equal(data []byte) expr.Any {
+	return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}
+}

@@ -1,0 +1,172 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// option is a socket option under its two names.
+type option struct {
+	name           string
+	level4, named4 int
+	level6, named6 int
+}
+
+var (
+	optReuse       = option{"SO_REUSEADDR", unix.SOL_SOCKET, unix.SO_REUSEADDR, unix.SOL_SOCKET, unix.SO_REUSEADDR}
+	optTransparent = option{"IP_TRANSPARENT", unix.SOL_IP, unix.IP_TRANSPARENT, unix.SOL_IPV6, unix.IPV6_TRANSPARENT}
+	optOriginal    = option{"IP_RECVORIGDSTADDR", unix.SOL_IP, unix.IP_RECVORIGDSTADDR, unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR}
+)
+
+func set(fd int, family netip.Addr, options ...option) error {
+	for _, o := range options {
+		level, named := o.level4, o.named4
+		if family.Is6() {
+			level, named = o.level6, o.named6
+		}
+		if err := unix.SetsockoptInt(fd, level, named, 1); err != nil {
+			return fmt.Errorf("cannot set %s: %w", o.name, err)
+		}
+	}
+	return nil
+}
+
+// open makes a socket of the calling thread's network namespace, to which it
+// belongs wherever it is used. prepare comes before Go's poller knows of it.
+func open(kind int, address netip.AddrPort, name string, prepare func(fd int) error) (*os.File, error) {
+	domain := unix.AF_INET
+	if address.Addr().Is6() {
+		domain = unix.AF_INET6
+	}
+	fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if domain == unix.AF_INET6 {
+		err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 1))
+	}
+	if err == nil {
+		err = prepare(fd)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+}
+
+// Flow makes the inside half of a UDP flow: what is written comes to the
+// agent's socket from target, and what the agent sends to target from there on
+// is read here, no longer from the socket of KindUDP.
+func (n *Namespace) Flow(agent, target netip.AddrPort) (*os.File, error) {
+	agent, target = unmapped(agent), unmapped(target)
+	if agent.Addr().Is4() != target.Addr().Is4() || !agent.IsValid() || !target.IsValid() {
+		return nil, fmt.Errorf("cannot make a flow between %s and %s: not of one IP version", agent, target)
+	}
+	var file *os.File
+	err := n.do(func() (err error) {
+		file, err = open(unix.SOCK_DGRAM, target, fmt.Sprintf("flow %s-%s", agent, target), func(fd int) error {
+			// Reuse: each flow to a target is bound to the same address.
+			if err := set(fd, target.Addr(), optTransparent, optReuse); err != nil {
+				return err
+			}
+			if err := unix.Bind(fd, sockaddr(target)); err != nil {
+				return os.NewSyscallError("bind", err)
+			}
+			return os.NewSyscallError("connect", unix.Connect(fd, sockaddr(agent)))
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a flow between %s and %s: %w", agent, target, err)
+	}
+	return file, nil
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// DialPort connects to a TCP port of the agent's loopback: to 127.0.0.1, or
+// where nobody listens there to ::1. The file does not block.
+func (n *Namespace) DialPort(ctx context.Context, port uint16) (*os.File, error) {
+	file, err := n.dial(ctx, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port))
+	if err == nil {
+		return file, nil
+	}
+	file, err6 := n.dial(ctx, netip.AddrPortFrom(loopback6.Addr(), port))
+	if err6 == nil {
+		return file, nil
+	}
+	if cause := ctx.Err(); cause != nil {
+		err = errors.Join(err, cause)
+	}
+	return nil, fmt.Errorf("cannot connect to the agent's port %d: %w", port, err)
+}
+
+func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var pending bool
+	var file *os.File
+	err := n.do(func() (err error) {
+		file, err = open(unix.SOCK_STREAM, to, "inside "+to.String(), func(fd int) error {
+			err := unix.Connect(fd, sockaddr(to))
+			if pending = err == unix.EINPROGRESS; pending {
+				return nil
+			}
+			return os.NewSyscallError("connect", err)
+		})
+		return err
+	})
+	if err != nil || !pending {
+		return file, err
+	}
+	if err := connected(ctx, file); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// connected waits for the end of a connect(2) that returned EINPROGRESS.
+func connected(ctx context.Context, file *os.File) error {
+	stop := context.AfterFunc(ctx, func() { file.SetWriteDeadline(time.Unix(1, 0)) })
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = raw.Write(func(fd uintptr) bool {
+		// The poller may wake early; a socket with a peer is through.
+		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		switch {
+		case err != nil:
+			result = os.NewSyscallError("getsockopt", err)
+		case code != 0:
+			result = os.NewSyscallError("connect", unix.Errno(code))
+		default:
+			_, err := unix.Getpeername(int(fd))
+			return err == nil
+		}
+		return true
+	})
+	if !stop() {
+		return ctx.Err() // the deadline is set or about to be: connected or not, the file is of no use
+	}
+	return errors.Join(result, err)
+}
