@@ -96,13 +96,6 @@ func (c *cache) put(key string, e entry) {
 	}
 }
 
-func (c *cache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.byKey)
-	c.recent.Init()
-}
-
 // remove is called with mu held.
 func (c *cache) remove(element *list.Element) {
 	delete(c.byKey, element.Value.(cached).key)

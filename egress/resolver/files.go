@@ -26,22 +26,23 @@ type followed[T any] struct {
 	path  string
 	parse func(io.Reader) T
 
-	mu     sync.Mutex // guards what follows
-	looked time.Time
-	seen   os.FileInfo // nil: not there
-	value  T
+	mu      sync.Mutex // guards what follows
+	looked  time.Time
+	seen    os.FileInfo // nil: not there
+	value   T
+	edition int // how often the content was read
 }
 
 func follow[T any](path string, parse func(io.Reader) T) *followed[T] {
 	return &followed[T]{path: path, parse: parse}
 }
 
-// get also says whether the content was read anew.
-func (f *followed[T]) get(now time.Time) (value T, changed bool) {
+// get also says which edition of the file this is.
+func (f *followed[T]) get(now time.Time) (value T, edition int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.looked.IsZero() && now.Sub(f.looked) < lookInterval {
-		return f.value, false
+		return f.value, f.edition
 	}
 	f.looked = now
 	info, err := os.Stat(f.path) // of the link's target: resolv.conf is often one
@@ -49,10 +50,11 @@ func (f *followed[T]) get(now time.Time) (value T, changed bool) {
 		info = nil
 	}
 	if same(f.seen, info) {
-		return f.value, false
+		return f.value, f.edition
 	}
 	f.seen, f.value = info, f.read()
-	return f.value, true
+	f.edition++
+	return f.value, f.edition
 }
 
 func same(a, b os.FileInfo) bool {

@@ -3,9 +3,9 @@ package resolver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -102,8 +102,8 @@ func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsm
 	if reply := r.fromHosts(name, qtype); reply != nil {
 		return reply, nil
 	}
-	servers := r.currentServers()
-	key := strconv.Itoa(int(qtype)) + " " + name
+	servers, edition := r.currentServers()
+	key := fmt.Sprintf("%d %d %s", edition, qtype, name)
 	if kept, ok := r.cache.get(key, r.now()); ok {
 		return kept.reply(r.now())
 	}
@@ -139,17 +139,14 @@ func (r *Resolver) fromHosts(name string, qtype uint16) *dnsmsg.Reply {
 	return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeSuccess).WithAddresses(hostsTTL, addrs...)
 }
 
-// currentServers forgets all answers when the servers change: a VPN that comes
-// up gives names another meaning.
-func (r *Resolver) currentServers() []netip.AddrPort {
+// currentServers also says which edition of the servers they are. What older
+// ones said is not read again: a VPN that comes up gives names another meaning.
+func (r *Resolver) currentServers() ([]netip.AddrPort, int) {
 	if r.conf == nil {
-		return r.servers
+		return r.servers, 0
 	}
-	conf, changed := r.conf.get(r.now())
-	if changed {
-		r.cache.clear()
-	}
-	return conf.servers
+	conf, edition := r.conf.get(r.now())
+	return conf.servers, edition
 }
 
 // fly asks the servers and keeps the answer.
