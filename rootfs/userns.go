@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // namespaces makes the user namespaces of a plan on other threads, while the
-// mounting thread waits for the loop device: each takes a process.
+// mounting thread waits for the loop device.
 type namespaces map[string]*pendingNamespace
 
 type pendingNamespace struct {
@@ -66,42 +63,34 @@ func (n namespaces) close() {
 }
 
 // userNamespace returns a user namespace with the map m, which belongs to
-// whoever this thread's effective user is.
-//
-// A namespace needs a process to be born in. Ours is stopped by ptrace at its
-// exec, before it has run one instruction, and killed once its namespace is
-// held open: so the program does not matter, and nothing of it ever runs.
-func userNamespace(m idMap) (*os.File, error) {
-	process, err := os.StartProcess("/proc/self/exe", []string{"clove-userns"}, &os.ProcAttr{
-		Sys: &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWUSER,
-			UidMappings: sysMap(m.UID),
-			GidMappings: sysMap(m.GID),
-			Ptrace:      true,
-			Pdeathsig:   unix.SIGKILL,
-			// The agent's processes change their groups in it.
-			GidMappingsEnableSetgroups: true,
-		},
-	})
-	if errors.Is(err, unix.EACCES) {
-		return nil, fmt.Errorf("cannot make a user namespace: everybody must be allowed to execute clove's program: %w", err)
-	}
+// whoever this thread's effective user is. The caller holds births.
+func userNamespace(m idMap) (namespace *os.File, err error) {
+	child, err := startHolder()
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a user namespace: %w", err)
 	}
-	defer process.Wait()
-	defer process.Kill()
-	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", process.Pid))
+	defer func() { err = errors.Join(err, child.end()) }()
+	// setgroups(2) stays allowed: the agent's processes change their groups in it.
+	for _, ids := range []struct {
+		file    string
+		extents []extent
+	}{{"uid_map", m.UID}, {"gid_map", m.GID}} {
+		if err := os.WriteFile(child.proc(ids.file), mapText(ids.extents), 0); err != nil {
+			return nil, fmt.Errorf("cannot map the ids of a user namespace: %w", err)
+		}
+	}
+	namespace, err = os.Open(child.proc("ns/user"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold a user namespace: %w", err)
 	}
 	return namespace, nil
 }
 
-func sysMap(extents []extent) []syscall.SysProcIDMap {
-	mapped := make([]syscall.SysProcIDMap, len(extents))
-	for i, e := range extents {
-		mapped[i] = syscall.SysProcIDMap{ContainerID: int(e.Disk), HostID: int(e.Shown), Size: int(e.Size)}
+// mapText is what user_namespaces(7) wants to be written, at once.
+func mapText(extents []extent) []byte {
+	var text []byte
+	for _, e := range extents {
+		text = fmt.Appendf(text, "%d %d %d\n", e.Disk, e.Shown, e.Size)
 	}
-	return mapped
+	return text
 }

@@ -17,15 +17,16 @@ import (
 // then one agent could use up what root and all other agents have together.
 const ownerID = 65533
 
-// dumpable guards the attribute of that name, which is the process's and which
-// changing the user of one thread takes away.
-var dumpable sync.Mutex
+// births guards the holder, of which there is one at a time, and the attribute
+// "dumpable", which is the process's and which changing the user of one thread
+// takes away.
+var births sync.Mutex
 
 // ownedNamespace is userNamespace on a thread that is, for that time, owner.
 func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
-	dumpable.Lock()
-	defer dumpable.Unlock()
-	runtime.LockOSThread() // the user is the thread's, and so is the right to wait for a traced process
+	births.Lock()
+	defer births.Unlock()
+	runtime.LockOSThread() // the user is the thread's, and so is the holder's parent-death signal
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
@@ -36,17 +37,27 @@ func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
 	}
 	var namespace *os.File
 	if err == nil {
+		err = setDumpable(before) // the holder shares it; not dumpable, its /proc/PID/ns would need CAP_SYS_PTRACE
+	}
+	if err == nil {
 		namespace, err = userNamespace(m)
 	}
 	if become(0) == nil {
 		runtime.UnlockOSThread() // else the thread ends with its goroutine
 	}
 	// Not dumpable, /proc/PID/fd would be closed to the processes that clove starts.
-	if restoreErr := unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(before), 0, 0, 0); restoreErr != nil && err == nil {
+	if restoreErr := setDumpable(before); restoreErr != nil && err == nil {
 		namespace.Close()
-		return nil, fmt.Errorf("cannot make clove dumpable again: %w", restoreErr)
+		return nil, restoreErr
 	}
 	return namespace, err
+}
+
+func setDumpable(value int) error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(value), 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot make clove dumpable again: %w", err)
+	}
+	return nil
 }
 
 // become changes the effective user of this thread only, and keeps every

@@ -3,7 +3,9 @@
 package rootfs
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +17,9 @@ func TestUserNamespaceIsNotTheHostRoots(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
 	// Control: a namespace made without further ado is root's.
+	births.Lock()
 	plain, err := userNamespace(shiftMap(cfg.HostID))
+	births.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +66,62 @@ func TestOwnerIsGivenUpAgain(t *testing.T) {
 	})
 	if after, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || after != before {
 		t.Errorf("dumpable is %d, %v", after, err)
+	}
+}
+
+// TestHolderIsDeaf: the holder shares this program's memory, so no handler of
+// Go's runtime may ever run in it, and it must leave nothing behind.
+func TestHolderIsDeaf(t *testing.T) {
+	newBench(t)
+	births.Lock()
+	defer births.Unlock()
+	child, err := startHolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent uint64
+	for _, number := range []unix.Signal{unix.SIGINT, unix.SIGSEGV, unix.SIGTERM, unix.SIGURG, unix.SIGPROF, 32, 33, 64} {
+		sent |= 1 << (number - 1)
+		if err := unix.Kill(int(child), number); err != nil {
+			t.Fatalf("signal %d: %v", int(number), err)
+		}
+	}
+	status, err := os.ReadFile(child.proc("status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All but KILL and STOP are blocked; the control: they did come, and wait for ever.
+	for _, line := range []string{"SigBlk:\tfffffffffffbfeff\n", fmt.Sprintf("ShdPnd:\t%016x\n", sent)} {
+		if !strings.Contains(string(status), line) {
+			t.Errorf("no %q in\n%s", line, status)
+		}
+	}
+	if err := child.end(); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Kill(int(child), 0); err != unix.ESRCH {
+		t.Errorf("the holder is still there: %v", err)
+	}
+}
+
+// TestNamespacesAreMadeAtOnce: many goroutines share one holder's stack in turn.
+func TestNamespacesAreMadeAtOnce(t *testing.T) {
+	b := newBench(t)
+	cfg := testConfig(b.dir)
+	made := make(chan error)
+	const many = 50
+	for i := range uint32(many) {
+		go func() {
+			namespace, err := ownedNamespace(ownerMap(cfg.HostID, 1000, 1000, 2000+i, 2000+i), cfg.HostID+ownerID)
+			if err == nil {
+				err = namespace.Close()
+			}
+			made <- err
+		}()
+	}
+	for range many {
+		if err := <-made; err != nil {
+			t.Error(err)
+		}
 	}
 }
