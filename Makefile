@@ -3,6 +3,9 @@
 TAGS := seccomp,urfave_cli_no_docs
 # Builds are the same from a clone, a tarball and another user's folder.
 GOBUILD := go build -trimpath -buildvcs=false
+# Static: a launch starts clove twice, and would pay for dynamic linking each time.
+# The tags spare libc's lookups of names and users, which a static program must not use.
+STATIC := -tags $(TAGS),netgo,osusergo -ldflags "-linkmode external -extldflags -static"
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help
@@ -17,7 +20,7 @@ quickstart: build ## install what is missing, build, and run a first agent
 .PHONY: build
 build: ## bin/clove, bin/clove-init, and the tests' program of attacks
 	@integration/install.sh build
-	CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS) -o bin/clove ./cmd/clove
+	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o bin/clove ./cmd/clove
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-init ./cmd/clove-init
 	integration/probe/build.sh bin/clove-probe
 
