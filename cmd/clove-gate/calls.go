@@ -1,0 +1,114 @@
+package main
+
+import (
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// call is one allowed system call. With tests, one of them must hold; each is
+// instructions that go on to the next one where they do not.
+type call struct {
+	number uint32
+	tests  []program
+	refuse bool // it fails with EPERM instead of killing
+}
+
+// calls is all that the gate and Go's runtime below it need. The relay's come
+// first: the kernel walks the list for those that test arguments, and
+// remembers the verdict of the others.
+func calls(pid int) []call {
+	return []call{
+		{number: unix.SYS_SPLICE}, {number: unix.SYS_EPOLL_PWAIT}, {number: unix.SYS_FUTEX},
+		{number: unix.SYS_READ}, {number: unix.SYS_WRITE}, {number: unix.SYS_RECVFROM},
+		{number: unix.SYS_IOCTL, tests: one(equal(1, unix.TIOCINQ))},
+		{number: unix.SYS_RECVMSG}, {number: unix.SYS_SENDMSG, tests: one(without(2, unix.MSG_FASTOPEN))},
+		{number: unix.SYS_ACCEPT4}, {number: unix.SYS_SHUTDOWN}, {number: unix.SYS_CLOSE}, {number: unix.SYS_PIPE2},
+		{number: unix.SYS_GETSOCKNAME}, {number: unix.SYS_GETPEERNAME}, {number: unix.SYS_GETSOCKOPT},
+		{number: unix.SYS_SETSOCKOPT, tests: socketOptions()},
+		{number: unix.SYS_FCNTL, tests: anyOf(1, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD_CLOEXEC, unix.F_SETPIPE_SZ, unix.F_GETFD, unix.F_SETFD)},
+		{number: unix.SYS_EPOLL_CTL},
+		// Go's runtime.
+		{number: unix.SYS_NANOSLEEP}, {number: unix.SYS_SCHED_YIELD}, {number: unix.SYS_CLOCK_GETTIME},
+		{number: unix.SYS_MADVISE}, {number: unix.SYS_MUNMAP}, {number: unix.SYS_MMAP, tests: one(without(2, unix.PROT_EXEC))},
+		{number: unix.SYS_CLONE, tests: one(equal(0, threadFlags))},
+		{number: unix.SYS_SIGALTSTACK}, {number: unix.SYS_RT_SIGPROCMASK}, {number: unix.SYS_RT_SIGACTION}, {number: unix.SYS_RT_SIGRETURN},
+		{number: unix.SYS_RESTART_SYSCALL},
+		{number: unix.SYS_GETPID}, {number: unix.SYS_GETTID}, {number: unix.SYS_TGKILL, tests: one(equal(0, uint32(pid)))},
+		{number: unix.SYS_GETRANDOM}, {number: unix.SYS_EXIT}, {number: unix.SYS_EXIT_GROUP},
+		{number: unix.SYS_PRCTL, tests: anyOf(0, unix.PR_SET_VMA, unix.PR_GET_SECCOMP)}, // names of memory; the probe
+		{number: unix.SYS_PRLIMIT64, tests: one(null(2))},                               // to read a limit
+		{number: unix.SYS_SECCOMP},                                                      // for the second filter, which forbids it
+		// The probe's, and what the standard library may try.
+		{number: unix.SYS_OPENAT, refuse: true}, {number: unix.SYS_SOCKET, refuse: true},
+	}
+}
+
+// threadFlags is how Go makes a thread (newosproc). Not one bit more: a
+// process or a namespace is another combination.
+const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
+
+// socketOptions are those that Go's net package and the gate set. IP_OPTIONS,
+// filters, upper protocols and the like are not among them.
+func socketOptions() []program {
+	var tests []program
+	for _, option := range []struct{ level, name uint32 }{
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY}, {unix.SOL_SOCKET, unix.SO_LINGER}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT},
+		{unix.SOL_IP, unix.IP_RECVORIGDSTADDR}, {unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR},
+	} {
+		tests = append(tests, both(equal(1, option.level), equal(2, option.name)))
+	}
+	return tests
+}
+
+// instructions end in a verdict for c's number and skip to their end for all
+// others. The number is loaded before and after.
+func (c call) instructions() program {
+	verdict := allow
+	if c.refuse {
+		verdict = refuse
+	}
+	if len(c.tests) == 0 {
+		return onlyFor(c.number, program{verdict})
+	}
+	var block program
+	for _, test := range c.tests {
+		block = append(append(block, test...), verdict)
+	}
+	return onlyFor(c.number, append(block, kill))
+}
+
+func one(test program) []program { return []program{test} }
+
+func anyOf(arg int, values ...uint32) []program {
+	var tests []program
+	for _, value := range values {
+		tests = append(tests, equal(arg, value))
+	}
+	return tests
+}
+
+// Tests skip one instruction, the verdict behind them, where they do not hold.
+// They look at an argument's lower half: these arguments are int in the kernel,
+// or flags whose upper half it ignores.
+
+func equal(arg int, value uint32) program {
+	return program{loadArg(arg), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}}
+}
+
+func without(arg int, bits uint32) program {
+	return program{loadArg(arg), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: bits, SkipTrue: 1}}
+}
+
+// null compares a whole pointer.
+func null(arg int) program {
+	return both(program{loadArgUpper(arg), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 1}}, equal(arg, 0))
+}
+
+// both needs two tests to hold: the first then skips the second as well.
+func both(first, second program) program {
+	last := len(first) - 1
+	jump := first[last].(bpf.JumpIf)
+	jump.SkipTrue += uint8(len(second))
+	return append(append(append(program{}, first[:last]...), jump), second...)
+}

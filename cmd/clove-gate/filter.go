@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// program is a seccomp filter before it is assembled.
+type program []bpf.Instruction
+
+// Offsets in struct seccomp_data, seccomp(2). Both architectures are little
+// endian: an argument's lower half comes first.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArgs   = 16
+	argBytes     = 8
+)
+
+var (
+	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+)
+
+// auditArch is what the kernel calls each architecture that clove is built for.
+var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+
+// callFilter is the table's filter. A number outside the table falls through
+// to the end; x32's numbers have a bit that no number in the table has.
+func callFilter(pid int) (program, error) {
+	p, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range calls(pid) {
+		p = append(p, c.instructions()...)
+	}
+	return append(p, kill), nil
+}
+
+// begin refuses every other architecture's calls, whose numbers mean other
+// things, and loads the number.
+func begin() (program, error) {
+	arch, ok := auditArch[runtime.GOARCH]
+	if !ok {
+		return nil, errors.New("cannot make a filter for " + runtime.GOARCH)
+	}
+	return program{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
+		kill,
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+	}, nil
+}
+
+// destinationFilter lets sendmsg work on the given descriptors alone, and keeps
+// them what they are: there is no dup2 in the first filter, so a number that
+// cannot be closed cannot become another socket. A close fails instead of
+// killing, because Go closes what it has no use for.
+func destinationFilter(pinned []int) (program, error) {
+	p, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	sending, closing := program{loadArg(0)}, program{loadArg(0)}
+	for _, fd := range pinned {
+		sending = append(sending, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(fd), SkipTrue: 1}, allow)
+		closing = append(closing, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(fd), SkipTrue: 1}, refuse)
+	}
+	p = append(p, onlyFor(unix.SYS_SENDMSG, append(sending, kill))...)
+	p = append(p, onlyFor(unix.SYS_CLOSE, append(closing, allow))...)
+	p = append(p, onlyFor(unix.SYS_SECCOMP, program{kill})...)
+	return append(p, allow), nil
+}
+
+// onlyFor skips a block that ends in a verdict for all other numbers.
+func onlyFor(number uint32, block program) program {
+	return append(program{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(block))}}, block...)
+}
+
+func loadArg(n int) bpf.Instruction {
+	return bpf.LoadAbsolute{Off: uint32(offsetArgs + n*argBytes), Size: 4}
+}
+
+func loadArgUpper(n int) bpf.Instruction {
+	return bpf.LoadAbsolute{Off: uint32(offsetArgs + n*argBytes + 4), Size: 4}
+}
+
+// install puts the filter on all threads, present and future.
+func install(p program, err error) error {
+	if err != nil {
+		return err
+	}
+	raw, err := bpf.Assemble(p)
+	if err != nil {
+		return fmt.Errorf("cannot assemble filter: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	// A thread that cannot follow is named by its id instead of an errno.
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return fmt.Errorf("cannot install filter: %w", errno)
+	}
+	if thread != 0 {
+		return fmt.Errorf("cannot install filter on thread %d", thread)
+	}
+	return nil
+}

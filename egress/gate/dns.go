@@ -1,0 +1,181 @@
+package gate
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+	"golang.org/x/time/rate"
+)
+
+const (
+	queriesPerSecond = 200
+	queriesBurst     = 400
+	queriesInFlight  = 64
+	dnsStreams       = 16
+	// dnsIdle is how long a connection for queries may wait for the next one.
+	dnsIdle = 10 * time.Second
+)
+
+// queries bounds what the agent's questions cost, all of its sockets together.
+// Too many wait in the kernel's buffers, or are lost there: an honest burst is
+// slowed and not failed.
+type queries struct {
+	rate     *rate.Limiter
+	inFlight chan struct{}
+}
+
+func newQueries() *queries {
+	return &queries{rate: rate.NewLimiter(queriesPerSecond, queriesBurst), inFlight: make(chan struct{}, queriesInFlight)}
+}
+
+// begin waits until one more may be answered; false if the gate ends. Each that
+// has begun ends.
+func (s *server) begin(target netip.AddrPort, udp bool) bool {
+	if delay := s.queries.rate.Reserve().Delay(); delay > 0 {
+		s.refusals.add(wire.Refused{Target: target, UDP: udp, Reason: wire.ReasonRate})
+		if !s.pause(delay) {
+			return false
+		}
+	}
+	select {
+	case s.queries.inFlight <- struct{}{}:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+func (s *server) end() { <-s.queries.inFlight }
+
+// serveDNS answers the queries that come as datagrams.
+func (s *server) serveDNS(conn *net.UDPConn) {
+	buffer := make([]byte, dnsmsg.MaxQueryBytes+1) // one more, so that too long is seen
+	for {
+		d, err := receiveDatagram(conn, buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			if !s.pause(acceptBackoff) {
+				return
+			}
+			continue
+		}
+		if !d.to.IsValid() || !s.begin(d.to, true) {
+			continue
+		}
+		packet := append([]byte(nil), buffer[:d.bytes]...)
+		go func() {
+			defer s.end()
+			if reply := s.reply(packet, d.to, true); reply != nil {
+				_ = sendDatagram(conn, reply, d) // the client asks again
+			}
+		}()
+	}
+}
+
+// reply answers one message; nil where nothing may be said.
+func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
+	q, err := dnsmsg.ParseQuery(packet)
+	if err != nil {
+		s.refusals.add(wire.Refused{Target: target, UDP: udp, Reason: wire.ReasonQuery})
+		var refused *dnsmsg.QueryError
+		if errors.As(err, &refused) {
+			return refused.Answer()
+		}
+		return nil
+	}
+	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
+	answer, err := s.broker.ask(wire.Request{Lookup: &wire.Lookup{Name: name, Type: q.Type}})
+	closeFiles(answer.Files)
+	if err != nil || answer.Verdict == wire.VerdictUnreachable {
+		return dnsmsg.Fail(q, dnsmsg.RCodeServerFailure)
+	}
+	if answer.Verdict != wire.VerdictAllowed {
+		return dnsmsg.Fail(q, dnsmsg.RCodeRefused)
+	}
+	limit := dnsmsg.MaxTCPBytes
+	if udp {
+		limit = dnsmsg.MaxUDPBytes
+	}
+	reply, err := dnsmsg.Finish(answer.Message, q, limit)
+	if err != nil {
+		return dnsmsg.Fail(q, dnsmsg.RCodeServerFailure)
+	}
+	return reply
+}
+
+// dnsConnections bounds the connections for queries, apart from the others:
+// an agent that holds all of those can still be told why by name.
+type dnsConnections struct{ open atomic.Int64 }
+
+func (d *dnsConnections) admit() wire.Reason {
+	if d.open.Add(1) > dnsStreams {
+		d.open.Add(-1)
+		return wire.ReasonConnections
+	}
+	return ""
+}
+
+func (d *dnsConnections) release() { d.open.Add(-1) }
+
+func (s *server) dnsStream(file *os.File) (func(), error) {
+	listener, err := s.listener(file)
+	if err != nil {
+		return nil, err
+	}
+	return func() { s.accept(listener, s.dnsConnections, s.dnsConnection) }, nil
+}
+
+// dnsConnection answers the queries of one connection in turn (RFC 7766
+// allows any order; this one needs no second goroutine).
+func (s *server) dnsConnection(conn *net.TCPConn) {
+	defer conn.Close()
+	target := targetOf(conn)
+	buffer := make([]byte, dnsmsg.MaxQueryBytes)
+	for {
+		if conn.SetDeadline(time.Now().Add(dnsIdle)) != nil {
+			return
+		}
+		n, ok := readMessage(conn, buffer)
+		if !ok || !s.begin(target, false) {
+			return
+		}
+		reply := s.reply(buffer[:n], target, false)
+		s.end()
+		if reply == nil || conn.SetDeadline(time.Now().Add(dnsIdle)) != nil || !writeMessage(conn, reply) {
+			return
+		}
+	}
+}
+
+// lengthBytes precede a message on a stream, RFC 1035 section 4.2.2.
+const lengthBytes = 2
+
+func readMessage(from io.Reader, buffer []byte) (int, bool) {
+	var length [lengthBytes]byte
+	if _, err := io.ReadFull(from, length[:]); err != nil {
+		return 0, false
+	}
+	n := int(binary.BigEndian.Uint16(length[:]))
+	if n > len(buffer) {
+		return 0, false
+	}
+	_, err := io.ReadFull(from, buffer[:n])
+	return n, err == nil
+}
+
+func writeMessage(to io.Writer, message []byte) bool {
+	framed := binary.BigEndian.AppendUint16(make([]byte, 0, lengthBytes+len(message)), uint16(len(message)))
+	_, err := to.Write(append(framed, message...))
+	return err == nil
+}

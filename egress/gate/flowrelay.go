@@ -1,0 +1,115 @@
+package gate
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clove.run/clove/egress/wire"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	datagramBytes = 64 << 10 // the longest UDP payload is 65507
+	// A flow has no end of its own: these are conntrack's usual times.
+	flowUnanswered = 30 * time.Second
+	flowIdle       = 60 * time.Second
+)
+
+var datagramBuffers = sync.Pool{New: func() any { return new([datagramBytes]byte) }}
+
+// relayFlow passes datagrams both ways until neither side says anything more.
+func (s *server) relayFlow(f *flow, outside, inside *net.UDPConn) {
+	f.began = time.Now()
+	for _, data := range f.allowed(outside) {
+		_ = s.pass(f, outside, data, &f.traffic.tx) // the loops below find the same failure
+	}
+	var back sync.WaitGroup
+	end := func() { outside.Close(); inside.Close() } // ends the other direction as well
+	back.Go(func() {
+		defer end()
+		s.passAll(f, outside, inside, &f.traffic.rx, func() { f.answered.Store(true) })
+	})
+	s.passAll(f, inside, outside, &f.traffic.tx, func() {})
+	end()
+	back.Wait()
+}
+
+// passAll relays one direction until the flow is idle or cannot go on.
+func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, passed func()) {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return
+	}
+	step := func(fd uintptr) bool {
+		// A buffer only for as long as there is a datagram: idle flows hold none.
+		buffer := datagramBuffers.Get().(*[datagramBytes]byte)
+		defer datagramBuffers.Put(buffer)
+		var n int
+		n, _, err = unix.Recvfrom(int(fd), buffer[:], unix.MSG_DONTWAIT)
+		if err == unix.EAGAIN || err == unix.EINTR {
+			return false
+		}
+		if err == nil {
+			passed()
+			err = s.pass(f, to, buffer[:n], moved)
+		}
+		return true
+	}
+	for wake := true; ; {
+		if wake && from.SetReadDeadline(f.expiry()) != nil {
+			return
+		}
+		if waited := raw.Read(step); waited != nil {
+			err = waited
+		}
+		// The deadline moves when it has passed, not with each datagram.
+		if wake = errors.Is(err, os.ErrDeadlineExceeded); wake && time.Now().Before(f.expiry()) {
+			continue
+		}
+		if err != nil && !passing(err) {
+			return
+		}
+	}
+}
+
+// expiry is when the flow is idle, if nothing passes until then.
+func (f *flow) expiry() time.Time {
+	idle := flowUnanswered
+	if f.answered.Load() {
+		idle = flowIdle
+	}
+	return f.began.Add(time.Duration(f.last.Load()) + idle)
+}
+
+// pass sends one datagram.
+func (s *server) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64) error {
+	size := int64(len(data))
+	if got := s.limits.bytes.take(size); got < size {
+		s.limits.bytes.give(got)
+		s.refusals.udp(f.target, wire.ReasonBytes)
+		return errBytes
+	}
+	if _, err := to.Write(data); err != nil {
+		s.limits.bytes.give(size)
+		return err
+	}
+	moved.Add(size)
+	f.last.Store(int64(time.Since(f.began)))
+	return nil
+}
+
+// passing is whether a flow may go on after err: an ICMP message about an
+// earlier datagram (udp(7)), or one that is too long.
+func passing(err error) bool {
+	for _, errno := range []unix.Errno{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN,
+		unix.EPROTO, unix.EACCES, unix.EMSGSIZE, unix.ENOBUFS, unix.EPERM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}

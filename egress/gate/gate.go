@@ -1,0 +1,213 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"clove.run/clove/egress/wire"
+	"golang.org/x/sys/unix"
+)
+
+// Confine is called once, after the Setup and before the first byte of the
+// agent is read, with the numbers of the sockets that answer to addresses.
+type Confine func(addressed []int) error
+
+// server is one gate.
+type server struct {
+	broker         *broker
+	limits         *limits
+	refusals       *refusals
+	queries        *queries
+	flows          *flows
+	dnsConnections *dnsConnections
+	done           chan struct{}
+
+	mu        sync.Mutex // guards listeners
+	listeners []interface{ Close() error }
+}
+
+// Serve receives the setup, serves until the channel ends, and returns nil
+// then. What it opened is closed, but connections in progress only end with the
+// process: the caller exits.
+func Serve(conn *wire.Conn, confine Confine) error {
+	first, err := conn.ReceiveAnswer()
+	if err != nil {
+		return fmt.Errorf("cannot receive the setup: %w", err)
+	}
+	if first.Setup == nil || len(first.Setup.Listeners) != len(first.Files) {
+		closeFiles(first.Files)
+		return errors.New("cannot serve: the first message is no setup, or lacks sockets")
+	}
+	s, err := newServer(conn, first.Setup.Limits)
+	if err != nil {
+		closeFiles(first.Files)
+		return err
+	}
+	defer s.close()
+	starts, err := s.prepare(first.Setup.Listeners, first.Files)
+	if err != nil {
+		return err
+	}
+	if err := confine(s.addressed()); err != nil {
+		return fmt.Errorf("cannot confine the gate: %w", err)
+	}
+	if err := conn.SendRequest(wire.Request{Ready: &wire.Ready{}}); err != nil {
+		return err
+	}
+	for _, start := range starts {
+		go start()
+	}
+	go s.refusals.report(s.done)
+	return s.broker.receive()
+}
+
+func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
+	limits, err := newLimits(configured)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{limits: limits, done: make(chan struct{})}
+	s.broker = newBroker(conn, s.done)
+	s.refusals = newRefusals(conn)
+	s.queries = newQueries()
+	s.flows = newFlows()
+	s.dnsConnections = &dnsConnections{}
+	return s, nil
+}
+
+// prepare turns each descriptor into what serves it. It owns the files.
+func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(), error) {
+	defer closeFiles(files)
+	starts := make([]func(), 0, len(files))
+	for i, listener := range listeners {
+		start, err := s.prepareOne(listener, files[i])
+		if err != nil {
+			return nil, fmt.Errorf("cannot use %s socket: %w", listener.Kind, err)
+		}
+		starts = append(starts, start)
+	}
+	return starts, nil
+}
+
+func (s *server) prepareOne(l wire.Listener, file *os.File) (func(), error) {
+	switch l.Kind {
+	case wire.ListenTCP:
+		return s.stream(file, s.agentConnection)
+	case wire.ListenDNSTCP:
+		return s.dnsStream(file)
+	case wire.ListenPublish:
+		return s.stream(file, func(c *net.TCPConn) { s.publishedConnection(c, l.Port) })
+	case wire.ListenHostPort:
+		return s.stream(file, func(c *net.TCPConn) { s.hostPortConnection(c, l.Port) })
+	case wire.ListenUDP:
+		return s.datagrams(file, s.serveFlows)
+	case wire.ListenDNSUDP:
+		return s.datagrams(file, s.serveDNS)
+	}
+	return nil, errors.New("unknown kind")
+}
+
+// stream prepares a TCP listener whose connections count against the limits.
+func (s *server) stream(file *os.File, handle func(*net.TCPConn)) (func(), error) {
+	listener, err := s.listener(file)
+	if err != nil {
+		return nil, err
+	}
+	return func() { s.accept(listener, s.limits, handle) }, nil
+}
+
+func (s *server) listener(file *os.File) (*net.TCPListener, error) {
+	any, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := any.(*net.TCPListener)
+	if !ok {
+		any.Close()
+		return nil, errors.New("it is not a TCP listener")
+	}
+	s.keep(listener)
+	return listener, nil
+}
+
+// datagrams prepares a UDP socket that says where each datagram was sent to.
+func (s *server) datagrams(file *os.File, serve func(*net.UDPConn)) (func(), error) {
+	any, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := any.(*net.UDPConn)
+	if !ok {
+		any.Close()
+		return nil, errors.New("it is not a UDP socket")
+	}
+	s.keep(conn)
+	if err := wantDestination(conn); err != nil {
+		return nil, err
+	}
+	return func() { serve(conn) }, nil
+}
+
+// wantDestination turns on IP_RECVORIGDSTADDR (ip(7)), for both families where
+// the socket takes both.
+func wantDestination(conn *net.UDPConn) error {
+	return control(conn, func(fd int) error {
+		err4 := unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
+		err6 := unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR, 1)
+		if err4 != nil && err6 != nil {
+			return errors.Join(err4, err6)
+		}
+		return nil
+	})
+}
+
+func (s *server) keep(listener interface{ Close() error }) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener)
+}
+
+// addressed lists the sockets that answer to addresses.
+func (s *server) addressed() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fds := []int{}
+	for _, listener := range s.listeners {
+		if conn, ok := listener.(*net.UDPConn); ok {
+			_ = control(conn, func(fd int) error { fds = append(fds, fd); return nil }) // it is open
+		}
+	}
+	return fds
+}
+
+func (s *server) close() {
+	close(s.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, listener := range s.listeners {
+		listener.Close()
+	}
+}
+
+// control runs f on the descriptor of conn.
+func control(conn syscall.Conn, f func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+func closeFiles(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
+}

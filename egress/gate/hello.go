@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"crypto/tls"
+	"errors"
+	"slices"
+
+	"clove.run/clove/egress/wire"
+)
+
+// extensionECH is encrypted_client_hello, RFC 9849.
+const extensionECH = 0xfe0d
+
+var errHelloRead = errors.New("the hello was read")
+
+// hello lets crypto/tls read the client's hello and stops it there.
+func (r *recorder) hello() opening {
+	var found *opening
+	hidden := func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
+		found = &opening{reason: wire.ReasonEncrypted}
+		return nil, errHelloRead
+	}
+	config := &tls.Config{
+		// Asked before the extension is parsed, so a broken one counts as well.
+		GetEncryptedClientHelloKeys: hidden,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			found = judgeHello(hello)
+			return nil, errHelloRead
+		},
+	}
+	err := tls.Server(r, config).Handshake()
+	if found == nil {
+		reason := reasonOf(err)
+		if reason == wire.ReasonNoName {
+			reason = wire.ReasonMalformed // it ended within the hello
+		}
+		found = &opening{reason: reason}
+	}
+	return *found
+}
+
+func judgeHello(hello *tls.ClientHelloInfo) *opening {
+	switch {
+	case slices.Contains(hello.Extensions, extensionECH):
+		return &opening{reason: wire.ReasonEncrypted}
+	case hello.ServerName == "":
+		return &opening{reason: wire.ReasonNoName}
+	case !validName(hello.ServerName):
+		return &opening{reason: wire.ReasonMalformed}
+	}
+	return &opening{name: hello.ServerName, shown: wire.ShownTLS}
+}

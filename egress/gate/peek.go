@@ -1,0 +1,158 @@
+package gate
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"clove.run/clove/egress/wire"
+)
+
+const (
+	// openingBytes bounds the first bytes that are read to find a name. A TLS
+	// hello with post-quantum keys is below 2 KiB; servers refuse heads of
+	// more than 8 or 16.
+	openingBytes = 16 << 10
+	// openingTimeout bounds the whole reading of them, however they drip.
+	openingTimeout = 10 * time.Second
+	// quietTimeout is how long a client may be silent that need not show a name:
+	// in some protocols the server speaks first.
+	quietTimeout = time.Second
+	// complaintTimeout bounds the wait for a request that will be denied anyway.
+	complaintTimeout = 2 * time.Second
+)
+
+// opening is what the first bytes of a connection say.
+type opening struct {
+	bytes  []byte // all that was read, to be forwarded
+	name   string // as shown, of letters, digits, ".", "-" and "_" only
+	shown  wire.Shown
+	http   bool        // a request: its client understands an answer
+	mute   bool        // nothing may be answered
+	reason wire.Reason // why the gate refuses it; empty if it does not
+}
+
+var errOpeningTooLong = errors.New("too many bytes without a name")
+
+// recorder keeps what is read from conn, so that it can be read again and
+// forwarded. What is written is lost: a parser must not talk to the agent.
+type recorder struct {
+	net.Conn
+	seen   []byte
+	offset int // of what is played back
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	if r.offset == len(r.seen) {
+		if err := r.more(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.seen[r.offset:])
+	r.offset += n
+	return n, nil
+}
+
+// firstRead is the usual hello or head in one piece.
+const firstRead = 2 << 10
+
+// more reads once from the connection.
+func (r *recorder) more() error {
+	free := cap(r.seen) - len(r.seen)
+	if free == 0 {
+		if len(r.seen) >= openingBytes {
+			return errOpeningTooLong
+		}
+		grown := make([]byte, len(r.seen), max(firstRead, min(4*cap(r.seen), openingBytes)))
+		copy(grown, r.seen)
+		r.seen = grown
+	}
+	n, err := r.Conn.Read(r.seen[len(r.seen):cap(r.seen)])
+	r.seen = r.seen[:len(r.seen)+n]
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+func (r *recorder) Write(p []byte) (int, error)     { return len(p), nil }
+func (r *recorder) Close() error                    { return nil }
+func (r *recorder) SetDeadline(time.Time) error     { return nil }
+func (r *recorder) SetReadDeadline(time.Time) error { return nil }
+
+// peek reads the first bytes of conn. mayPass is whether a client that shows no
+// name may go on; a name that is shown in a way that can be misread is refused
+// either way.
+func peek(conn net.Conn, port uint16, mayPass bool) opening {
+	began := time.Now()
+	r := &recorder{Conn: conn}
+	patience := openingTimeout
+	if mayPass {
+		patience = quietTimeout
+	}
+	if err := conn.SetReadDeadline(began.Add(patience)); err != nil {
+		return opening{reason: wire.ReasonTooSlow}
+	}
+	err := r.more()
+	var found opening
+	switch {
+	case mayPass && errors.Is(err, os.ErrDeadlineExceeded):
+		found = opening{shown: wire.ShownNothing}
+	case err != nil:
+		found = opening{reason: reasonOf(err)}
+	default:
+		err = conn.SetReadDeadline(began.Add(openingTimeout))
+		found = r.name(port)
+	}
+	found.bytes = r.seen
+	if found.reason == wire.ReasonNoName && mayPass {
+		found.reason, found.shown = "", wire.ShownNothing
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil && found.reason == "" {
+		found.reason = wire.ReasonTooSlow
+	}
+	return found
+}
+
+// recordTypeHandshake begins every TLS hello (RFC 8446 section 5.1), and no
+// request.
+const recordTypeHandshake = 0x16
+
+func (r *recorder) name(port uint16) opening {
+	if r.seen[0] == recordTypeHandshake {
+		return r.hello()
+	}
+	return r.head(port)
+}
+
+// reasonOf says what the failure to read a name means.
+func reasonOf(err error) wire.Reason {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return wire.ReasonTooSlow
+	case errors.Is(err, io.EOF):
+		return wire.ReasonNoName
+	}
+	return wire.ReasonMalformed
+}
+
+// validName is whether a name can be sent on as it is. What it means, and
+// whether it is one, is the broker's to say.
+func validName(name string) bool {
+	const longest = 254 // RFC 1035 section 2.3.4, as text, with the last dot
+	if name == "" || len(name) > longest {
+		return false
+	}
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}

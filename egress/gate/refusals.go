@@ -1,0 +1,81 @@
+package gate
+
+import (
+	"net/netip"
+	"time"
+
+	"clove.run/clove/egress/wire"
+	"golang.org/x/time/rate"
+)
+
+// The record of refusals is for people: an agent that floods the gate must not
+// flood the broker through it.
+const (
+	refusalsPerSecond = 50
+	refusalsBurst     = 100
+	refusalsWaiting   = 64              // beyond, they are lost
+	refusalsRemember  = 256             // of those told
+	refusalsForget    = 1 * time.Second // and when the same is told again
+)
+
+// refusals tells the broker what the gate itself turned away.
+type refusals struct {
+	conn    *wire.Conn
+	waiting chan wire.Refused
+	rate    *rate.Limiter
+	told    map[wire.Refused]time.Time // only report touches it
+}
+
+func newRefusals(conn *wire.Conn) *refusals {
+	return &refusals{
+		conn: conn, waiting: make(chan wire.Refused, refusalsWaiting),
+		rate: rate.NewLimiter(refusalsPerSecond, refusalsBurst), told: map[wire.Refused]time.Time{},
+	}
+}
+
+// tcp and udp never wait.
+func (r *refusals) tcp(target netip.AddrPort, name string, reason wire.Reason) {
+	r.add(wire.Refused{Target: target, Name: name, Reason: reason})
+}
+
+func (r *refusals) udp(target netip.AddrPort, reason wire.Reason) {
+	r.add(wire.Refused{Target: target, UDP: true, Reason: reason})
+}
+
+func (r *refusals) add(refused wire.Refused) {
+	select {
+	case r.waiting <- refused:
+	default:
+	}
+}
+
+// report sends until done.
+func (r *refusals) report(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case refused := <-r.waiting:
+			if !r.news(refused, time.Now()) {
+				continue
+			}
+			// A channel that is gone ends the process by its receiving side.
+			_ = r.conn.SendRequest(wire.Request{Refused: &refused})
+		}
+	}
+}
+
+// news says whether refused is worth a message.
+func (r *refusals) news(refused wire.Refused, now time.Time) bool {
+	if last, ok := r.told[refused]; ok && now.Sub(last) < refusalsForget {
+		return false
+	}
+	if !r.rate.AllowN(now, 1) {
+		return false
+	}
+	if len(r.told) >= refusalsRemember {
+		clear(r.told)
+	}
+	r.told[refused] = now
+	return true
+}

@@ -1,0 +1,140 @@
+package gate
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// chunkBytes is the most that one step of a relay reserves and moves; the
+// kernel's largest pipe for an unprivileged user (pipe(7)).
+const chunkBytes = 1 << 20
+
+// traffic counts one relay.
+type traffic struct{ rx, tx atomic.Int64 } // rx: towards the agent
+
+// relay moves bytes between the agent's side and the other until both have
+// ended, and closes both. First are bytes of the agent's that were read already.
+// An error of one direction resets both connections, as the peers themselves
+// would have seen it.
+func (s *server) relay(agent, other *net.TCPConn, first []byte, t *traffic) error {
+	sending := make(chan error, 1)
+	fail := func(err error) error {
+		if err != nil {
+			reset(agent)
+			reset(other)
+		}
+		return err
+	}
+	go func() {
+		err := s.forward(other, first, &t.tx)
+		if err == nil {
+			err = s.pump(other, agent, &t.tx)
+		}
+		sending <- fail(err)
+	}()
+	err := fail(s.pump(agent, other, &t.rx))
+	if other := <-sending; err == nil || (other != nil && errors.Is(err, net.ErrClosed)) {
+		err = other // the first to fail is the one to tell
+	}
+	agent.Close()
+	other.Close()
+	return err
+}
+
+// forward writes bytes that were read to find a name.
+func (s *server) forward(to *net.TCPConn, bytes []byte, moved *atomic.Int64) error {
+	for len(bytes) > 0 {
+		n := s.limits.bytes.take(int64(len(bytes)))
+		if n == 0 {
+			return errBytes
+		}
+		if _, err := to.Write(bytes[:n]); err != nil {
+			return err
+		}
+		moved.Add(n)
+		bytes = bytes[n:]
+	}
+	return nil
+}
+
+// pump moves one direction until its end, which it passes on.
+func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	ready := readiness{raw: raw}
+	part := io.LimitedReader{R: from}
+	for {
+		n, err := ready.wait()
+		if err == io.EOF {
+			return to.CloseWrite()
+		}
+		if err != nil {
+			return err
+		}
+		reserved := s.limits.bytes.take(min(n, chunkBytes))
+		if reserved == 0 {
+			return errBytes
+		}
+		// ReadFrom splices: the bytes never enter this process. It has a pipe
+		// only from here to its return, because they are there already; waiting
+		// inside would cost each idle connection four descriptors.
+		part.N = reserved
+		carried, err := to.ReadFrom(&part)
+		s.limits.bytes.give(reserved - carried)
+		moved.Add(carried)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readiness waits for bytes without reading them.
+type readiness struct {
+	raw   syscall.RawConn
+	check func(fd uintptr) bool
+	n     int64
+	err   error
+}
+
+// wait returns how many bytes can be read at once; io.EOF at the end.
+func (r *readiness) wait() (int64, error) {
+	if r.check == nil {
+		r.check = r.look // once: a method value is an allocation
+	}
+	if err := r.raw.Read(r.check); err != nil {
+		return 0, err
+	}
+	return r.n, r.err
+}
+
+// look needs two calls because FIONREAD cannot tell nothing from the end.
+func (r *readiness) look(fd uintptr) bool {
+	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // FIONREAD, tcp(7)
+	r.n, r.err = int64(waiting), err
+	if err != nil || waiting > 0 {
+		return true
+	}
+	var one [1]byte
+	n, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	switch {
+	case err == unix.EAGAIN || err == unix.EINTR:
+		return false
+	case err == nil && n == 0:
+		err = io.EOF
+	}
+	r.n, r.err = int64(n), err
+	return true
+}
+
+// reset closes with a RST.
+func reset(conn *net.TCPConn) {
+	_ = conn.SetLinger(0) // of a closed connection: nothing is left to reset
+	conn.Close()
+}
