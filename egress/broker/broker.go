@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+)
+
+// Resolver asks the host's name servers; egress/resolver is one.
+type Resolver interface {
+	Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error)
+}
+
+// Namespace makes sockets in the agent's network; netns is one.
+type Namespace interface {
+	// DialPort connects to the agent's own loopback.
+	DialPort(ctx context.Context, port uint16) (*os.File, error)
+	// Flow makes a datagram socket that stands for target towards agent.
+	Flow(agent, target netip.AddrPort) (*os.File, error)
+}
+
+// Listener is a socket that the gate will accept from.
+type Listener struct {
+	Kind wire.ListenerKind
+	Port uint16
+	File *os.File
+}
+
+// Config is what one run's broker is made of.
+type Config struct {
+	Rules     *egress.Rules
+	Resolver  Resolver
+	Namespace Namespace
+	Limits    wire.Limits
+	// Listeners go to the gate when Serve begins. Serve closes them: held here,
+	// they would take connections after the gate's death.
+	Listeners []Listener
+	// Log is told every decision, Denied the first denial of each target. Both
+	// are called by many goroutines at once and before the answer goes out, so
+	// they must be safe for that, and hand over what takes long (a disk, a
+	// terminal) to somebody else. They must not call the Broker. Either may be nil.
+	Log    func(Decision)
+	Denied func(Denial)
+}
+
+// Broker answers one gate.
+type Broker struct {
+	config      Config
+	published   map[uint16]bool // ports of the agent
+	pins        *pins
+	connections *connections
+	denials     *denials
+	lookups     chan struct{} // one for each lookup under way
+	ready       chan struct{}
+	readyOnce   sync.Once
+
+	// What tests replace.
+	now    func() time.Time
+	routed func(netip.Addr) bool
+	dial   func(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error)
+}
+
+// New makes a broker; Serve starts it.
+func New(config Config) *Broker {
+	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied),
+		lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: routed, dial: dial}
+	b.setClock(time.Now)
+	for _, l := range config.Listeners {
+		if l.Kind == wire.ListenPublish {
+			b.published[l.Port] = true
+		}
+	}
+	return b
+}
+
+func (b *Broker) setClock(now func() time.Time) {
+	b.now = now
+	b.pins = newPins(now)
+	b.connections = newConnections(b.config.Limits, b.config.Rules, now)
+}
+
+// Ready is closed when the gate has said that it serves.
+func (b *Broker) Ready() <-chan struct{} { return b.ready }
+
+// Replace makes rules the ones that hold. When it returns, every connection and
+// flow that they forbid is cut, and names that they deny lead nowhere.
+func (b *Broker) Replace(rules *egress.Rules) {
+	ended := b.connections.replace(rules)
+	b.pins.drop(func(name egress.Name) bool { return rules.Resolve(name).Allowed })
+	b.logCut(ended, ReasonReplaced)
+}
+
+// Totals are what a run's record says of its network.
+type Totals struct {
+	RxBytes     int64 // towards the agent, open connections included
+	TxBytes     int64
+	Connections int64 // and flows, opened
+	PeakOpen    int
+	Refused     int64    // denials, all counted
+	Denials     []Denial // the first of each target first
+}
+
+// Totals may be asked at any time.
+func (b *Broker) Totals() Totals {
+	denials, refused := b.denials.list()
+	b.connections.mu.Lock()
+	defer b.connections.mu.Unlock()
+	sum := b.connections.sum()
+	return Totals{RxBytes: sum.received, TxBytes: sum.sent, Connections: b.connections.opened,
+		PeakOpen: b.connections.peak, Refused: refused, Denials: denials}
+}
+
+// log gives d its time and tells everybody.
+func (b *Broker) log(d Decision) {
+	d.Time = b.now()
+	if b.config.Log != nil {
+		b.config.Log(d)
+	}
+	if d.Outcome == OutcomeDenied {
+		b.denials.add(d)
+	}
+}
+
+func (b *Broker) logCut(ended []ending, reason string) {
+	for _, e := range ended {
+		d := e.connection.decision(OutcomeCut, e.verdict)
+		d.RxBytes, d.TxBytes = e.bytes.received, e.bytes.sent
+		d.Reason = reason
+		b.log(d)
+	}
+}
+
+// decision is outcome about c.
+func (c *connection) decision(outcome Outcome, verdict egress.Verdict) Decision {
+	d := decisionOn(c.kind, outcome, c.asked, verdict)
+	d.Number = c.number
+	return d
+}
+
+// decisionOn is outcome about what was asked.
+func decisionOn(kind Kind, outcome Outcome, asked egress.Connection, verdict egress.Verdict) Decision {
+	name := verdict.Name
+	if asked.Shown != "" {
+		name = asked.Shown
+	}
+	return Decision{Kind: kind, Outcome: outcome, Name: string(name), Address: asked.Target,
+		Rule: verdict.Rule, Source: verdict.Source,
+		Reason: verdict.Reason, Detail: verdict.Detail, Hint: verdict.Hint}
+}

@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"net/netip"
+	"os"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/wire"
+)
+
+// flow decides on datagrams between one socket of the agent and one target.
+func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
+	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
+	verdict := b.connections.currentRules().Connect(asked)
+	if !verdict.Allowed {
+		return b.deny(KindUDP, asked, verdict)
+	}
+	if !settled(verdict, asked) { // no datagram shows a name
+		return b.deny(KindUDP, asked, unseen)
+	}
+	if reason := b.connections.reserve(); reason != "" {
+		return b.deny(KindUDP, asked, limited(reason))
+	}
+	outside, inside, err := b.flowSockets(ctx, f)
+	if err != nil {
+		b.connections.giveBack()
+		return b.unreachable(KindUDP, asked, verdict, err)
+	}
+	return b.hand(&connection{kind: KindUDP, asked: asked, verdict: verdict}, outside, inside)
+}
+
+func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside *os.File, err error) {
+	network := "udp6"
+	if f.Target.Addr().Is4() {
+		network = "udp4"
+	}
+	conn, err := b.dial(ctx, network, f.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Close()
+	if outside, err = fileOf(conn); err != nil {
+		return nil, nil, err
+	}
+	if inside, err = b.config.Namespace.Flow(f.Agent, f.Target); err != nil {
+		outside.Close()
+		return nil, nil, err
+	}
+	return outside, inside, nil
+}
+
+// enter connects a client of a published port to the agent. No rule speaks of
+// it: who published the port allowed it.
+func (b *Broker) enter(ctx context.Context, e *wire.Enter) wire.Answer {
+	asked := egress.Connection{Proto: egress.TCP, Target: netip.AddrPortFrom(e.Client.Addr(), e.Port)}
+	verdict := egress.Verdict{Allowed: true, Reason: egress.ReasonRule, Source: "-p"}
+	if reason := b.connections.reserve(); reason != "" {
+		return b.deny(KindPublish, asked, limited(reason))
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	inside, err := b.config.Namespace.DialPort(ctx, e.Port)
+	if err != nil {
+		b.connections.giveBack()
+		return b.unreachable(KindPublish, asked, verdict, err)
+	}
+	return b.hand(&connection{kind: KindPublish, asked: asked, verdict: verdict, inward: true}, inside)
+}

@@ -1,0 +1,159 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+)
+
+const (
+	// maxLookups bounds the questions under way: those of a slow server must not
+	// take all of maxAtOnce from the connections.
+	maxLookups = 128
+	// localTTL is short, because what a pin says changes.
+	localTTL = 10 * time.Second
+)
+
+// lookup answers one DNS question.
+func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
+	name, ok := canonical(l.Name)
+	if !ok {
+		return b.denyName(Decision{Reason: egress.ReasonInvalid, Detail: fmt.Sprintf("%+.80q is no host name", l.Name)})
+	}
+	if reply := b.local(name, l.Type); reply != nil {
+		return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonLocal})
+	}
+	rules := b.connections.currentRules()
+	verdict := rules.Resolve(name)
+	if !verdict.Allowed {
+		return b.denyName(nameDecision(OutcomeDenied, name, verdict))
+	}
+	reply, err := b.resolve(ctx, name, l.Type)
+	if err != nil {
+		d := nameDecision(OutcomeUnreachable, name, verdict)
+		d.Reason, d.Detail = ReasonUnresolved, err.Error()
+		b.log(d)
+		return wire.Answer{Verdict: wire.VerdictUnreachable, Rule: d.Detail}
+	}
+	reply.StripECH()
+	if denied := b.filter(rules, name, reply); denied != nil {
+		return b.denyName(*denied)
+	}
+	return b.answerWith(name, reply, verdict)
+}
+
+func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*dnsmsg.Reply, error) {
+	select {
+	case b.lookups <- struct{}{}:
+		defer func() { <-b.lookups }()
+	default:
+		return nil, fmt.Errorf("cannot resolve: %d questions are under way already", maxLookups)
+	}
+	return b.config.Resolver.Lookup(ctx, string(name), qtype)
+}
+
+// filter takes the addresses out of reply that may not be reached, and those to
+// which this host has no route, so that programs try the other family. What
+// stays is pinned. It returns the denial where a rule took the last address.
+func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
+	var denied *Decision
+	refusedAll := true
+	reply.Filter(func(addr netip.Addr) bool {
+		verdict := rules.Answer(name, addr)
+		if !verdict.Allowed {
+			d := nameDecision(OutcomeDenied, name, verdict)
+			d.Address = netip.AddrPortFrom(addr, 0)
+			denied = &d
+			return false
+		}
+		refusedAll = false
+		return b.routed(addr)
+	})
+	switch {
+	case denied == nil:
+	case !refusedAll:
+		b.log(*denied) // the rest of the answer goes out
+	case reply.Type() == dnsmsg.TypeA || reply.Type() == dnsmsg.TypeAAAA:
+		return denied
+	default:
+		b.log(*denied) // hints: the record is of use without them
+	}
+	b.pin(name, reply)
+	return nil
+}
+
+// pin remembers the answer, unless the rules have been replaced by ones that
+// deny it: Replace drops pins, and this one would come after.
+func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
+	for _, address := range reply.Addresses() {
+		b.pins.add(name, address.Addr.Unmap(), address.TTL)
+	}
+	if !b.connections.currentRules().Resolve(name).Allowed {
+		b.pins.drop(func(other egress.Name) bool { return other != name })
+	}
+}
+
+func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egress.Verdict) wire.Answer {
+	message, err := reply.Pack()
+	if err != nil {
+		d := nameDecision(OutcomeUnreachable, name, verdict)
+		d.Reason, d.Detail = ReasonUnresolved, err.Error()
+		b.log(d)
+		return wire.Answer{Verdict: wire.VerdictUnreachable}
+	}
+	b.log(nameDecision(OutcomeAllowed, name, verdict))
+	return wire.Answer{Verdict: wire.VerdictAllowed, Rule: verdict.Rule, Message: message}
+}
+
+// denyName makes the gate answer REFUSED.
+func (b *Broker) denyName(d Decision) wire.Answer {
+	d.Kind, d.Outcome = KindDNS, OutcomeDenied
+	b.log(d)
+	return denied(d)
+}
+
+func nameDecision(outcome Outcome, name egress.Name, verdict egress.Verdict) Decision {
+	return Decision{Kind: KindDNS, Outcome: outcome, Name: string(name), Rule: verdict.Rule, Source: verdict.Source,
+		Reason: verdict.Reason, Detail: verdict.Detail, Hint: verdict.Hint}
+}
+
+// local answers the names that never leave the host (RFC 6761 section 6, RFC
+// 6762 section 3, RFC 7686 section 2); nil for the others.
+func (b *Broker) local(name egress.Name, qtype uint16) *dnsmsg.Reply {
+	reply := func(rcode int) *dnsmsg.Reply { return dnsmsg.NewReply(string(name), qtype, rcode) }
+	if name.IsLocalhost() {
+		return reply(dnsmsg.RCodeSuccess).WithAddresses(localTTL, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
+	}
+	switch top := string(name[strings.LastIndexByte(string(name), '.')+1:]); top {
+	case "invalid", "local", "onion":
+		return reply(dnsmsg.RCodeNameError)
+	}
+	addr, reverse := name.Reverse()
+	if !reverse {
+		return nil
+	}
+	if text := b.nameOf(addr); text != "" {
+		return reply(dnsmsg.RCodeSuccess).WithPTR(localTTL, text)
+	}
+	return reply(dnsmsg.RCodeNameError)
+}
+
+// nameOf is what a reverse look-up says: only what the agent knows already.
+func (b *Broker) nameOf(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return ""
+	}
+	if addr.IsLoopback() {
+		return "localhost"
+	}
+	if names := b.pins.names(addr.Unmap()); len(names) > 0 {
+		return string(names[0])
+	}
+	return ""
+}

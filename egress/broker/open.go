@@ -1,0 +1,120 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/wire"
+)
+
+// hostLoopback as a target is a port of the host's loopback, and nothing else:
+// the agent's own loopback never comes to the gate.
+var hostLoopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// open decides on a TCP connection and dials it.
+func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
+	kind := KindTCP
+	if o.Target.Addr() == hostLoopback {
+		kind = KindHostPort
+	}
+	asked := egress.Connection{Proto: egress.TCP, Target: o.Target, Pinned: b.pins.names(o.Target.Addr()), Looked: o.Shown != ""}
+	if o.Name != "" {
+		shown, ok := canonical(o.Name)
+		if !ok {
+			return b.deny(kind, asked, egress.Verdict{Reason: egress.ReasonMismatch, Detail: fmt.Sprintf("the client showed %+.80q, which is no host name", o.Name)})
+		}
+		asked.Shown = shown
+	}
+	verdict := b.connections.currentRules().Connect(asked)
+	switch {
+	case !verdict.Allowed:
+		return b.deny(kind, asked, verdict)
+	case settled(verdict, asked):
+		return b.connect(ctx, kind, asked, verdict)
+	case asked.Looked: // the rules may have been replaced since the first question
+		return b.deny(kind, asked, unseen)
+	case verdict.Verify == egress.VerifyDeny:
+		return wire.Answer{Verdict: wire.VerdictVerifyDeny, Rule: verdict.Rule}
+	}
+	return wire.Answer{Verdict: wire.VerdictVerify, Rule: verdict.Rule}
+}
+
+// unseen denies what is allowed only to a client that shows a name.
+var unseen = egress.Verdict{Reason: egress.ReasonNoName, Detail: refusals[wire.ReasonNoName]}
+
+// connect dials what the rules allowed and hands it out.
+func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, verdict egress.Verdict) wire.Answer {
+	if reason := b.connections.reserve(); reason != "" {
+		return b.deny(kind, asked, limited(reason))
+	}
+	socket, err := b.dialAny(ctx, asked, verdict)
+	if err != nil {
+		b.connections.giveBack()
+		if refused := (*refusedAddress)(nil); errors.As(err, &refused) {
+			return b.deny(kind, asked, refused.verdict)
+		}
+		return b.unreachable(kind, asked, verdict, err)
+	}
+	c := &connection{kind: kind, asked: socket.asked, verdict: socket.verdict}
+	return b.hand(c, socket.file)
+}
+
+// hand makes c one of the open connections and its socket, with those that go
+// with it, the gate's. It owns the files until they are in the answer.
+func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Answer {
+	files := append([]*os.File{socket}, more...)
+	fd, err := duplicate(socket)
+	if err != nil {
+		b.connections.giveBack()
+		closeFiles(files)
+		return b.unreachable(c.kind, c.asked, c.verdict, err)
+	}
+	c.fd = fd
+	if verdict, reason := b.connections.add(c); c.number == 0 {
+		closeFiles(files)
+		unix.Close(fd)
+		if reason != "" {
+			verdict = limited(reason)
+		}
+		return b.deny(c.kind, c.asked, verdict)
+	}
+	b.log(c.decision(OutcomeAllowed, c.verdict))
+	return wire.Answer{Verdict: wire.VerdictAllowed, Number: c.number, Rule: c.verdict.Rule, Files: files}
+}
+
+func (b *Broker) deny(kind Kind, asked egress.Connection, verdict egress.Verdict) wire.Answer {
+	d := decisionOn(kind, OutcomeDenied, asked, verdict)
+	b.log(d)
+	return denied(d)
+}
+
+// denied tells the gate what it may show to the client.
+func denied(d Decision) wire.Answer {
+	rule := d.Detail
+	if rule == "" {
+		rule = d.Rule
+	}
+	return wire.Answer{Verdict: wire.VerdictDenied, Rule: rule, Hint: d.Hint}
+}
+
+func (b *Broker) unreachable(kind Kind, asked egress.Connection, verdict egress.Verdict, err error) wire.Answer {
+	d := decisionOn(kind, OutcomeUnreachable, asked, verdict)
+	d.Reason, d.Detail = ReasonUnreachable, err.Error()
+	b.log(d)
+	return wire.Answer{Verdict: wire.VerdictUnreachable, Rule: verdict.Rule}
+}
+
+// limited is a limit as a verdict.
+func limited(reason wire.Reason) egress.Verdict {
+	return egress.Verdict{Reason: string(reason), Detail: refusals[reason], Hint: limitHints[reason]}
+}
+
+var limitHints = map[wire.Reason]string{
+	wire.ReasonBytes: "raise --net-bytes",
+}

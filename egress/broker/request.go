@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/wire"
+)
+
+// untrusted is what a gate did that no honest gate does.
+type untrusted struct{ what string }
+
+func (u *untrusted) Error() string { return "cannot trust the gate: " + u.what }
+
+func distrust(format string, args ...any) error { return &untrusted{fmt.Sprintf(format, args...)} }
+
+// mostBytes is more than any flow carries; sums of it do not overflow soon.
+const mostBytes = 1 << 50
+
+// check refuses what no honest gate sends, whatever the rules say.
+func (b *Broker) check(r wire.Request) error {
+	if n := parts(r); n != 1 {
+		return distrust("a request with %d parts", n)
+	}
+	wantsAnswer := r.Lookup != nil || r.Open != nil || r.Flow != nil || r.Enter != nil
+	if wantsAnswer != (r.ID != 0) {
+		return distrust("a request with the wrong number %d", r.ID)
+	}
+	switch {
+	case r.Lookup != nil:
+		return checkLookup(r.Lookup)
+	case r.Open != nil:
+		return checkOpen(r.Open)
+	case r.Flow != nil:
+		return checkFlow(r.Flow)
+	case r.Enter != nil:
+		return b.checkEnter(r.Enter)
+	case r.Closed != nil:
+		return checkClosed(r.Closed)
+	case r.Refused != nil:
+		return checkRefused(r.Refused)
+	}
+	return nil
+}
+
+// canonical is the one spelling of a name that the agent chose. An agent may
+// ask for any text, and an honest gate passes it on: what is no name is denied,
+// not distrusted.
+func canonical(text string) (egress.Name, bool) {
+	name, err := egress.ParseName(text)
+	return name, err == nil && strings.EqualFold(string(name), strings.TrimSuffix(text, "."))
+}
+
+// checkText bounds a name by the longest that a DNS message can hold, each byte
+// escaped as \DDD (RFC 1035 section 5.1).
+func checkText(name string) error {
+	const longest = 4 * 255
+	if len(name) > longest {
+		return distrust("a name of %d bytes", len(name))
+	}
+	return nil
+}
+
+// checkLookup refuses meta types and query types (RFC 6895 section 3.1), which
+// the gate turns away itself.
+func checkLookup(l *wire.Lookup) error {
+	const typeOPT = 41
+	if l.Type == 0 || l.Type == typeOPT || (l.Type >= 128 && l.Type <= 255) {
+		return distrust("a question of type %d", l.Type)
+	}
+	return checkText(l.Name)
+}
+
+// checkTarget wants what a kernel reports of a socket, without the spellings
+// that two families have for one address. Port 0 can be connected to.
+func checkTarget(target netip.AddrPort) error {
+	addr := target.Addr()
+	if !addr.IsValid() || addr.Zone() != "" || addr.Is4In6() {
+		return distrust("the target %q", target.String())
+	}
+	return nil
+}
+
+func checkOpen(o *wire.Open) error {
+	if err := checkTarget(o.Target); err != nil {
+		return err
+	}
+	switch o.Shown {
+	case "", wire.ShownNothing:
+		if o.Name != "" {
+			return distrust("a name that was shown nowhere")
+		}
+		return nil
+	case wire.ShownTLS, wire.ShownHTTP:
+		if o.Name == "" {
+			return distrust("no name, shown in %s", o.Shown)
+		}
+		return checkText(o.Name)
+	}
+	return distrust("a name shown in %+q", o.Shown)
+}
+
+func checkFlow(f *wire.Flow) error {
+	if err := checkTarget(f.Target); err != nil {
+		return err
+	}
+	if err := checkTarget(f.Agent); err != nil {
+		return err
+	}
+	if f.Agent.Addr().Is4() != f.Target.Addr().Is4() {
+		return distrust("a flow from %s to %s", f.Agent, f.Target)
+	}
+	return nil
+}
+
+func (b *Broker) checkEnter(e *wire.Enter) error {
+	if !b.published[e.Port] {
+		return distrust("an entry to port %d, which is not published", e.Port)
+	}
+	return checkTarget(e.Client)
+}
+
+func checkClosed(c *wire.Closed) error {
+	if c.RxBytes < 0 || c.TxBytes < 0 || c.RxBytes > mostBytes || c.TxBytes > mostBytes {
+		return distrust("%d and %d bytes of one connection", c.RxBytes, c.TxBytes)
+	}
+	return nil
+}
+
+// refusals are what the record says for each of the gate's reasons.
+var refusals = map[wire.Reason]string{
+	wire.ReasonNoName:      "the rule is by name, and the client showed none",
+	wire.ReasonEncrypted:   "the client hid the name that it wants (encrypted hello)",
+	wire.ReasonMalformed:   "what the client sent first could be read in two ways",
+	wire.ReasonTooSlow:     "the client did not show a name in time",
+	wire.ReasonConnections: "too many connections at once",
+	wire.ReasonRate:        "too many new connections in a second",
+	wire.ReasonBytes:       "the bytes of this run are used up",
+	wire.ReasonQuery:       "no plain DNS query",
+	wire.ReasonProtocol:    "neither TCP nor UDP",
+}
+
+func checkRefused(r *wire.Refused) error {
+	if refusals[r.Reason] == "" {
+		return distrust("the reason %+q", r.Reason)
+	}
+	if r.Target != (netip.AddrPort{}) {
+		if err := checkTarget(r.Target); err != nil {
+			return err
+		}
+	}
+	return checkText(r.Name)
+}
+
+// parts counts the pointers that are set; of one that is, what it says is
+// checked, of two the second would not be.
+func parts(r wire.Request) int {
+	n := 0
+	for _, set := range []bool{r.Ready != nil, r.Lookup != nil, r.Open != nil, r.Flow != nil, r.Enter != nil, r.Closed != nil, r.Refused != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,188 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"clove.run/clove/egress/wire"
+)
+
+// maxAtOnce bounds the requests in work. Further ones wait in the channel, and
+// with them the gate.
+const maxAtOnce = 256
+
+// ErrGateGone is Serve's error when the gate ended first: the agent has lost
+// its network.
+var ErrGateGone = errors.New("the gate is gone")
+
+// Serve gives the gate its listeners and answers it. It owns conn and returns
+// when ctx ends (nil), when the gate is gone (ErrGateGone), or when the gate
+// cannot be trusted any more. Then nothing is open: the sockets that the gate
+// may still hold are cut. A Broker serves once.
+func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	var workers sync.WaitGroup
+	workers.Go(func() { b.watchBytes(ctx) })
+	err := b.serve(ctx, conn, &workers)
+	stopped := ctx.Err() != nil
+	cancel()
+	stop()
+	conn.Close() // ends the workers' sends as well
+	workers.Wait()
+	b.logCut(b.connections.end(), ReasonOver)
+	if stopped {
+		return nil
+	}
+	if hostile := (*untrusted)(nil); errors.As(err, &hostile) {
+		b.log(Decision{Kind: KindGate, Outcome: OutcomeHostile, Reason: ReasonUntrusted, Detail: hostile.what})
+	}
+	return err
+}
+
+func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitGroup) error {
+	if err := b.setUp(conn); err != nil {
+		return err
+	}
+	atOnce := make(chan struct{}, maxAtOnce)
+	for {
+		request, err := conn.ReceiveRequest()
+		if err == io.EOF {
+			return ErrGateGone
+		}
+		if err != nil {
+			return distrust("%s", err)
+		}
+		if err := b.check(request); err != nil {
+			return err
+		}
+		if request.ID == 0 {
+			if err := b.note(request); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case atOnce <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		workers.Go(func() {
+			defer func() { <-atOnce }()
+			answer := b.answer(ctx, request)
+			answer.ID = request.ID
+			// A channel that is gone ends the loop above by itself.
+			_ = conn.SendAnswer(answer)
+			closeFiles(answer.Files)
+		})
+	}
+}
+
+// setUp hands the listeners over and lets go of them.
+func (b *Broker) setUp(conn *wire.Conn) error {
+	setup := wire.Setup{Limits: b.config.Limits, Listeners: []wire.Listener{}}
+	var files []*os.File
+	for _, l := range b.config.Listeners {
+		setup.Listeners = append(setup.Listeners, wire.Listener{Kind: l.Kind, Port: l.Port})
+		files = append(files, l.File)
+	}
+	defer closeFiles(files)
+	if err := conn.SendAnswer(wire.Answer{Setup: &setup, Files: files}); err != nil {
+		return fmt.Errorf("cannot set the gate up: %w", err)
+	}
+	return nil
+}
+
+// answer decides on what check let pass.
+func (b *Broker) answer(ctx context.Context, r wire.Request) wire.Answer {
+	switch {
+	case r.Lookup != nil:
+		return b.lookup(ctx, r.Lookup)
+	case r.Open != nil:
+		return b.open(ctx, r.Open)
+	case r.Flow != nil:
+		return b.flow(ctx, r.Flow)
+	}
+	return b.enter(ctx, r.Enter)
+}
+
+// note takes what wants no answer.
+func (b *Broker) note(r wire.Request) error {
+	switch {
+	case r.Ready != nil:
+		b.readyOnce.Do(func() { close(b.ready) })
+	case r.Refused != nil:
+		b.noteRefused(r.Refused)
+	case r.Closed != nil:
+		return b.noteClosed(r.Closed)
+	}
+	return nil
+}
+
+// noteClosed wants a number that is open: an unknown one would let a gate that
+// was taken over count below its limit.
+func (b *Broker) noteClosed(said *wire.Closed) error {
+	c, bytes, wasCut := b.connections.closed(said.Number, traffic{received: said.RxBytes, sent: said.TxBytes})
+	if c == nil {
+		return distrust("the end of %d, which is not open", said.Number)
+	}
+	if !wasCut {
+		d := c.decision(OutcomeEnded, c.verdict)
+		d.RxBytes, d.TxBytes = bytes.received, bytes.sent
+		b.log(d)
+	}
+	return nil
+}
+
+func (b *Broker) noteRefused(r *wire.Refused) {
+	d := Decision{Kind: KindTCP, Outcome: OutcomeDenied, Address: r.Target, Reason: string(r.Reason), Detail: refusals[r.Reason]}
+	name, ok := canonical(r.Name)
+	if ok {
+		d.Name = string(name)
+	}
+	switch {
+	case r.Reason == wire.ReasonQuery:
+		d.Kind = KindDNS
+	case r.Reason == wire.ReasonProtocol:
+		d.Kind = KindOther
+	case r.UDP:
+		d.Kind = KindUDP
+	}
+	b.log(d)
+}
+
+// bytesInterval is how late the end of --net-bytes may be seen here. The gate
+// holds the same limit to the byte, as long as it is honest.
+const bytesInterval = 250 * time.Millisecond
+
+// watchBytes cuts everything when the kernel's counters pass the limit.
+func (b *Broker) watchBytes(ctx context.Context) {
+	if b.config.Limits.Bytes <= 0 {
+		return
+	}
+	interval := time.NewTicker(bytesInterval)
+	defer interval.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-interval.C:
+			b.holdBytes()
+		}
+	}
+}
+
+func (b *Broker) holdBytes() {
+	ended, isNew := b.connections.exhaust()
+	if isNew {
+		d := Decision{Kind: KindGate, Outcome: OutcomeDenied, Reason: string(wire.ReasonBytes)}
+		d.Detail, d.Hint = refusals[wire.ReasonBytes], limitHints[wire.ReasonBytes]
+		b.log(d)
+	}
+	b.logCut(ended, string(wire.ReasonBytes))
+}

@@ -1,0 +1,200 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// traffic are the bytes of one or many sockets, seen from this host.
+type traffic struct {
+	received int64
+	sent     int64
+}
+
+func (t traffic) plus(u traffic) traffic {
+	return traffic{t.received + u.received, t.sent + u.sent}
+}
+
+// tcpTraffic asks the kernel. Sent is what was given to the socket: what left
+// (repeats taken off) and what still waits to leave. tcpi_bytes_acked would
+// count SYN and FIN, tcpi_bytes_received counts a FIN as one byte.
+func tcpTraffic(fd int) (traffic, error) {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return traffic{}, fmt.Errorf("cannot read TCP_INFO: %w", err)
+	}
+	return traffic{
+		received: int64(info.Bytes_received),
+		sent:     int64(info.Bytes_sent) - int64(info.Bytes_retrans) + int64(info.Notsent_bytes),
+	}, nil
+}
+
+// withoutFIN takes away the one byte as which the kernel counts a FIN that was
+// received, by what the relay counted. A hostile relay gains this byte.
+func (t traffic) withoutFIN(said traffic) traffic {
+	if t.received == said.received+1 {
+		t.received--
+	}
+	if t.sent == said.sent+1 {
+		t.sent-- // on a published port both directions change names
+	}
+	return t
+}
+
+// duplicate returns another descriptor of file's socket as a bare number. An
+// os.File would put it into this process's epoll set, and each of the agent's
+// segments would wake the broker.
+func duplicate(file syscall.Conn) (int, error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return -1, fmt.Errorf("cannot duplicate socket: %w", err)
+	}
+	fd, dupErr := -1, error(nil)
+	err = raw.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 3) })
+	if err := errors.Join(err, dupErr); err != nil {
+		return -1, fmt.Errorf("cannot duplicate socket: %w", err)
+	}
+	return fd, nil
+}
+
+// cut ends the socket behind fd whoever else holds it. SOCK_DESTROY resets a
+// TCP connection and throws away what waits to leave. Where it is missing
+// (CONFIG_INET_DIAG_DESTROY), and for a socket in the agent's namespace, which
+// this process's sock_diag does not see, shutdown(2) does the next best.
+// connect(AF_UNSPEC) would reset as well, but leave the gate with a socket that
+// can be connected anew.
+func cut(fd int) error {
+	destroyErr := destroy(fd)
+	err := unix.Shutdown(fd, unix.SHUT_RDWR)
+	if destroyErr == nil || err == nil || errors.Is(err, unix.ENOTCONN) {
+		return nil // not connected: the peer was faster
+	}
+	return fmt.Errorf("cannot cut connection: %w", errors.Join(err, destroyErr))
+}
+
+// silence ends a datagram socket: shutdown(2) stops what is sent, a filter that
+// drops everything what is received, and nobody can take the filter off again.
+func silence(fd int) error {
+	dropAll := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
+	program := unix.SockFprog{Len: 1, Filter: &dropAll}
+	err := errors.Join(
+		unix.Shutdown(fd, unix.SHUT_RDWR),
+		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LOCK_FILTER, 1))
+	if err != nil {
+		return fmt.Errorf("cannot end flow: %w", err)
+	}
+	return nil
+}
+
+// destroy is SOCK_DESTROY, sock_diag(7), for exactly this TCP socket: the
+// cookie names it beyond its addresses.
+func destroy(fd int) error {
+	local, err := socketAddress(unix.Getsockname(fd))
+	if err != nil {
+		return err
+	}
+	remote, err := socketAddress(unix.Getpeername(fd))
+	if err != nil {
+		return err
+	}
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err != nil {
+		return fmt.Errorf("cannot read SO_COOKIE: %w", err)
+	}
+	diag, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return fmt.Errorf("cannot open sock_diag: %w", err)
+	}
+	defer unix.Close(diag)
+	if err := unix.Sendto(diag, destroyRequest(local, remote, cookie), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("cannot ask sock_diag: %w", err)
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(diag, answer, 0)
+	if err != nil || n < unix.SizeofNlMsghdr+4 {
+		return fmt.Errorf("cannot read sock_diag's answer of %d bytes: %w", n, err)
+	}
+	if errno := -int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); errno != 0 {
+		return fmt.Errorf("cannot destroy socket: %w", syscall.Errno(errno))
+	}
+	return nil
+}
+
+// destroyRequest lays out struct nlmsghdr and struct inet_diag_req_v2
+// (linux/inet_diag.h); ports and addresses are in network order.
+func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
+	const size = unix.SizeofNlMsghdr + 56
+	const anyState = ^uint32(0)
+	family := byte(unix.AF_INET)
+	if local.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	native := binary.NativeEndian
+	m := make([]byte, 0, size)
+	m = native.AppendUint32(m, size)
+	m = native.AppendUint16(m, unix.SOCK_DESTROY)
+	m = native.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+	m = append(m, make([]byte, 8)...) // sequence, port id
+	m = append(m, family, unix.IPPROTO_TCP, 0, 0)
+	m = native.AppendUint32(m, anyState)
+	m = binary.BigEndian.AppendUint16(m, local.Port())
+	m = binary.BigEndian.AppendUint16(m, remote.Port())
+	m = append(m, sixteen(local.Addr())...)
+	m = append(m, sixteen(remote.Addr())...)
+	m = native.AppendUint32(m, 0) // any interface
+	m = native.AppendUint32(m, uint32(cookie))
+	return native.AppendUint32(m, uint32(cookie>>32))
+}
+
+// sixteen is addr as __be32[4]: IPv4 in the first word.
+func sixteen(addr netip.Addr) []byte {
+	out := make([]byte, 16)
+	copy(out, addr.AsSlice())
+	return out
+}
+
+func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port)), nil
+	}
+	return netip.AddrPort{}, fmt.Errorf("cannot read socket's address: %w", errors.Join(err, unix.EAFNOSUPPORT))
+}
+
+// routed tells whether this host would send a packet to addr. connect(2) on a
+// datagram socket sends nothing: it looks up the route.
+func routed(addr netip.Addr) bool {
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 53)))
+	if err != nil {
+		return !unreachable(err)
+	}
+	conn.Close()
+	return true
+}
+
+// unreachable tells a missing route from what this process lacks (descriptors,
+// memory), which says nothing about the address.
+func unreachable(err error) bool {
+	for _, errno := range []error{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EADDRNOTAVAIL, unix.EAFNOSUPPORT, unix.EINVAL} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+func closeFiles(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
+}
