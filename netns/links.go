@@ -54,7 +54,8 @@ const loopbackIndex = 1
 func addAddresses(addresses []netip.Prefix) error {
 	for _, a := range addresses {
 		loopback := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: loopbackIndex}}
-		if err := netlink.AddrReplace(loopback, &netlink.Addr{IPNet: ipNet(a)}); err != nil {
+		// Without IFA_F_NODAD a worker makes the address usable, some time later.
+		if err := netlink.AddrReplace(loopback, &netlink.Addr{IPNet: ipNet(a), Flags: unix.IFA_F_NODAD}); err != nil {
 			return fmt.Errorf("cannot give loopback the address %s: %w", a, err)
 		}
 	}
