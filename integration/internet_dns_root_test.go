@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -83,11 +85,43 @@ func (z *zone) rebind(name string, addresses ...string) {
 	z.turns[name] = addresses
 }
 
+// awaitTurn calls again until a name has only its last address left, since a
+// resolver may keep the others for a moment.
+func (z *zone) awaitTurn(t *testing.T, name string, again func()) {
+	t.Helper()
+	for deadline := time.Now().Add(patience()); ; again() {
+		z.mu.Lock()
+		left := len(z.turns[name])
+		last := left == 1 && slices.Contains(z.asked, "last "+name)
+		z.mu.Unlock()
+		if last {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is never asked for again", name)
+		}
+	}
+}
+
 // fall keeps the server from answering anything, until the test ends.
 func (z *zone) fall() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.silent = true
+}
+
+// forget drops what was asked so far: by controls.
+func (z *zone) forget() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.asked = nil
+}
+
+// questions lists what was asked since.
+func (z *zone) questions() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return slices.Clone(z.asked)
 }
 
 // wasAsked tells whether a name, of whatever type, came to the server.
@@ -136,6 +170,8 @@ func (z *zone) answers(name string, kind uint16) []dns.RR {
 		}
 		if len(turns) > 1 {
 			z.turns[name] = turns[1:]
+		} else {
+			z.asked = append(z.asked, "last "+name)
 		}
 		record, _ := dns.NewRR(name + " 0 IN A " + turns[0])
 		return []dns.RR{record}

@@ -12,7 +12,7 @@ func reachName(way, address, port string) string { return "reach " + address + "
 // reachOutside is the control: the same attempt on the host.
 func (n *internet) reachOutside(program, way, address, port string) probe.Result {
 	n.t.Helper()
-	out, err := n.outside(program, "reach", way, address, port)
+	out, err := n.outside(program, "reach", address, port, way)
 	if err != nil {
 		n.t.Fatalf("control: %v", err)
 	}

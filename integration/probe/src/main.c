@@ -35,7 +35,7 @@ static const struct command {
 	{"fds", cmd_fds, ""},
 	{"kernel", cmd_kernel, "[CALL...]"},
 	{"socket", cmd_socket, "[FAMILY...]"},
-	{"reach", cmd_reach, "WAY|all ADDRESS[%INTERFACE-NUMBER] PORT"},
+	{"reach", cmd_reach, "ADDRESS[%INTERFACE-NUMBER] PORT [WAY...]"},
 	{"tty", cmd_tty, "[COMMAND...]"},
 	{"abi", cmd_abi, "[WAY...]"},
 	{"read", cmd_read, "PATH..."},

@@ -77,6 +77,8 @@ static void by_way(const void *arg, struct outcome *out)
 {
 	const struct way *way = arg;
 	const struct sockaddr *address = (const struct sockaddr *)&target.address;
+	if (way->type == SOCK_RAW && target.family == AF_INET6)
+		((struct sockaddr_in6 *)&target.address)->sin6_port = 0; /* raw(7): EINVAL otherwise */
 	unsigned char packet[64] = REQUEST;
 	size_t size = strlen(REQUEST);
 	int fd = socket(target.family, way->type, target.family == AF_INET6 ? way->protocol6 : way->protocol);
@@ -148,10 +150,9 @@ static void aim(const char *address, const char *port)
 int cmd_reach(int argc, char **argv)
 {
 	char name[512];
-	if (argc < 4)
+	if (argc < 3)
 		usage("reach what?");
-	aim(argv[2], argv[3]);
-	snprintf(name, sizeof(name), "reach %s %s", argv[2], argv[3]);
-	const char *way = argv[1];
-	return variants(name, ways, COUNT(ways), strcmp(way, "all") != 0, (char **)&way);
+	aim(argv[1], argv[2]);
+	snprintf(name, sizeof(name), "reach %s %s", argv[1], argv[2]);
+	return variants(name, ways, COUNT(ways), argc - 3, argv + 3);
 }

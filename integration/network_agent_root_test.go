@@ -1,0 +1,238 @@
+//go:build root
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/integration/probe"
+)
+
+// agentWord makes this test's own program an agent: a Go program that knows of
+// no proxy variable. It runs in the sandbox, and outside as its own control.
+const (
+	agentWord   = "as-agent"
+	agentInside = "/agent"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == agentWord {
+		if err := agentPrograms[os.Args[2]](os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var agentPrograms = map[string]func(args []string) error{
+	"attempt": attemptAll,
+	"idle":    holdConnections,
+	"listen":  listenInside,
+	"steps":   fetchByStep,
+	"flush":   flushRules,
+}
+
+// attempt is one thing that an agent tries. Exactly one of the groups is used.
+type attempt struct {
+	Name string
+	URL  string // fetched
+
+	Address string   // connected to; UDP with Datagram
+	Parts   [][]byte // written one by one
+	UDP     bool
+
+	Hello *hello // of TLS, to Address
+
+	Question string // asked of the name server at Address, whatever that is
+	Type     uint16
+	TCP      bool
+}
+
+// attemptTime is what one may take: a gate refuses at once.
+const attemptTime = 3 * time.Second
+
+// attemptAll reads attempts from the standard input and prints a line for each.
+func attemptAll([]string) error {
+	var attempts []attempt
+	if err := json.NewDecoder(os.Stdin).Decode(&attempts); err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		said, err := a.make()
+		r := probe.Result{Probe: a.Name, OK: strings.Contains(said, reached), Detail: said}
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			r.Errno = fmt.Sprint(int(errno))
+		}
+		if err != nil {
+			r.Detail += " | " + err.Error()
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a attempt) make() (said string, err error) {
+	switch {
+	case a.URL != "":
+		return fetch(a.URL)
+	case a.Hello != nil:
+		return a.Hello.say(a.Address)
+	case a.Question != "":
+		return ask(a)
+	}
+	network := "tcp"
+	if a.UDP {
+		network = "udp"
+	}
+	conn, err := net.DialTimeout(network, a.Address, attemptTime)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return converse(conn, a.Parts...)
+}
+
+// fetch ignores proxy variables, and shows the status and the body.
+func fetch(url string) (string, error) {
+	client := http.Client{Timeout: attemptTime, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<20))
+	if len(body) > 400 {
+		body = fmt.Appendf(body[:400], "… %d bytes", len(body))
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body), err
+}
+
+// converse writes part by part and returns what is said until the other side
+// ends, is silent for too long, or has said the world's word.
+func converse(conn net.Conn, parts ...[]byte) (string, error) {
+	conn.SetDeadline(time.Now().Add(attemptTime))
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetNoDelay(true)
+	}
+	for _, part := range parts {
+		if _, err := conn.Write(part); err != nil {
+			return "", err
+		}
+	}
+	var said bytes.Buffer
+	buffer := make([]byte, 4096)
+	for !strings.Contains(said.String(), reached) && said.Len() < 1<<20 {
+		size, err := conn.Read(buffer)
+		said.Write(buffer[:size])
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return said.String(), err
+		}
+	}
+	return said.String(), nil
+}
+
+// self are the flags that bring this program in, and more.
+func self(more ...string) []string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return append([]string{"-v", path + ":" + agentInside + ":ro"}, more...)
+}
+
+// attemptOutside is the control.
+func (n *internet) attemptOutside(t *testing.T, attempts []attempt) map[string]probe.Result {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, agentWord, "attempt")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(encoded(t, attempts)), &out, os.Stderr
+	if err := n.here.Do(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("control: %v\n%s", err, &out)
+	}
+	return attacked(t, out.Bytes())
+}
+
+// attemptInside makes the attempts in one sandbox.
+func (n *internet) attemptInside(t *testing.T, flags []string, attempts []attempt) (map[string]probe.Result, result) {
+	t.Helper()
+	r := n.h.agentWith(string(encoded(t, attempts)), self(flags...), agentInside, agentWord, "attempt")
+	if r.code != 0 {
+		t.Fatalf("the attempts did not run to their end: exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	return attacked(t, []byte(r.stdout)), r
+}
+
+func encoded(t *testing.T, attempts []attempt) []byte {
+	t.Helper()
+	text, err := json.Marshal(attempts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// held makes the attempts outside, where each must succeed, and inside, where
+// none may, and sees that nothing left the host but to the allowed ends. It
+// returns what was sent on behalf of the inside, and the run.
+func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends ...string) ([]packet, result) {
+	t.Helper()
+	for name, r := range n.attemptOutside(t, attempts) {
+		if !r.OK {
+			t.Errorf("control: %s: %q", name, r.Detail)
+		}
+	}
+	n.zone.forget()
+	c := n.capture(t)
+	inside, r := n.attemptInside(t, flags, attempts)
+	for name, r := range inside {
+		if r.OK {
+			t.Errorf("%s: reached %q", name, r.Detail)
+		}
+	}
+	if len(inside) != len(attempts) {
+		t.Errorf("%d of %d attempts were made", len(inside), len(attempts))
+	}
+	return c.onlyTo(ends...), r
+}
+
+// passes makes attempts inside that must all succeed: what is allowed works.
+func (n *internet) passes(t *testing.T, flags []string, attempts []attempt) result {
+	t.Helper()
+	inside, r := n.attemptInside(t, flags, attempts)
+	for _, a := range attempts {
+		if got := inside[a.Name]; !got.OK {
+			t.Errorf("%s: not reached, %q\n%s", a.Name, got.Detail, r.stderr)
+		}
+	}
+	return r
+}
