@@ -129,7 +129,7 @@ func (r *Rules) hostPort(c Connection, at reach) Verdict {
 func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 	verdict := allowedBy(rule, "")
 	fits := covering(c.Proto, c.Target.Port())
-	if !isWeb(c.Proto, c.Target.Port()) || !r.deny.hasName(fits) {
+	if !isWeb(c.Proto, c.Target.Port()) || !r.webDenies[c.Target.Port()] {
 		return verdict
 	}
 	if !c.Looked {

@@ -40,13 +40,24 @@ func (r *rule) explain() Explained {
 			e.Ports = everyPort.String()
 		}
 	}
-	if block := blockOf(r.prefix.Addr()); r.prefix.IsValid() && !r.deny && !r.prefix.IsSingleIP() {
-		e.Note = "not the metadata services and this host's own addresses in it"
-		if block.class == ClassPublic || block.prefix.Bits() > r.prefix.Bits() {
-			e.Note = "only the public addresses in it"
-		}
+	if r.prefix.IsValid() && !r.prefix.IsSingleIP() && !r.deny {
+		e.Note = r.note()
 	}
 	return e
+}
+
+// note says what an allowed network leaves out, see namesClassOf.
+func (t Target) note() string {
+	for _, block := range blocks {
+		if block.class == ClassPublic || block.prefix.Bits() == 0 || !block.prefix.Overlaps(t.prefix) {
+			continue
+		}
+		if first := blockOf(t.prefix.Addr()); t.liesIn(first.class) && first.class != ClassPublic {
+			return "not the metadata services and this host's own addresses in it"
+		}
+		return "only the public addresses in it"
+	}
+	return ""
 }
 
 // Step is one question of Why and its answer.
@@ -59,25 +70,35 @@ type Step struct {
 // as if it led to a public address and the client showed it. The last step's
 // verdict is final.
 func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
-	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+	if port == 0 || (proto != TCP && proto != UDP) {
+		return nil, invalid("", fmt.Sprintf("cannot tell what becomes of port %d over %s", port, quote(string(proto))), "give a port from 1 to 65535, over tcp or udp")
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	var name Name
+	if err != nil {
+		if name, err = ParseName(host); err != nil {
+			return nil, err
+		}
+	}
+	if name.IsLocalhost() {
+		addr = hostLoopback
+	}
+	if addr.IsValid() {
 		c := Connection{Proto: proto, Target: netip.AddrPortFrom(addr, port)}
 		return r.steps(nil, c, r.Connect, c.Target.String()), nil
 	}
-	name, err := ParseName(host)
-	if err != nil {
-		return nil, err
-	}
-	if port == 0 || (proto != TCP && proto != UDP) {
-		return nil, invalid("", fmt.Sprintf("cannot tell what becomes of %s on port %d over %s", name, port, quote(string(proto))), "give a port from 1 to 65535, over tcp or udp")
-	}
+	return r.whyName(name, port, proto), nil
+}
+
+func (r *Rules) whyName(name Name, port uint16, proto Proto) []Step {
 	steps := []Step{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
 	if !steps[0].Verdict.Allowed {
-		return steps, nil
+		return steps
 	}
 	c := Connection{Proto: proto, Target: netip.AddrPortFrom(netip.Addr{}, port), Pinned: []Name{name}, Shown: name}
 	public := reach{bits: ClassPublic, class: ClassPublic}
 	connect := func(c Connection) Verdict { return r.connect(c, public) }
-	return r.steps(steps, c, connect, fmt.Sprintf("a public address of %s, port %d", name, port)), nil
+	return r.steps(steps, c, connect, fmt.Sprintf("a public address of %s, port %d", name, port))
 }
 
 // steps asks once more where the first answer was under a condition.

@@ -39,7 +39,8 @@ type Rules struct {
 	deny      ruleSet
 	allow     ruleSet
 	hostPorts []*rule
-	order     []*rule // all of them as they are evaluated, for Explain
+	webDenies map[uint16]bool // the web's ports on which some name is denied
+	order     []*rule         // all of them as they are evaluated, for Explain
 	isHost    func(netip.Addr) bool
 }
 
@@ -87,6 +88,10 @@ func New(config Config) (*Rules, error) {
 		return nil, err
 	}
 	r.order = append(append(r.order, r.hostPorts...), allowed...)
+	r.webDenies = map[uint16]bool{}
+	for _, port := range webPorts {
+		r.webDenies[port] = r.deny.hasName(covering(TCP, port))
+	}
 	if mode == ModePublic {
 		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
 		public.text = public.String()

@@ -33,6 +33,9 @@ func parseTarget(text string) (Target, *refusal) {
 			return t, notAURL(scheme, after)
 		}
 	}
+	if strings.Contains(rest, "://") {
+		return t, hinted(refuse("it has two protocols"), "keep one of them")
+	}
 	if strings.TrimSpace(rest) == "" {
 		return t, refuse("it names no host")
 	}
@@ -183,6 +186,9 @@ func (t Target) bareIPv6(rest string) (Target, *refusal) {
 		return t, refuse("%s is neither an IPv6 address nor a name with one port", quote(rest))
 	}
 	if network {
+		if bits, port, found := strings.Cut(length, ":"); found {
+			return t, hinted(refuse("an IPv6 network with a port needs brackets"), fmt.Sprintf("write [%s]/%s:%s", address, bits, port))
+		}
 		if err := t.setAddress(address); err != nil {
 			return t, err
 		}

@@ -98,7 +98,7 @@ var classDetails = map[Class]string{
 	ClassPrivate:       "it is a private address",
 	ClassCGNAT:         "it is an address of a provider's own network (CGNAT)",
 	ClassHost:          "it is an address of this host",
-	ClassLoopback:      "it leads to the host's loopback",
+	ClassLoopback:      "it is loopback, inside the sandbox the agent itself",
 	ClassMetadata:      "it is a cloud's metadata service",
 	ClassLinkLocal:     "it is a link-local address",
 	ClassMulticast:     "it is a multicast address",
