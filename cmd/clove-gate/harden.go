@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -60,18 +61,40 @@ func allThreads(trap, a1, a2 uintptr) error {
 }
 
 // newNamespaces wants every namespace that clove makes for a gate to be another
-// than that of the first process which this /proc knows.
+// than its parent's. The mounted /proc is still that of the parent's pid
+// namespace, where the parent has a number; getppid(2) says 0.
 func newNamespaces() error {
+	parent, err := parentInProc()
+	if err != nil {
+		return err
+	}
 	for _, kind := range []string{"net", "mnt", "pid", "ipc", "uts", "cgroup"} {
 		own, err := os.Readlink("/proc/self/ns/" + kind)
 		if err != nil {
 			return err
 		}
-		if first, err := os.Readlink("/proc/1/ns/" + kind); err != nil || first == own {
-			return errors.Join(err, fmt.Errorf("the %s namespace is not new", kind))
+		other, err := os.Readlink("/proc/" + parent + "/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		if other == own {
+			return fmt.Errorf("the %s namespace is not new", kind)
 		}
 	}
 	return nil
+}
+
+func parentInProc() (string, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+	parent, _, found := strings.Cut(rest, "\n")
+	if !found || parent == "0" {
+		return "", errors.New("the parent is not in /proc")
+	}
+	return parent, nil
 }
 
 // numberOfChannel finds the channel's own number, which wire.NewConn chose.
@@ -110,7 +133,7 @@ const threadsMax = 64
 
 func setRlimits() error {
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
 		return err
 	}
 	for _, limit := range []struct {

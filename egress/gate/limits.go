@@ -35,7 +35,7 @@ type limits struct {
 // for: a gate without any would lose an answer's socket, and with it the count.
 func newLimits(configured wire.Limits) (*limits, error) {
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
 		return nil, fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
 	fits := (int64(min(files.Cur, math.MaxInt32)) - spareFiles) / filesOfConnection
