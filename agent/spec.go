@@ -126,6 +126,7 @@ const (
 	ControlShm        = "shm"
 	ControlSeccomp    = "seccomp"
 	ControlNetwork    = "network"
+	ControlEgress     = "egress"
 	ControlDevices    = "devices"
 	ControlNamespaces = "namespaces"
 )

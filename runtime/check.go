@@ -29,6 +29,7 @@ const (
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
+	ProblemGate   = "gate"          // a process with the id of a gate and no clove as its parent
 	// ProblemTemplate is a template whose maker was killed; gc also removes
 	// those that are long unused, which are no problem.
 	ProblemTemplate = "template"
@@ -46,7 +47,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -72,7 +73,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range slices.Concat(view.groups, view.dirs, view.layers) {
+	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, orphanGates()) {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -91,6 +92,8 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 		return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths)
 	case ProblemDir:
 		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
+	case ProblemGate:
+		return sweepGate(p.Subject)
 	}
 	return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
 }

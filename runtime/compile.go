@@ -15,7 +15,7 @@ import (
 type surroundings struct {
 	Root        string // the agent's root in the launch thread's mount namespace
 	HostID      uint32 // host id of id 0 inside
-	NetworkPath string
+	NetworkPath string // empty: the host's network
 	CgroupsPath string
 	CgroupV2    bool // one hierarchy: the kernel kills a whole cgroup on OOM
 	SwapLimited bool // this host can count swap
@@ -122,16 +122,20 @@ func capabilitiesOf(spec agent.Spec) []string {
 	return rootCapabilities
 }
 
+// namespaces are all new ones; without a path the network is the host's.
 func namespaces(networkPath string) []specs.LinuxNamespace {
-	return []specs.LinuxNamespace{
+	list := []specs.LinuxNamespace{
 		{Type: specs.UserNamespace},
 		{Type: specs.PIDNamespace},
 		{Type: specs.MountNamespace},
 		{Type: specs.UTSNamespace},
 		{Type: specs.IPCNamespace},
 		{Type: specs.CgroupNamespace},
-		{Type: specs.NetworkNamespace, Path: networkPath},
 	}
+	if networkPath == "" {
+		return list
+	}
+	return append(list, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: networkPath})
 }
 
 func idMap(hostID uint32) []specs.LinuxIDMapping {

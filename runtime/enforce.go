@@ -32,7 +32,8 @@ var controls = []control{
 	{agent.ControlNamespaces, always},
 	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
 	{agent.ControlDevices, always},
-	{agent.ControlNetwork, always},
+	{agent.ControlNetwork, func(s agent.Spec) bool { return s.Network != agent.NetworkHost }},
+	{agent.ControlEgress, agent.Spec.Gated},
 	{agent.ControlMemory, always},
 	{agent.ControlMemorySwap, always},
 	{agent.ControlPids, always},
@@ -90,6 +91,9 @@ func enforce(spec agent.Spec, h host) (enforcement, error) {
 		e.unenforced = append(e.unenforced, agent.ControlSeccomp)
 	} else {
 		e.enforced[agent.ControlSeccomp] = spec.Seccomp.Profile
+	}
+	if spec.Network == agent.NetworkHost {
+		e.unenforced = append(e.unenforced, agent.ControlNetwork)
 	}
 	slices.Sort(e.unenforced)
 	return e, nil

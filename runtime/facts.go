@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
 )
 
@@ -49,6 +50,8 @@ var probes = []probe{
 	{"uts namespaces", []string{agent.ControlNamespaces}, "a host name of its own", kernelRemedy("UTS_NS"), namespaceProbe("uts")},
 	{"cgroup namespaces", []string{agent.ControlNamespaces}, "the agent sees its own limits, not the host's tree", kernelRemedy("CGROUPS"), namespaceProbe("cgroup")},
 	{"network namespaces", []string{agent.ControlNetwork}, "loopback and no way out", kernelRemedy("NET_NS"), namespaceProbe("net")},
+	{"clove-gate", []string{agent.ControlEgress}, "--network allowlist and public, --publish, --host-port", "run `make build`", findGateBinary},
+	{"transparent sockets", []string{agent.ControlEgress}, "every connection of the agent ends at the gate", kernelRemedy("NFT_TPROXY"), findTransparent},
 	{"seccomp filters", []string{agent.ControlSeccomp}, "the system call filter", kernelRemedy("SECCOMP_FILTER"), findSeccomp},
 	{"cgroup layout", nil, "where the limits live", "mount cgroup2 at /sys/fs/cgroup", findLayout},
 	{"memory controller", []string{agent.ControlMemory}, "--memory; the whole agent dies when it is out of it", "boot with cgroup_enable=memory", controllerProbe("memory")},
@@ -106,6 +109,7 @@ func (f *facts) mechanism(control string) (how, why, remedy string) {
 var mechanismWords = map[string]string{
 	agent.ControlNamespaces: "pid,mount,uts,ipc,cgroup,network,user",
 	agent.ControlNetwork:    "netns",
+	agent.ControlEgress:     "clove-gate",
 	agent.ControlDisk:       "ext4-image",
 	agent.ControlShm:        "tmpfs",
 	agent.ControlRlimits:    "setrlimit",
@@ -139,6 +143,21 @@ func findInitBinary(f *facts) (found, missing string) {
 		return "", "not found beside clove"
 	}
 	return f.init, ""
+}
+
+func findGateBinary(*facts) (found, missing string) {
+	path, err := findBinary("clove-gate")
+	if err != nil {
+		return "", "not found beside clove"
+	}
+	return path, ""
+}
+
+func findTransparent(*facts) (found, missing string) {
+	if err := netns.Probe(); err != nil {
+		return "", err.Error()
+	}
+	return "nftables, tproxy", ""
 }
 
 func namespaceProbe(name string) func(*facts) (string, string) {

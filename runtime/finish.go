@@ -33,6 +33,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	}
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
+	l.networkUse(&record)
 	failures = append(failures, l.undo.Run())
 	l.trace.step("teardown", began)
 	began = time.Now()
@@ -113,7 +114,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Command: l.spec.Command,
 		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(),
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
-		Usage: usage(seen, stats), Events: events(seen, stats), Denials: []agent.Denial{},
+		Usage: usage(seen, stats), Events: events(seen, stats),
 		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.facts.cgroups.Mode())},
 	}

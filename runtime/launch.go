@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/egress"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
@@ -31,12 +32,14 @@ type launch struct {
 	facts  *facts
 	held   enforcement
 	filter *specs.LinuxSeccomp
-	plan   rootfs.Plan // checked, but not yet for the leased ids
+	plan   rootfs.Plan   // checked, but not yet for the leased ids
+	rules  *egress.Rules // nil: no gate
 
 	undo    undo.Stack // takes back everything below, last first
 	dir     *runDirectory
 	run     agent.Run
 	network *network
+	gate    *gate            // nil: none
 	thread  *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
 	tree    *rootfs.Tree
 	pipes   *streams
@@ -44,6 +47,9 @@ type launch struct {
 	group   *cgroups.Group
 	conn    *initproto.Conn
 	keep    bool // the layer outlives the run
+
+	decisions   *decisionLog
+	networkLost string // why the gate ended before the agent did
 }
 
 // step is one row of the launch; its name is what a failure reports.
@@ -55,6 +61,7 @@ type step struct {
 // steps are the launch after the run was registered. The order is in doc.go.
 var steps = []step{
 	{"network", (*launch).awaitNetwork},
+	{"gate", (*launch).openGate},
 	{"rootfs", (*launch).makeRoot},
 	{"streams", (*launch).connect},
 	{"create", (*launch).create},
@@ -148,7 +155,7 @@ func (l *launch) create() error {
 	}
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
 	config := compile(l.spec, surroundings{
-		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.namespace.Path(),
+		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
 		CgroupsPath: placement.OCIPath, CgroupV2: l.facts.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.facts.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
 		Raised: raised(l.rlimits(), l.facts), ThermalDirs: thermal, Seccomp: l.filter,

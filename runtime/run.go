@@ -21,7 +21,7 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 		return agent.Record{}, err
 	}
 	go l.facts.cgroups.Anticipate() // the wait passes while the root is being built
-	l.network = anticipateNetwork()
+	l.network = anticipateNetwork(spec)
 	if err := l.register(); err != nil {
 		return agent.Record{}, errors.Join(err, l.network.abandon())
 	}
@@ -52,7 +52,16 @@ func (l *launch) prepare() (err error) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
 			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
 	}
-	if l.plan, err = rootfs.NewPlan(rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)); err != nil {
+	if l.spec.Gated() {
+		if l.rules, err = rulesOf(l.spec); err != nil {
+			return err
+		}
+	}
+	root := rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)
+	if root.ResolvConf, root.Hosts, err = networkFiles(l.spec); err != nil {
+		return &agent.Error{Step: "network", Message: "cannot read the host's network files", Err: err}
+	}
+	if l.plan, err = rootfs.NewPlan(root); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
 	}
 	l.trace.step("prepare", began)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
 )
 
 // IO is what the agent's standard streams are connected to. The agent never
@@ -17,6 +19,10 @@ import (
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	Debug                 io.Writer // plan and step times; nil: none
+	NetworkLog            io.Writer // each decision of the gate as a line of JSON; nil: none
+	// Denied hears of the first time that the gate turns a target away, and of a
+	// gate that is lost; it must not block. nil: nobody listens.
+	Denied func(d agent.Denial, reason, hint string)
 }
 
 // streams carries bytes between the agent's pipes and an IO.

@@ -24,6 +24,7 @@ type supervisor struct {
 	last     *time.Timer // clove's own deadline, behind clove-init's
 	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
+	gateEnd  <-chan error // why the gate ended; nil: there is none to watch
 }
 
 // lastResort is how long after clove-init's own deadline and grace clove
@@ -41,6 +42,9 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 	if s.oom, err = l.group.WatchOOM(watching); err != nil {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch memory", err)}
+	}
+	if l.gate != nil {
+		s.gateEnd = l.gate.served
 	}
 	done := ctx.Done()
 	for s.messages != nil {
@@ -61,6 +65,9 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			s.killAll()
 		case signal := <-signals.incoming:
 			s.pass(signal, signals)
+		case reason := <-s.gateEnd:
+			s.gateEnd = nil
+			s.loseNetwork(reason)
 		case <-done:
 			done = nil
 			s.end(causeUser, l.spec.Limits.StopGrace)

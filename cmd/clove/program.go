@@ -57,7 +57,7 @@ func (p *program) execute(args []string) int {
 func (p *program) commands() []*cli.Command {
 	all := []*cli.Command{
 		p.runCommand(), p.psCommand(), p.inspectCommand(), p.rmCommand(), p.diffCommand(), p.applyCommand(),
-		p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
+		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"

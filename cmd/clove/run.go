@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -40,6 +41,9 @@ func (p *program) run(c *cli.Context) error {
 	}
 	started := time.Now()
 	spec, err := buildSpec(c, c.Args().Slice(), h, agent.NewID())
+	if err == nil && c.Bool(flagExplainNetwork) {
+		return p.explainNetwork(spec)
+	}
 	var record agent.Record
 	if err == nil {
 		record, err = p.launch(c, spec)
@@ -71,6 +75,18 @@ func (p *program) launch(c *cli.Context, spec agent.Spec) (agent.Record, error) 
 	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err}
 	if c.Bool(flagDebug) {
 		streams.Debug = p.err
+	}
+	if !p.json {
+		streams.Denied = p.tellDenied
+	}
+	if path := c.String(flagNetworkLog); path != "" {
+		log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return agent.Record{}, &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagNetworkLog, Message: "cannot open the log",
+				Hint: "name a file in a directory that exists", Err: err}
+		}
+		defer log.Close()
+		streams.NetworkLog = log
 	}
 	return b.Run(c.Context, spec, streams)
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/docker/go-units"
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/policies"
 )
 
@@ -39,8 +41,19 @@ const (
 	flagLabel    = "label"
 	flagHostname = "hostname"
 
+	flagNetwork        = "network"
+	flagAllow          = "allow"
+	flagDeny           = "deny"
+	flagPublish        = "publish"
+	flagHostPort       = "host-port"
+	flagDNS            = "dns"
+	flagNetConnections = "net-connections"
+	flagNetRate        = "net-rate"
+	flagNetBytes       = "net-bytes"
+	flagNetworkLog     = "network-log"
+	flagExplainNetwork = "explain-network"
+
 	flagSeccomp = "seccomp"
-	flagNetwork = "network"
 	flagPolicy  = "policy"
 	flagWeaken  = "allow-unenforced"
 
@@ -57,6 +70,7 @@ const (
 	groupLimits   = "limits"
 	groupFiles    = "files"
 	groupIdentity = "identity and environment"
+	groupNetwork  = "network"
 	groupWalls    = "walls"
 	groupResult   = "input and result"
 )
@@ -65,6 +79,10 @@ const (
 // gives it.
 func runFlags() []cli.Flag {
 	d := policies.Standard()
+	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), resultFlags())
+}
+
+func limitFlags(d agent.Spec) []cli.Flag {
 	size := func(n int64) string { return units.BytesSize(float64(n)) }
 	return []cli.Flag{
 		value(groupLimits, flagMemory, "m", "memory of the whole agent, caches included", size(d.Limits.MemoryBytes)),
@@ -79,14 +97,22 @@ func runFlags() []cli.Flag {
 		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
 		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
 		value(groupLimits, flagShm, "", "size of /dev/shm", size(d.Limits.ShmBytes)),
+	}
+}
 
+func fileFlags() []cli.Flag {
+	return []cli.Flag{
 		values(groupFiles, flagVolume, "v", "show a host path inside, SOURCE:TARGET[:ro]; its files change", ""),
 		values(groupFiles, flagTmpfs, "", "private memory file system, TARGET[:size=SIZE,mode=MODE]", ""),
 		boolean(groupFiles, flagReadOnly, "", "only /workspace, /tmp, /var/tmp and the home directory are writable"),
 		value(groupFiles, flagRootfs, "", "directory that replaces the host's base system", ""),
 		value(groupFiles, flagWorkspace, "", "directory that appears, copy on write, at /workspace", "the script's folder"),
 		value(groupFiles, flagPython, "", "Python interpreter, or a virtual environment", "python3 in PATH"),
+	}
+}
 
+func identityFlags(d agent.Spec) []cli.Flag {
+	return []cli.Flag{
 		values(groupIdentity, flagEnv, "e", "set KEY=VALUE, or pass on the caller's KEY", ""),
 		values(groupIdentity, flagEnvFile, "", "read variables from a file", ""),
 		value(groupIdentity, flagWorkdir, "w", "working directory inside", d.Dir),
@@ -94,12 +120,36 @@ func runFlags() []cli.Flag {
 		value(groupIdentity, flagName, "", "name of the run", "made from the script's"),
 		values(groupIdentity, flagLabel, "l", "label as KEY=VALUE, kept with the record", ""),
 		value(groupIdentity, flagHostname, "", "host name inside", "the run's ID"),
+	}
+}
 
-		value(groupWalls, flagNetwork, "", "none is the only mode yet: loopback and nothing else", d.Network),
+func networkFlags(d agent.Spec) []cli.Flag {
+	number := strconv.Itoa
+	return []cli.Flag{
+		value(groupNetwork, flagNetwork, "", "none, allowlist, public (the internet, nothing private) or host (no wall at all)", d.Network+"; allowlist with --allow"),
+		values(groupNetwork, flagAllow, "", "reach NAME, *.NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none", ""),
+		values(groupNetwork, flagDeny, "", "never reach TARGET, whatever --allow says; every port if none", ""),
+		values(groupNetwork, flagPublish, "p", "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP", ""),
+		values(groupNetwork, flagHostPort, "", "let the agent reach this port of the host's 127.0.0.1 at its own 127.0.0.1", ""),
+		values(groupNetwork, flagDNS, "", "name server to ask, ADDRESS[:PORT]", "the host's"),
+		value(groupNetwork, flagNetConnections, "", "connections open at once", number(d.Egress.Limits.Connections)),
+		value(groupNetwork, flagNetRate, "", "new connections per second, twice as many in a burst", number(d.Egress.Limits.PerSecond)),
+		value(groupNetwork, flagNetBytes, "", "bytes in and out together, over the whole run", "no limit"),
+		value(groupNetwork, flagNetworkLog, "", "write each decision to this file as a line of JSON", ""),
+		boolean(groupNetwork, flagExplainNetwork, "", "show the rules and where each came from, and run nothing"),
+	}
+}
+
+func wallFlags(d agent.Spec) []cli.Flag {
+	return []cli.Flag{
 		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
 		value(groupWalls, flagPolicy, "", "level that the defaults come from; standard is the only one yet", d.Policy.Name),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
+	}
+}
 
+func resultFlags() []cli.Flag {
+	return []cli.Flag{
 		boolean(groupResult, flagInteractive, "i", "accepted for docker's sake: stdin is always passed on"),
 		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
 		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),

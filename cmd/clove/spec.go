@@ -112,22 +112,6 @@ func (r *request) readPolicy() error {
 	return nil
 }
 
-// laterNetworks are words that mean something, but nothing that can be
-// enforced yet.
-var laterNetworks = []string{"allowlist", "public", "host"}
-
-// readNetwork never takes a word that would be held less strictly than it says.
-func (r *request) readNetwork() error {
-	mode := r.flags.String(flagNetwork)
-	switch {
-	case mode == "" || mode == agent.NetworkNone:
-		return nil
-	case slices.Contains(laterNetworks, mode):
-		return invalid(flagNetwork, "leave the flag away: the agent then has loopback and nothing else", "%q is not yet supported", mode)
-	}
-	return invalid(flagNetwork, "write --network "+agent.NetworkNone, "%q is not a network mode", mode)
-}
-
 // readSeccomp carries a profile's text in the spec: the file may change.
 func (r *request) readSeccomp() error {
 	name := r.flags.String(flagSeccomp)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress"
+)
+
+// tellDenied is one line for the first time that a target is turned away: who
+// reads it can allow it in the next run.
+func (p *program) tellDenied(d agent.Denial, reason, hint string) {
+	line := "network: refused " + d.Target
+	if reason != "" {
+		line += ": " + reason
+	}
+	if hint != "" {
+		line += " (" + hint + ")"
+	}
+	p.say("clove", cyan, line)
+}
+
+// explainNetwork shows what a run would be held to.
+func (p *program) explainNetwork(spec agent.Spec) error {
+	rules, err := rulesFor(spec)
+	if err != nil {
+		return err
+	}
+	explained := rules.Explain()
+	if p.json {
+		return p.printJSON(struct {
+			Mode   string             `json:"mode"`
+			Rules  []egress.Explained `json:"rules"`
+			Egress agent.Egress       `json:"egress"`
+		}{spec.Network, append([]egress.Explained{}, explained...), spec.Egress})
+	}
+	fmt.Fprintf(p.out, "mode %s: %s\n", spec.Network, modeMeanings[spec.Network])
+	rows := [][]string{{"VERB", "TARGET", "OVER", "PORTS", "FROM", "NOTE"}}
+	for _, e := range explained {
+		verb := "allow"
+		if e.Deny {
+			verb = "deny"
+		}
+		rows = append(rows, []string{verb, e.Rule, e.Protos, e.Ports, e.Source, e.Note})
+	}
+	for _, published := range spec.Egress.Publish {
+		rows = append(rows, []string{"publish", published.Host.String(), "tcp", fmt.Sprint(published.Port), "--" + flagPublish, "the host's clients reach the agent"})
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return printTable(p.out, rows)
+}
+
+var modeMeanings = map[string]string{
+	agent.NetworkNone:      "loopback and nothing else, no names",
+	agent.NetworkAllowlist: "what the rules allow and nothing else; what is denied stays denied",
+	agent.NetworkPublic:    "every TCP port of the internet, nothing private, and what the rules allow besides",
+	agent.NetworkHost:      "the host's own network; nothing is held, and the record says so",
+}

@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress/broker"
+	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/netns"
+)
+
+// gate is the egress gate of one run: clove-gate, a process without rights
+// that reads what the agent writes, and the broker here, which decides.
+type gate struct {
+	broker *broker.Broker
+	child  *gateProcess
+	served chan error // closed when the broker ended; its reason comes first
+	undo   undo.Stack
+}
+
+// gateStart bounds the time until clove-gate has dropped its rights and serves.
+const gateStart = 20 * time.Second
+
+// gateInheritance is what clove-gate is given.
+type gateInheritance struct {
+	executable string
+	id         uint32 // its user and group on the host
+	namespace  *netns.Namespace
+	publish    []agent.PublishedPort
+}
+
+// startGate makes the listeners, starts clove-gate and serves it. On failure
+// nothing is left.
+func startGate(in gateInheritance, config broker.Config) (g *gate, err error) {
+	g = &gate{served: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.undo.Run())
+		}
+	}()
+	conn, inherited, err := wire.Pair()
+	if err != nil {
+		return nil, err
+	}
+	g.undo.Add("gate channel", func() error { conn.Close(); return nil }) // the broker may have closed it
+	g.child, err = startGateProcess(in.executable, in.id, inherited)
+	inherited.Close()
+	if err != nil {
+		return nil, err
+	}
+	g.undo.Add("gate process", g.child.kill)
+	config.Namespace = in.namespace
+	if config.Listeners, err = listeners(in); err != nil {
+		return nil, err
+	}
+	g.broker = broker.New(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	g.undo.Add("broker", func() error { cancel(); <-g.served; return nil })
+	go func() {
+		defer close(g.served)
+		g.served <- g.broker.Serve(ctx, conn)
+	}()
+	return g, g.await()
+}
+
+// await waits until clove-gate says that it has no rights left.
+func (g *gate) await() error {
+	timeout := time.NewTimer(gateStart)
+	defer timeout.Stop()
+	select {
+	case <-g.broker.Ready():
+		return nil
+	case err := <-g.served:
+		g.child.kill()
+		return fmt.Errorf("clove-gate does not serve: %w", errors.Join(g.child.complaint(), err))
+	case <-timeout.C:
+		return fmt.Errorf("clove-gate does not serve within %s", gateStart)
+	}
+}
+
+// listeners makes every socket that the gate will hold, the host's included.
+func listeners(in gateInheritance) ([]broker.Listener, error) {
+	sockets, err := in.namespace.Listen()
+	if err != nil {
+		return nil, err
+	}
+	var all []broker.Listener
+	for _, s := range sockets {
+		all = append(all, broker.Listener{Kind: wire.ListenerKind(s.Kind), Port: s.Port, File: s.File})
+	}
+	for _, p := range in.publish {
+		file, err := listenOnHost(p)
+		if err != nil {
+			for _, l := range all {
+				l.File.Close()
+			}
+			return nil, err
+		}
+		all = append(all, broker.Listener{Kind: wire.ListenPublish, Port: p.Port, File: file})
+	}
+	return all, nil
+}
+
+func listenOnHost(p agent.PublishedPort) (*os.File, error) {
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(p.Host))
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindConflict, Step: "--publish", Message: "cannot listen on " + p.Host.String(),
+			Hint: "choose another port of the host's, or 0 for any free one", Err: err}
+	}
+	defer listener.Close()
+	return listener.File()
+}
+
+// stop ends the process and the broker.
+func (g *gate) stop() error { return g.undo.Run() }
+
+// gateProcess is clove-gate itself.
+type gateProcess struct {
+	command *exec.Cmd
+	thread  *nsthread.Thread // its parent: the parent-death signal is tied to a thread
+	stderr  *bytes.Buffer
+	waited  bool
+}
+
+// gateNamespaces is every kind but the user's: clove-gate gives up root by
+// itself, before it reads a byte.
+const gateNamespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+func startGateProcess(executable string, id uint32, channel *os.File) (*gateProcess, error) {
+	thread, err := nsthread.Start(0)
+	if err != nil {
+		return nil, err
+	}
+	p := &gateProcess{thread: thread, stderr: &bytes.Buffer{}}
+	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
+	p.command.Env = []string{}
+	p.command.Dir = "/"
+	p.command.Stderr = p.stderr
+	p.command.ExtraFiles = []*os.File{channel}
+	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: gateNamespaces, Pdeathsig: unix.SIGKILL}
+	if err := thread.Do(p.command.Start); err != nil {
+		thread.Close()
+		return nil, fmt.Errorf("cannot start clove-gate: %w", err)
+	}
+	return p, nil
+}
+
+// kill ends the process, if it has not ended, and reaps it.
+func (p *gateProcess) kill() error {
+	if p.waited {
+		return nil
+	}
+	p.waited = true
+	p.command.Process.Kill() // an error: it has ended already
+	p.command.Wait()         // how it ended is no news: it was killed
+	p.thread.Close()
+	return nil
+}
+
+// complaint is what it wrote before it ended.
+func (p *gateProcess) complaint() error {
+	if text := strings.TrimSpace(p.stderr.String()); text != "" {
+		return errors.New(text)
+	}
+	return nil
+}
