@@ -24,6 +24,8 @@ type facts struct {
 	Workspace source
 	Binds     []source // as Config.Binds
 	Prefixes  []source // as Config.Prefixes, those the base already shows left out
+
+	layer *template // once it was planned: it is the same for all host ids
 }
 
 // source is a host path that is about to be shown, its symlinks resolved.

@@ -67,7 +67,7 @@ func planFor(cfg Config, f facts) Plan {
 		p.planReadOnly()
 	}
 	p.add(tableStep{})
-	return Plan{cfg: cfg, facts: f, steps: p.steps}
+	return Plan{cfg: cfg, facts: p.facts, steps: p.steps}
 }
 
 type planner struct {
@@ -88,14 +88,18 @@ func (p *planner) overlay(s overlayStep) {
 }
 
 // layer plans the writable layer, with the skeleton in it.
-func (p *planner) layer(kind string, common, own []entry) {
+func (p *planner) layer(kind string, common func() []entry, own []entry) {
+	if p.facts.layer == nil {
+		planned := newTemplate(p.cfg, kind, common())
+		p.facts.layer = &planned
+	}
 	p.add(stageStep{},
-		layerStep{Image: p.cfg.image(), Template: newTemplate(p.cfg, kind, common)},
+		layerStep{Image: p.cfg.image(), Template: *p.facts.layer},
 		skeletonStep{Entries: own})
 }
 
 func (p *planner) planBase() {
-	p.layer(templateBase, skeleton(p.facts), personal(p.cfg, p.facts))
+	p.layer(templateBase, p.facts.skeleton, personal(p.cfg, p.facts))
 	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
 	for _, dir := range p.facts.Base {
 		p.overlay(overlayStep{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: asIs})
@@ -107,7 +111,7 @@ func (p *planner) planBase() {
 // directories that clove mounts on come from the skeleton above it, whatever
 // stands in their place, and everything else is resolved inside.
 func (p *planner) planRootfs() {
-	p.layer(templateRootfs, rootfsSkeleton(), rootfsPersonal(p.cfg))
+	p.layer(templateRootfs, rootfsSkeleton, rootfsPersonal(p.cfg))
 	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir, p.facts.Rootfs.Path}, Map: shiftMap(p.cfg.HostID)})
 	homeUID, homeGID := agentIDs(p.cfg.AgentUID, p.cfg.AgentGID)
 	p.add(makeDirStep{Path: "/var/tmp", Mode: 0o1777},

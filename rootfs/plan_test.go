@@ -146,7 +146,7 @@ func TestAPrefixBelowRootOpensIt(t *testing.T) {
 
 func TestSkeletonText(t *testing.T) {
 	var got strings.Builder
-	for _, e := range skeleton(testFacts()) {
+	for _, e := range testFacts().skeleton() {
 		got.WriteString(e.String() + "\n")
 	}
 	want := `dir / 0755 0:0

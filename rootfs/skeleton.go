@@ -49,8 +49,8 @@ func (e entry) String() string {
 // skeleton returns the positive list of names of a root over the host's base,
 // parents before children: what is the same for every run on this host. What is
 // not on it, and in no overlay, is not there.
-func skeleton(f facts) []entry {
-	known := map[string]entry{}
+func (f facts) skeleton() []entry {
+	known := make(map[string]entry, 2*(len(f.Etc)+len(f.Base)+len(f.Links)))
 	dir := func(path string, mode uint32) { known[path] = entry{Path: path, Kind: kindDir, Mode: mode} }
 	for _, e := range f.Etc {
 		known[e.Path] = e
