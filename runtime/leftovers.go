@@ -26,17 +26,7 @@ func newLease(paths map[string]string) *agent.Lease {
 
 // dead returns the runs that the store takes for live and nobody supervises.
 func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
-	live, err := s.Live()
-	if err != nil {
-		return nil, err
-	}
-	var dead []agent.Run
-	for _, run := range live {
-		if !r.supervised(run.Spec.ID) {
-			dead = append(dead, run)
-		}
-	}
-	return dead, nil
+	return s.Live(func(id agent.ID) bool { return !r.supervised(id) })
 }
 
 // supervised tells whether somebody holds the lock of the run.

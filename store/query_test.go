@@ -88,7 +88,15 @@ func TestLiveIsWhoHoldsALease(t *testing.T) {
 		}
 		want = append(want, run.Spec.ID)
 	}
-	live, err := s.Live() // ranges 0, 1 again, 2
+	wantLive(t, s, everyRun, want) // ranges 0, 1 again, 2
+	wantLive(t, s, func(id agent.ID) bool { return id != want[1] }, []agent.ID{want[0], want[2]})
+}
+
+func everyRun(agent.ID) bool { return true }
+
+func wantLive(t *testing.T, s *Store, wanted func(agent.ID) bool, want []agent.ID) {
+	t.Helper()
+	live, err := s.Live(wanted)
 	must(t, err)
 	var got []agent.ID
 	for _, run := range live {

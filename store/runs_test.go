@@ -61,7 +61,7 @@ func TestARunWithRemoveIsForgottenAtItsEnd(t *testing.T) {
 	}
 	_, err = s.Get("brief")
 	wantKind(t, err, agent.KindNotFound)
-	live, err := s.Live()
+	live, err := s.Live(everyRun)
 	must(t, err)
 	if len(live) != 0 {
 		t.Errorf("still leased: %+v", live)
