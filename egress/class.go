@@ -124,3 +124,9 @@ func blockOf(addr netip.Addr) *block {
 	}
 	return &blocks[len(blocks)-1]
 }
+
+// holds says whether prefix, which begins in the block, is no more than a part of
+// it. The last row of a family is no block but the rest.
+func (b *block) holds(prefix netip.Prefix, class Class) bool {
+	return b.class == class && b.prefix.Bits() > 0 && b.prefix.Bits() <= prefix.Bits()
+}

@@ -143,11 +143,7 @@ func (t Target) namesClassOf(at reach) bool {
 	case ClassLoopback:
 		return false // only --host-port opens it
 	}
-	if t.prefix.IsSingleIP() {
-		return true
-	}
-	block := blockOf(at.addr)
-	return block.class == at.class && block.prefix.Bits() <= t.prefix.Bits()
+	return t.prefix.IsSingleIP() || blockOf(at.addr).holds(t.prefix, at.class)
 }
 
 // liesIn says whether all of a network is of this class.
@@ -155,6 +151,5 @@ func (t Target) liesIn(class Class) bool {
 	if t.prefix.IsSingleIP() {
 		return Classify(t.prefix.Addr()) == class
 	}
-	block := blockOf(t.prefix.Addr())
-	return block.class == class && block.prefix.Bits() <= t.prefix.Bits()
+	return blockOf(t.prefix.Addr()).holds(t.prefix, class)
 }
