@@ -37,7 +37,7 @@ func (q Question) Pack(edns bool) ([]byte, error) {
 		msg.SetEdns0(UpstreamUDPBytes, false)
 	}
 	packet, err := msg.Pack()
-	if err != nil {
+	if err = errors.Join(err, checkName(msg.Question[0].Name)); err != nil {
 		return nil, fmt.Errorf("cannot ask for %q: %w", q.Name, err)
 	}
 	return packet, nil

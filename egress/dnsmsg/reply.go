@@ -164,6 +164,9 @@ func (r *Reply) Pack() ([]byte, error) {
 		msg.Ns = []dns.RR{ownSOA()}
 	}
 	packet, err := msg.Pack()
+	if err == nil {
+		err = checkName(r.Name())
+	}
 	if err == nil && len(packet) > MaxTCPBytes {
 		err = fmt.Errorf("%d bytes are more than a message can have", len(packet))
 	}
@@ -171,6 +174,13 @@ func (r *Reply) Pack() ([]byte, error) {
 		return nil, fmt.Errorf("cannot pack DNS message: %w", err)
 	}
 	return packet, nil
+}
+
+// checkName holds a name to its longest form; the library packs any, and then
+// cannot read it.
+func checkName(name string) error {
+	_, err := dns.PackDomainName(name, make([]byte, maxNameBytes), 0, nil, false)
+	return err
 }
 
 // ownSOA lets clients remember a negative answer that no zone gave. The root

@@ -1,0 +1,181 @@
+package dnsmsg
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// message is what a name server sends: the question, and records as in a zone
+// file; those after "--" are the authority section's, after a second one the
+// additional section's.
+func message(t testing.TB, name string, qtype uint16, rcode int, records ...string) []byte {
+	t.Helper()
+	msg := new(dns.Msg)
+	msg.SetQuestion(name, qtype)
+	msg.Id, msg.Response, msg.RecursionAvailable, msg.AuthenticatedData, msg.Rcode = 7, true, true, true, rcode
+	sections := []*[]dns.RR{&msg.Answer, &msg.Ns, &msg.Extra}
+	for _, text := range records {
+		if text == "--" {
+			sections = sections[1:]
+			continue
+		}
+		record, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*sections[0] = append(*sections[0], record)
+	}
+	packet, err := msg.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packet
+}
+
+func parsed(t testing.TB, packet []byte) *Reply {
+	t.Helper()
+	reply, err := ParseReply(packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// text are the answer's records after a trip over the wire.
+func text(t testing.TB, reply *Reply) []string {
+	t.Helper()
+	packet, err := reply.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []string
+	for _, record := range unpacked(t, packet).Answer {
+		records = append(records, strings.ReplaceAll(record.String(), "\t", " "))
+	}
+	return records
+}
+
+func TestAReplyKeepsTheChainAndNothingElse(t *testing.T) {
+	packet := message(t, "www.a.test.", TypeA, RCodeSuccess,
+		"edge.cdn.test. 60 IN A 198.51.100.7", // out of order
+		"WWW.a.test. 300 IN CNAME cdn.test.",
+		"cdn.test. 20 IN CNAME Edge.cdn.test.",
+		"other.test. 300 IN A 10.0.0.1",            // nobody led there
+		"www.a.test. 300 IN TXT \"not asked for\"", // another type
+		"edge.cdn.test. 60 HS A 10.0.0.3",          // another class
+		"--", "a.test. 300 IN NS ns.a.test.", "--", "ns.a.test. 300 IN A 10.0.0.2")
+	if msg := unpacked(t, packet); len(msg.Answer) != 6 || len(msg.Extra) != 1 || !msg.AuthenticatedData { // the control
+		t.Fatalf("the server's message is not what it should be: %v", msg)
+	}
+	reply := parsed(t, packet)
+	want := []string{"WWW.a.test. 300 IN CNAME cdn.test.", "cdn.test. 20 IN CNAME Edge.cdn.test.", "edge.cdn.test. 60 IN A 198.51.100.7"}
+	if got := text(t, reply); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+	msg := unpacked(t, must(reply.Pack()))
+	if msg.Id != 0 || msg.AuthenticatedData || len(msg.Ns)+len(msg.Extra) != 0 {
+		t.Errorf("%v", msg)
+	}
+	addresses := []Address{{Addr: netip.MustParseAddr("198.51.100.7"), TTL: 20 * time.Second}}
+	if got := reply.Addresses(); !reflect.DeepEqual(got, addresses) {
+		t.Errorf("addresses %v", got)
+	}
+}
+
+func TestAChainEndsSomewhere(t *testing.T) {
+	for name, records := range map[string][]string{
+		"a loop":          {"a.test. 60 IN CNAME b.test.", "b.test. 60 IN CNAME a.test."},
+		"onto itself":     {"a.test. 60 IN CNAME a.test."},
+		"a dead end":      {"a.test. 60 IN CNAME b.test.", "c.test. 60 IN A 10.0.0.1"},
+		"longer than any": {"a.test. 60 IN CNAME 1.test.", "1.test. 1 IN CNAME 2.test.", "2.test. 1 IN CNAME 3.test.", "3.test. 1 IN CNAME 4.test.", "4.test. 1 IN CNAME 5.test.", "5.test. 1 IN CNAME 6.test.", "6.test. 1 IN CNAME 7.test.", "7.test. 1 IN CNAME 8.test.", "8.test. 1 IN CNAME 9.test.", "9.test. 1 IN CNAME 10.test.", "10.test. 1 IN CNAME 11.test.", "11.test. 1 IN CNAME 12.test.", "12.test. 1 IN CNAME 13.test.", "13.test. 1 IN CNAME 14.test.", "14.test. 1 IN CNAME 15.test.", "15.test. 1 IN CNAME 16.test.", "16.test. 1 IN A 10.0.0.1"},
+	} {
+		reply := parsed(t, message(t, "a.test.", TypeA, RCodeSuccess, records...))
+		if !reply.Negative() || len(reply.Addresses()) != 0 {
+			t.Errorf("%s: %v", name, reply)
+		}
+	}
+}
+
+func TestHowLongAReplyHolds(t *testing.T) {
+	const soa = "test. 50 IN SOA ns.test. who.test. 1 2 3 4 40"
+	for _, c := range []struct {
+		name  string
+		reply *Reply
+		ttl   time.Duration
+		known bool
+	}{
+		{"least of the chain", parsed(t, message(t, "a.test.", TypeA, 0, "a.test. 30 IN CNAME b.test.", "b.test. 90 IN A 10.0.0.1")), 30 * time.Second, true},
+		{"SOA does not count", parsed(t, message(t, "a.test.", TypeA, 0, "a.test. 90 IN A 10.0.0.1", "--", soa)), 90 * time.Second, true},
+		{"nothing of this type", parsed(t, message(t, "a.test.", TypeA, 0, "--", soa)), 40 * time.Second, true},
+		{"no such name", parsed(t, message(t, "a.test.", TypeA, RCodeNameError, "--", soa)), 40 * time.Second, true},
+		{"a CNAME to nothing", parsed(t, message(t, "a.test.", TypeA, 0, "a.test. 30 IN CNAME b.test.", "--", soa)), 30 * time.Second, true},
+		{"negative without a SOA", parsed(t, message(t, "a.test.", TypeA, 0, "a.test. 30 IN CNAME b.test.")), 30 * time.Second, false},
+		{"empty", parsed(t, message(t, "a.test.", TypeA, 0)), 0, false},
+		{"our own", parsed(t, must(NewReply("a.test", TypeA, RCodeNameError).Pack())), negativeTTL, true},
+	} {
+		if ttl, known := c.reply.TTL(); ttl != c.ttl || known != c.known {
+			t.Errorf("%s: %v, %v; want %v, %v", c.name, ttl, known, c.ttl, c.known)
+		}
+	}
+	aged := parsed(t, message(t, "a.test.", TypeA, 0, "a.test. 30 IN CNAME b.test.", "b.test. 90 IN A 10.0.0.1"))
+	aged.Age(-time.Second)
+	aged.Age(40*time.Second + 500*time.Millisecond)
+	if got := text(t, aged); got[0] != "a.test. 0 IN CNAME b.test." || got[1] != "b.test. 50 IN A 10.0.0.1" {
+		t.Errorf("aged: %q", got)
+	}
+}
+
+func TestANegativeAnswerCanBeRemembered(t *testing.T) {
+	for _, c := range []struct {
+		reply *Reply
+		soa   bool
+	}{
+		{NewReply("a.test", TypeA, RCodeSuccess), true},
+		{NewReply("a.test", TypeA, RCodeNameError), true},
+		{NewReply("a.test", TypeA, RCodeServerFailure), false},
+		{NewReply("a.test", TypeA, RCodeSuccess).WithAddresses(time.Minute, netip.MustParseAddr("10.0.0.1")), false},
+		{NewReply("a.test", TypeA, RCodeSuccess).WithAddresses(time.Minute, netip.MustParseAddr("fd00::1")), true},
+	} {
+		msg := unpacked(t, must(c.reply.Pack()))
+		if msg.Rcode != c.reply.RCode() || (len(msg.Ns) == 1) != c.soa {
+			t.Errorf("%v: %v", c.reply, msg)
+		}
+	}
+}
+
+func TestWhatIsNoReply(t *testing.T) {
+	good := message(t, "a.test.", TypeA, 0, "a.test. 1 IN A 10.0.0.1")
+	for name, packet := range map[string][]byte{
+		"nothing":      nil,
+		"cut off":      good[:len(good)-2],
+		"a query":      packed(t, "a.test.", TypeA, nil),
+		"NOTIFY":       packed(t, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.Opcode = dns.OpcodeNotify }),
+		"class CH":     packed(t, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.Question[0].Qclass = dns.ClassCHAOS }),
+		"no question":  packed(t, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.Question = nil }),
+		"header alone": good[:headerBytes],
+	} {
+		if reply, err := ParseReply(packet); err == nil {
+			t.Errorf("%s: %v", name, reply)
+		}
+	}
+}
+
+// TestAReplyThatFitsNoMessage: compression made it small on its way in.
+func TestAReplyThatFitsNoMessage(t *testing.T) {
+	reply := NewReply("a.test", dns.TypeTXT, RCodeSuccess)
+	for range 300 {
+		reply.msg.Answer = append(reply.msg.Answer, &dns.TXT{Hdr: reply.header(0), Txt: []string{strings.Repeat("x", 250)}})
+	}
+	if packet, err := reply.Pack(); err == nil {
+		t.Errorf("%d bytes", len(packet))
+	}
+	over := NewReply("a.test", TypeA, RCodeBadVersion) // needs an OPT record, which comes later
+	if msg := unpacked(t, must(over.Pack())); msg.Rcode != RCodeServerFailure {
+		t.Errorf("%v", msg)
+	}
+}
