@@ -21,9 +21,9 @@ const (
 // means TCP; below it is UDP, and what the client said it can receive counts as
 // well. What does not fit is cut off and the TC bit says so.
 func Finish(message []byte, q Query, limit int) ([]byte, error) {
-	msg := new(dns.Msg)
-	if err := msg.Unpack(message); err != nil {
-		return nil, fmt.Errorf("cannot read DNS message: %w", err)
+	msg, err := unpack(message)
+	if err != nil {
+		return nil, err
 	}
 	if !msg.Response || len(msg.Question) != 1 || msg.Question[0].Qtype != q.Type || !strings.EqualFold(msg.Question[0].Name, q.Name) {
 		return nil, errors.New("cannot use DNS message: it answers another question")

@@ -47,9 +47,9 @@ func NewReply(name string, qtype uint16, rcode int) *Reply {
 // and keeps what answers its question. Question.Read also checks that it is the
 // awaited one.
 func ParseReply(packet []byte) (*Reply, error) {
-	msg := new(dns.Msg)
-	if err := msg.Unpack(packet); err != nil {
-		return nil, fmt.Errorf("cannot read DNS message: %w", err)
+	msg, err := unpack(packet)
+	if err != nil {
+		return nil, err
 	}
 	if !msg.Response || msg.Opcode != dns.OpcodeQuery || len(msg.Question) != 1 || msg.Question[0].Qclass != dns.ClassINET {
 		return nil, errors.New("cannot use DNS message: it is no answer to one question")
@@ -58,6 +58,21 @@ func ParseReply(packet []byte) (*Reply, error) {
 	reply.msg.Answer = chainOf(msg.Question[0], msg.Answer)
 	reply.msg.Ns = slices.DeleteFunc(msg.Ns, func(r dns.RR) bool { return r.Header().Rrtype != dns.TypeSOA })
 	return reply, nil
+}
+
+// unpack also compares the header's counts, which the library does not hold to:
+// a message that was cut between two records would say that there are no more.
+func unpack(packet []byte) (*dns.Msg, error) {
+	msg := new(dns.Msg)
+	if err := msg.Unpack(packet); err != nil {
+		return nil, fmt.Errorf("cannot read DNS message: %w", err)
+	}
+	for i, count := range []int{len(msg.Question), len(msg.Answer), len(msg.Ns), len(msg.Extra)} {
+		if claimed := int(word(packet, 4+2*i)); claimed != count {
+			return nil, fmt.Errorf("cannot read DNS message: it has %d records where it says %d", count, claimed)
+		}
+	}
+	return msg, nil
 }
 
 // chainOf returns the records that answer q, in the order in which its CNAMEs
