@@ -47,15 +47,19 @@ func Serve(conn *wire.Conn, confine Confine) error {
 		closeFiles(first.Files)
 		return err
 	}
+	return s.serve(first.Setup.Listeners, first.Files, confine)
+}
+
+func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Confine) error {
 	defer s.close()
-	starts, err := s.prepare(first.Setup.Listeners, first.Files)
+	starts, err := s.prepare(listeners, files)
 	if err != nil {
 		return err
 	}
 	if err := confine(s.addressed()); err != nil {
 		return fmt.Errorf("cannot confine the gate: %w", err)
 	}
-	if err := conn.SendRequest(wire.Request{Ready: &wire.Ready{}}); err != nil {
+	if err := s.broker.conn.SendRequest(wire.Request{Ready: &wire.Ready{}}); err != nil {
 		return err
 	}
 	for _, start := range starts {

@@ -3,6 +3,7 @@ package gate
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -49,7 +50,7 @@ func likeHTTP(seen []byte) bool {
 
 // judgeHead finds the name in a whole head.
 func judgeHead(head []byte, port uint16) opening {
-	malformed := opening{http: false, reason: wire.ReasonMalformed}
+	malformed := opening{reason: wire.ReasonMalformed}
 	if !strictLines(head) {
 		return malformed
 	}
@@ -92,7 +93,22 @@ func hostFields(head []byte) ([]string, error) {
 		return nil, err
 	}
 	header, err := reader.ReadMIMEHeader()
-	return header["Host"], err
+	if err != nil {
+		return nil, err
+	}
+	for name := range header {
+		// As "Host " would be: textproto keeps it as another field, a lenient
+		// server may not (RFC 9112 section 5.1).
+		if strings.ContainsFunc(name, notInToken) {
+			return nil, errors.New("a field's name is no token")
+		}
+	}
+	return header["Host"], nil
+}
+
+// notInToken is the complement of tchar, RFC 9110 section 5.6.2.
+func notInToken(c rune) bool {
+	return c <= ' ' || c > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", c)
 }
 
 // judgeHosts wants all that the request says of its host to be one name, and

@@ -69,7 +69,7 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 		return err
 	}
 	ready := readiness{raw: raw}
-	part := io.LimitedReader{R: from}
+	var part io.LimitedReader
 	for {
 		n, err := ready.wait()
 		if err == io.EOF {
@@ -85,7 +85,10 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 		// ReadFrom splices: the bytes never enter this process. It has a pipe
 		// only from here to its return, because they are there already; waiting
 		// inside would cost each idle connection four descriptors.
-		part.N = reserved
+		part.R, part.N = from, reserved
+		if ready.urgent {
+			part.R = struct{ io.Reader }{from} // read(2) skips what splice(2) stops at
+		}
 		carried, err := to.ReadFrom(&part)
 		s.limits.bytes.give(reserved - carried)
 		moved.Add(carried)
@@ -99,8 +102,10 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 type readiness struct {
 	raw   syscall.RawConn
 	check func(fd uintptr) bool
-	n     int64
-	err   error
+
+	n      int64
+	urgent bool // what comes next is an urgent byte, which tcp(7) keeps apart
+	err    error
 }
 
 // wait returns how many bytes can be read at once; io.EOF at the end.
@@ -114,10 +119,11 @@ func (r *readiness) wait() (int64, error) {
 	return r.n, r.err
 }
 
-// look needs two calls because FIONREAD cannot tell nothing from the end.
+// look needs two calls because FIONREAD cannot tell nothing from the end, nor
+// from an urgent byte in front.
 func (r *readiness) look(fd uintptr) bool {
 	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // FIONREAD, tcp(7)
-	r.n, r.err = int64(waiting), err
+	r.n, r.urgent, r.err = int64(waiting), false, err
 	if err != nil || waiting > 0 {
 		return true
 	}
@@ -129,7 +135,7 @@ func (r *readiness) look(fd uintptr) bool {
 	case err == nil && n == 0:
 		err = io.EOF
 	}
-	r.n, r.err = int64(n), err
+	r.n, r.urgent, r.err = int64(n), err == nil, err
 	return true
 }
 

@@ -85,6 +85,10 @@ func (s *server) agentConnection(conn *net.TCPConn) {
 		reset(conn) // it connected to the gate's own port, not through it
 		return
 	}
+	s.connect(conn, target)
+}
+
+func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	request := wire.Open{Target: target}
 	answer, err := s.broker.ask(wire.Request{Open: &request})
 	if err != nil {

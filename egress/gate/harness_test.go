@@ -1,0 +1,148 @@
+package gate
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"clove.run/clove/egress/wire"
+)
+
+// patience is for events that come at once where all is well.
+const patience = 20 * time.Second
+
+// fakeBroker answers what the test says.
+type fakeBroker struct {
+	t       *testing.T
+	conn    *wire.Conn
+	decide  func(wire.Request) wire.Answer
+	closed  chan wire.Closed
+	refused chan wire.Refused
+	asked   chan wire.Request
+}
+
+// begin serves with a gate in this process.
+func begin(t *testing.T, limits wire.Limits, decide func(wire.Request) wire.Answer) (*server, *fakeBroker) {
+	t.Helper()
+	conn, file, err := wire.Pair()
+	check(t, err)
+	gate, err := wire.NewConn(file)
+	check(t, err)
+	s, err := newServer(gate, limits)
+	check(t, err)
+	b := &fakeBroker{t: t, conn: conn, decide: decide, closed: make(chan wire.Closed, 4096),
+		refused: make(chan wire.Refused, 4096), asked: make(chan wire.Request, 4096)}
+	ended := make(chan error)
+	go func() { ended <- s.serve(nil, nil, func([]int) error { return nil }) }()
+	if r, err := conn.ReceiveRequest(); err != nil || r.Ready == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	go b.serve()
+	t.Cleanup(func() {
+		conn.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		gate.Close()
+	})
+	return s, b
+}
+
+func (b *fakeBroker) serve() {
+	for {
+		r, err := b.conn.ReceiveRequest()
+		switch {
+		case err != nil:
+			return
+		case r.Closed != nil:
+			b.closed <- *r.Closed
+		case r.Refused != nil:
+			b.refused <- *r.Refused
+		default:
+			b.asked <- r
+			go func() {
+				answer := b.decide(r)
+				answer.ID = r.ID
+				_ = b.conn.SendAnswer(answer) // a gate that is gone asks nothing
+				closeFiles(answer.Files)
+			}()
+		}
+	}
+}
+
+// front is a listener in front of handle, as the agent's side sees it.
+func front(t *testing.T, s *server, handle func(*net.TCPConn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go s.accept(listener.(*net.TCPListener), s.limits, handle)
+	return listener.Addr().String()
+}
+
+// to is a front whose connections want target.
+func to(t *testing.T, s *server, target string) string {
+	return front(t, s, func(c *net.TCPConn) { s.connect(c, netip.MustParseAddrPort(target)) })
+}
+
+func dial(t *testing.T, address string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp4", address)
+	check(t, err)
+	check(t, conn.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+// outside is a connected pair: what the broker hands out, and its peer.
+func outside(t *testing.T) (*os.File, *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	near := dial(t, listener.Addr().String())
+	far, err := listener.Accept()
+	check(t, err)
+	t.Cleanup(func() { far.Close() })
+	check(t, far.SetDeadline(time.Now().Add(patience)))
+	file, err := near.File()
+	check(t, err)
+	near.Close()
+	return file, far.(*net.TCPConn)
+}
+
+func allowing(file *os.File) func(wire.Request) wire.Answer {
+	return func(wire.Request) wire.Answer {
+		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+	}
+}
+
+// get waits for one value.
+func get[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+func expectText(t *testing.T, from io.Reader, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(from, got); err != nil || string(got) != want {
+		t.Fatalf("%q, %v; want %q", got, err, want)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
