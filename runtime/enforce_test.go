@@ -85,6 +85,7 @@ func askingForEverything() agent.Spec {
 	spec := policies.Standard()
 	spec.Limits.CPUs, spec.Limits.CPUSet = 1, "0"
 	spec.Limits.CPUTime, spec.Limits.WallClock, spec.Limits.OutputBytes = 1, 1, 1
+	spec.Network = agent.NetworkPublic
 	return spec
 }
 

@@ -33,7 +33,6 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	}
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
-	l.networkUse(&record)
 	failures = append(failures, l.undo.Run())
 	l.trace.step("teardown", began)
 	began = time.Now()
@@ -118,6 +117,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.facts.cgroups.Mode())},
 	}
+	l.networkUse(&r)
 	return r
 }
 

@@ -46,7 +46,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	var record agent.Record
 	if err == nil {
-		record, err = p.launch(c, spec)
+		record, err = p.launch(c, h, spec)
 	}
 	if err != nil {
 		// The file that was asked for must not show an earlier run.
@@ -67,7 +67,7 @@ func (p *program) run(c *cli.Context) error {
 
 // launch hands the spec over. Signals are runtime's from here on: it passes
 // them to the agent.
-func (p *program) launch(c *cli.Context, spec agent.Spec) (agent.Record, error) {
+func (p *program) launch(c *cli.Context, h host, spec agent.Spec) (agent.Record, error) {
 	b, err := p.backend(c)
 	if err != nil {
 		return agent.Record{}, err
@@ -80,7 +80,7 @@ func (p *program) launch(c *cli.Context, spec agent.Spec) (agent.Record, error) 
 		streams.Denied = p.tellDenied
 	}
 	if path := c.String(flagNetworkLog); path != "" {
-		log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		log, err := os.OpenFile(h.absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return agent.Record{}, &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagNetworkLog, Message: "cannot open the log",
 				Hint: "name a file in a directory that exists", Err: err}
