@@ -193,6 +193,23 @@ func send(t *testing.T, from *os.File, to netip.AddrPort, text string) {
 	}
 }
 
+// TestFragmentsArriveWhole: a datagram of IPv6 can be larger than loopback's MTU.
+func TestFragmentsArriveWhole(t *testing.T) {
+	prepare(t)
+	w := listening(t, newPlan(Config{Everything: true}, true))
+	agent, err := datagrams(t, w.Namespace, "", "[2620:fe::fe]:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const length = 65520 // and 48 bytes of headers, of 65536
+	if _, err := agent.Write(make([]byte, length)); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, w.at(t, KindUDP, "[2001:db8::1]:1")); len(got.text) != length || got.target.Port() != 443 {
+		t.Errorf("%d bytes for %s", len(got.text), got.target)
+	}
+}
+
 func TestWhatIsNoFlow(t *testing.T) {
 	prepare(t)
 	w := listening(t, newPlan(Config{Everything: true}, true))

@@ -10,33 +10,16 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"clove.run/clove/internal/nsthread"
 )
 
-// inside runs f on a thread that joined n.
-func inside(t *testing.T, n *Namespace, f func() error) error {
-	t.Helper()
-	thread, err := nsthread.Start(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer thread.Close()
-	return thread.Do(func() error {
-		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return f()
-	})
-}
-
 func TestOnlyLoopbackIsThereAndItIsUp(t *testing.T) {
+	prepare(t)
 	n, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	err = inside(t, n, func() error {
+	err = n.do(func() error {
 		links, err := net.Interfaces()
 		if err != nil {
 			return err
@@ -56,6 +39,7 @@ func TestOnlyLoopbackIsThereAndItIsUp(t *testing.T) {
 }
 
 func TestThereIsNoWayOut(t *testing.T) {
+	prepare(t)
 	outside, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +56,7 @@ func TestThereIsNoWayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
-	err = inside(t, n, func() error {
+	err = n.do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 		if err != nil {
 			return err
@@ -91,6 +75,7 @@ func TestThereIsNoWayOut(t *testing.T) {
 }
 
 func TestPathServesOtherProcesses(t *testing.T) {
+	prepare(t)
 	n, err := New()
 	if err != nil {
 		t.Fatal(err)

@@ -194,7 +194,7 @@ func receive(t *testing.T, file *os.File) received {
 	if err != nil {
 		t.Fatal(err)
 	}
-	buffer, oob := make([]byte, 2048), make([]byte, 256)
+	buffer, oob := make([]byte, 1<<16), make([]byte, 256)
 	var n, oobLength int
 	var from unix.Sockaddr
 	var result error
