@@ -12,14 +12,16 @@ import (
 // record that has none left goes as a whole; CNAMEs stay, so that the answer
 // becomes "nothing of this type".
 func (r *Reply) Filter(keep func(netip.Addr) bool) (removed []netip.Addr) {
+	verdicts := map[netip.Addr]bool{} // keep is asked once for each
 	kept := func(addr netip.Addr) bool {
-		if keep(addr) {
-			return true
+		if verdict, known := verdicts[addr]; known {
+			return verdict
 		}
-		if !slices.Contains(removed, addr) {
+		verdicts[addr] = keep(addr)
+		if !verdicts[addr] {
 			removed = append(removed, addr)
 		}
-		return false
+		return verdicts[addr]
 	}
 	r.edit(func(record dns.RR) change {
 		switch record := record.(type) {

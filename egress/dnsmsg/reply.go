@@ -115,9 +115,11 @@ func (r *Reply) Type() uint16 { return r.msg.Question[0].Qtype }
 func (r *Reply) Addresses() []Address {
 	ttl, _ := r.TTL()
 	var found []Address
+	seen := map[netip.Addr]bool{} // a hostile server can send 16000 hints
 	for _, record := range r.msg.Answer {
 		for _, addr := range addressesOf(record) {
-			if !slices.ContainsFunc(found, func(a Address) bool { return a.Addr == addr }) {
+			if !seen[addr] {
+				seen[addr] = true
 				found = append(found, Address{Addr: addr, TTL: ttl})
 			}
 		}

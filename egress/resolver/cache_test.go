@@ -1,6 +1,8 @@
 package resolver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -147,6 +149,37 @@ func TestOneQuestionFliesOnce(t *testing.T) {
 		if reply == nil || !slices.Equal(addresses(reply), []string{"10.0.0.1"}) || slices.Index(replies, reply) != i {
 			t.Fatalf("caller %d has %v", i, reply)
 		}
+	}
+}
+
+// TestAFlightOutlivesItsFirstCaller: the others still wait for it.
+func TestAFlightOutlivesItsFirstCaller(t *testing.T) {
+	release := make(chan struct{})
+	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
+		<-release
+		records(t, "a.test. 60 IN A 10.0.0.1")(w, query)
+	})
+	r := asking(server)
+	r.timeout = 20 * time.Second
+	first, leave := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if _, err := r.Lookup(first, "a.test", dnsmsg.TypeA); !errors.Is(err, context.Canceled) {
+			t.Errorf("the first caller: %v", err)
+		}
+	})
+	<-server.arrived
+	leave()
+	wait.Wait()
+	wait.Go(func() {
+		if reply, err := r.Lookup(deadline(t), "a.test", dnsmsg.TypeA); err != nil || len(reply.Addresses()) != 1 {
+			t.Errorf("the second caller: %v, %v", reply, err)
+		}
+	})
+	close(release)
+	wait.Wait()
+	if got := server.questions(); len(got) != 1 {
+		t.Errorf("asked %q", got)
 	}
 }
 

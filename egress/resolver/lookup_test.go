@@ -145,10 +145,15 @@ func TestTheNextServerIsAsked(t *testing.T) {
 		packet[7] = 9 // answers that are not there
 		w.Write(packet)
 	}
+	halfway := func(w dns.ResponseWriter, query *dns.Msg) { // truncated by UDP, silent by TCP
+		if w.LocalAddr().Network() == "udp" {
+			large(t, 1)(w, query)
+		}
+	}
 	refuses := &fakeServer{addr: closedPort(t)}
 	for name, first := range map[string]*fakeServer{
 		"SERVFAIL": serve(t, rcode(dnsmsg.RCodeServerFailure)), "REFUSED": serve(t, rcode(dnsmsg.RCodeRefused)),
-		"silent": serve(t, silent), "garbage": serve(t, garbage), "nobody there": refuses,
+		"silent": serve(t, silent), "garbage": serve(t, garbage), "silent by TCP": serve(t, halfway), "nobody there": refuses,
 	} {
 		second := serve(t, good)
 		reply, err := asking(first, second).Lookup(deadline(t), "a.test", dnsmsg.TypeA)
