@@ -1,0 +1,273 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+)
+
+// TestConnectionsAreCountedUntilTheyAreClosed: closing a socket without saying
+// so does not help a gate.
+func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 2}})
+	f.leadsTo("93.184.216.34:22")
+	f.datagramServer("93.184.216.34:53")
+	first, conn := f.gate.connected("93.184.216.34:22", "")
+	conn.Close()
+	flow := f.gate.flow("93.184.216.34:53")
+	closeFiles(flow.Files)
+	for range 2 {
+		if answer := f.gate.open("93.184.216.34:22", ""); answer.Verdict != wire.VerdictDenied {
+			t.Fatalf("a third: %+v", answer)
+		}
+	}
+	if d := f.last(); d.Reason != string(wire.ReasonConnections) {
+		t.Errorf("decision %+v", d)
+	}
+	f.gate.closed(first.Number, 0, 0)
+	f.gate.connected("93.184.216.34:22", "")
+	if totals := f.broker.Totals(); totals.Connections != 3 || totals.PeakOpen != 2 || totals.Refused != 2 {
+		t.Errorf("%+v", totals)
+	}
+}
+
+// TestADialThatFailsGivesItsPlaceBack.
+func TestADialThatFailsGivesItsPlaceBack(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 1}})
+	f.leadsTo("93.184.216.34:22")
+	for range 3 {
+		if answer := f.gate.open("93.184.216.35:22", ""); answer.Verdict != wire.VerdictUnreachable {
+			t.Fatalf("%+v", answer)
+		}
+		if answer := f.gate.flow("93.184.216.34:53"); answer.Verdict != wire.VerdictUnreachable {
+			t.Fatalf("%+v", answer)
+		}
+	}
+	f.gate.connected("93.184.216.34:22", "")
+}
+
+func TestNewConnectionsHaveAPace(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{PerSecond: 2}})
+	f.leadsTo("93.184.216.34:22")
+	burst := func() (opened int) {
+		for range 10 {
+			answer := f.gate.open("93.184.216.34:22", "")
+			closeFiles(answer.Files)
+			if answer.Verdict == wire.VerdictAllowed {
+				opened++
+			}
+		}
+		return opened
+	}
+	if n := burst(); n != 4 { // twice as many at first
+		t.Errorf("%d at once", n)
+	}
+	if d := f.last(); d.Reason != string(wire.ReasonRate) {
+		t.Errorf("decision %+v", d)
+	}
+	f.clock.advance(time.Second)
+	if n := burst(); n != 2 {
+		t.Errorf("%d after a second", n)
+	}
+}
+
+// TestTheKernelCountsTheBytes whatever the gate says, and everything ends when
+// they are used up. One byte less is the control.
+func TestTheKernelCountsTheBytes(t *testing.T) {
+	const limit = 3000
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{Bytes: limit}})
+	servers := f.leadsTo("93.184.216.34:22")
+	first, conn := f.gate.connected("93.184.216.34:22", "")
+	peer := <-servers
+	conn.Write(make([]byte, 1000))
+	io.ReadFull(peer, make([]byte, 1000))
+	f.gate.closed(first.Number, 0, 0) // a lie
+	if d := f.log()[1]; d.Outcome != OutcomeEnded || d.TxBytes != 1000 || d.RxBytes != 0 {
+		t.Errorf("decision %+v", d)
+	}
+	_, conn = f.gate.connected("93.184.216.34:22", "")
+	peer = <-servers
+	conn.Write(make([]byte, 1000))
+	io.ReadFull(peer, make([]byte, 1000))
+	peer.Write(make([]byte, 1000))
+	io.ReadFull(conn, make([]byte, 1000))
+	f.broker.holdBytes()
+	if totals := f.broker.Totals(); totals.TxBytes != 2000 || totals.RxBytes != 1000 {
+		t.Fatalf("%+v", totals)
+	}
+	alive(t, conn, peer) // the limit is reached, not passed; this byte passes it
+	f.broker.holdBytes()
+	reset(t, peer)
+	if answer := f.gate.open("93.184.216.34:22", ""); answer.Verdict != wire.VerdictDenied {
+		t.Errorf("a new one: %+v", answer)
+	}
+	reasons := map[Outcome]int{}
+	for _, d := range f.log() {
+		if d.Reason == string(wire.ReasonBytes) {
+			reasons[d.Outcome]++
+		}
+	}
+	if reasons[OutcomeCut] != 1 || reasons[OutcomeDenied] != 2 {
+		t.Errorf("decisions %v", reasons)
+	}
+}
+
+// TestBytesAreWatchedByItself: nobody calls holdBytes here.
+func TestBytesAreWatchedByItself(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{Bytes: 10}})
+	servers := f.leadsTo("93.184.216.34:22")
+	_, conn := f.gate.connected("93.184.216.34:22", "")
+	peer := <-servers
+	conn.Write(make([]byte, 11))
+	io.ReadFull(peer, make([]byte, 11))
+	reset(t, peer)
+}
+
+// TestAFINIsNoByte: a connection that ends in the usual way counts what it carried.
+func TestAFINIsNoByte(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	servers := f.leadsTo("93.184.216.34:22")
+	answer, conn := f.gate.connected("93.184.216.34:22", "")
+	peer := <-servers
+	conn.Write(make([]byte, 7))
+	conn.(interface{ CloseWrite() error }).CloseWrite()
+	io.ReadAll(peer)
+	peer.Write(make([]byte, 5))
+	peer.Close()
+	io.ReadAll(conn)
+	conn.Close()
+	f.gate.closed(answer.Number, 5, 7)
+	if totals := f.broker.Totals(); totals.RxBytes != 5 || totals.TxBytes != 7 {
+		t.Errorf("%+v", totals)
+	}
+}
+
+func TestTheGatesEndIsToldAndClosesEverything(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	servers := f.leadsTo("93.184.216.34:22")
+	f.gate.connected("93.184.216.34:22", "")
+	peer := <-servers
+	f.gate.conn.Close()
+	if err := f.result(); !errors.Is(err, ErrGateGone) {
+		t.Errorf("Serve: %v", err)
+	}
+	reset(t, peer) // although this process, as the gate, still holds the socket
+	if d := f.last(); d.Outcome != OutcomeCut || d.Reason != ReasonOver {
+		t.Errorf("decision %+v", d)
+	}
+}
+
+func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), blackhole)
+	if _, err := f.gate.begin(wire.Request{Open: &wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:22")}}); err != nil {
+		t.Fatal(err)
+	}
+	f.gate.lookup("localhost", dnsmsg.TypeA)
+	f.stop()
+	if err := f.result(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// TestNoDescriptorIsLeft after connections of every fate.
+func TestNoDescriptorIsLeft(t *testing.T) {
+	run := func() {
+		f := serve(t, Config{Rules: rulesOf(t, "db.example.com:22", "93.184.216.0/24:80", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 40}})
+		f.resolver.set("db.example.com", "93.184.216.34", "93.184.216.35")
+		f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), blackhole)
+		servers := f.leadsTo("93.184.216.35:22")
+		f.datagramServer("93.184.216.34:53")
+		f.gate.lookup("db.example.com", dnsmsg.TypeA)
+		for i := range 2 {
+			answer, conn := f.gate.connected("93.184.216.34:22", "")
+			peer := <-servers
+			f.gate.open("93.184.216.99:80", "") // unreachable
+			f.gate.open("10.0.0.1:80", "")      // denied
+			closeFiles(f.gate.flow("93.184.216.34:53").Files)
+			if i%2 == 0 {
+				f.gate.closed(answer.Number, 0, 0)
+			}
+			conn.Close()
+			peer.Close()
+		}
+		f.broker.Replace(rulesOf(t, "deny public"))
+		f.end()
+	}
+	run() // what the first run opens for good (epoll, the resolver's) is no leak
+	before := descriptors(t)
+	for range 3 {
+		run()
+	}
+	// The listeners of leadsTo and datagramServer stay until the test ends: two for each run.
+	if after := descriptors(t); after != before+3*2 {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func BenchmarkDecision(b *testing.B) {
+	rules := rulesOf(b, "api.example.com", "*.example.org", "10.0.0.0/8:5432", "deny evil.example.com")
+	asked := egress.Connection{Proto: egress.TCP, Target: netip.MustParseAddrPort("93.184.216.34:443"),
+		Pinned: []egress.Name{"api.example.com"}, Shown: "api.example.com", Looked: true}
+	for b.Loop() {
+		if !judge(rules, asked).Allowed {
+			b.Fatal("denied")
+		}
+	}
+}
+
+// BenchmarkOpen is a connection's whole way through the broker: question,
+// decision, dial to a loopback server, descriptor, end.
+func BenchmarkOpen(b *testing.B) {
+	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
+	f.broker.config.Log = nil
+	f.resolver.set("db.example.com", "93.184.216.34")
+	servers := f.leadsTo("93.184.216.34:5432")
+	f.gate.lookup("db.example.com", dnsmsg.TypeA)
+	for b.Loop() {
+		answer := f.gate.open("93.184.216.34:5432", "")
+		closeFiles(answer.Files)
+		f.gate.tell(wire.Request{Closed: &wire.Closed{Number: answer.Number}})
+		(<-servers).Close()
+	}
+}
+
+// BenchmarkDialAlone is the part of BenchmarkOpen that no broker can save.
+func BenchmarkDialAlone(b *testing.B) {
+	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
+	servers := f.leadsTo("93.184.216.34:5432")
+	for b.Loop() {
+		conn, err := f.network.dial(context.Background(), "tcp4", netip.MustParseAddrPort("93.184.216.34:5432"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		conn.Close()
+		(<-servers).Close()
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	f := serve(b, Config{Rules: rulesOf(b, "api.example.com")})
+	f.broker.config.Log = nil
+	f.resolver.set("api.example.com", "93.184.216.34")
+	for b.Loop() {
+		f.gate.lookup("api.example.com", dnsmsg.TypeA)
+	}
+}

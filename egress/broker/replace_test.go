@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+)
+
+// TestNewRulesCutWhatTheyForbid: the peers see it; what they still allow is the
+// control and lives on.
+func TestNewRulesCutWhatTheyForbid(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "a.example.com", "b.example.com", "93.184.217.0/24:22")})
+	f.resolver.set("a.example.com", "93.184.216.34")
+	f.resolver.set("b.example.com", "93.184.216.34") // one address, two names
+	web, ssh := f.leadsTo("93.184.216.34:443"), f.leadsTo("93.184.217.1:22")
+	f.gate.lookup("a.example.com", dnsmsg.TypeA)
+	f.gate.lookup("b.example.com", dnsmsg.TypeA)
+	_, a := f.gate.connected("93.184.216.34:443", "a.example.com")
+	aPeer := <-web
+	answer, b := f.gate.connected("93.184.216.34:443", "b.example.com")
+	bPeer := <-web
+	_, c := f.gate.connected("93.184.217.1:22", "")
+	cPeer := <-ssh
+	b.Write(make([]byte, 100))
+	bPeer.Read(make([]byte, 100))
+
+	f.broker.Replace(rulesOf(t, "a.example.com", "93.184.217.0/24:22"))
+	reset(t, bPeer)
+	alive(t, a, aPeer)
+	alive(t, c, cPeer)
+	d := f.last()
+	if d.Outcome != OutcomeCut || d.Name != "b.example.com" || d.Number != answer.Number || d.TxBytes != 100 || d.Reason != ReasonReplaced || d.Detail == "" {
+		t.Errorf("decision %+v", d)
+	}
+	if len(f.broker.pins.addresses("b.example.com")) != 0 || len(f.broker.pins.addresses("a.example.com")) != 1 {
+		t.Error("the wrong pins are gone")
+	}
+	f.gate.closed(answer.Number, 0, 100) // the gate finds out, and may say so
+
+	f.broker.Replace(rulesOf(t, "a.example.com", "deny 93.184.217.1"))
+	reset(t, cPeer)
+	alive(t, a, aPeer)
+	if answer := f.gate.open("93.184.217.1:22", ""); answer.Verdict != wire.VerdictDenied {
+		t.Errorf("a new connection: %+v", answer)
+	}
+	if answer := f.gate.lookup("b.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictDenied {
+		t.Errorf("a new look-up: %+v", answer)
+	}
+}
+
+// TestAConnectionThatShowedNoNameIsCutWhenNamesMatter: nobody can say that it
+// is not to the name that is now denied.
+func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24")})
+	web := f.leadsTo("93.184.216.34:443")
+	f.gate.connected("93.184.216.34:443", "")
+	unknown := <-web
+	_, known := f.gate.connected("93.184.216.34:443", "good.test")
+	knownPeer := <-web
+	f.broker.Replace(rulesOf(t, "93.184.216.0/24", "deny evil.test"))
+	reset(t, unknown)
+	alive(t, known, knownPeer)
+}
+
+// TestRulesThatAreReplacedDuringADial count for it.
+func TestRulesThatAreReplacedDuringADial(t *testing.T) {
+	b := New(Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	asked := func() *connection {
+		c := &connection{kind: KindTCP, fd: -1}
+		c.asked.Proto, c.asked.Target = "tcp", netip.MustParseAddrPort("93.184.216.34:22")
+		return c
+	}
+	for _, row := range []struct {
+		rules string
+		opens bool
+	}{{"93.184.216.0/24:22", true}, {"93.184.217.0/24:22", false}} {
+		if reason := b.connections.reserve(); reason != "" {
+			t.Fatal(reason)
+		}
+		b.Replace(rulesOf(t, row.rules))
+		c := asked()
+		if verdict, reason := b.connections.add(c); verdict.Allowed && !row.opens || (c.number != 0) != row.opens || reason != "" {
+			t.Errorf("%s: %+v, number %d", row.rules, verdict, c.number)
+		}
+	}
+	if b.connections.dialling != 0 || len(b.connections.open) != 1 {
+		t.Errorf("%d dialling, %d open", b.connections.dialling, len(b.connections.open))
+	}
+}
+
+// TestCuttingResets whoever else holds the socket, with data on its way.
+func TestCuttingResets(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Skipf("this machine has no %s: %v", address, err)
+		}
+		defer listener.Close()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		peer, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		fd, err := duplicate(conn.(*net.TCPConn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &connection{fd: fd}
+		alive(t, conn, peer)
+		c.cut()
+		reset(t, peer)
+		if _, err := conn.Write([]byte{1}); err == nil {
+			t.Error("the gate's end still sends")
+		}
+		if c.fd >= 0 || c.last.sent != 1 {
+			t.Errorf("afterwards %+v", c)
+		}
+		c.cut() // a second time is nothing
+	}
+}
