@@ -21,7 +21,10 @@ const (
 const backlog = 4096
 
 // Socket is one of the gate's sockets inside a namespace, for its receiver to
-// close. It does not block, and it is bound; TCP's listen.
+// close. It does not block, and it is bound; TCP's listen. Those of datagrams
+// tell with IP_RECVORIGDSTADDR where each was sent; with that address in
+// IP_PKTINFO (IPV6_PKTINFO) a socket of KindDNSUDP answers from there. One of
+// KindUDP cannot, for its port is another: Flow makes sockets that can.
 type Socket struct {
 	Kind string
 	Port uint16 // of KindHostPort: the host's, which is also the agent's

@@ -39,10 +39,15 @@ func setRules(chains []chain) error {
 	// batch, and the library would wait for the others for ever.
 	present, err := connection.ListTablesOfFamily(table.Family)
 	if err != nil {
-		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES"))
+		// nfnetlink calls a request for a subsystem that it does not have invalid.
+		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
 	}
-	if err := replace(connection, table, chains, len(present) > 0); err != nil {
-		return fmt.Errorf("cannot set nft rules: %w", diagnose(connection, table, err))
+	err = replace(connection, table, chains, len(present) > 0)
+	if err != nil && len(present) == 0 {
+		err = diagnose(connection, table, err) // never where rules are in force: it tries others in their place
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set nft rules: %w", err)
 	}
 	return nil
 }
@@ -90,8 +95,8 @@ func diagnose(connection *nftables.Conn, table *nftables.Table, whole error) err
 }
 
 // lacking names the kernel option behind an errno that means "no such thing".
-func lacking(err error, option string) error {
-	for _, errno := range []unix.Errno{unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT} {
+func lacking(err error, option string, others ...unix.Errno) error {
+	for _, errno := range append(others, unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT) {
 		if errors.Is(err, errno) {
 			return fmt.Errorf("this kernel lacks the kernel option %s, or may not load its module: %w", option, err)
 		}

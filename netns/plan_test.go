@@ -70,9 +70,14 @@ func TestAMissingOptionIsNamed(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
-	// Control: a refusal is not a lack.
-	if err := lacking(unix.EPERM, "CONFIG_NFT_TPROXY"); err != unix.EPERM {
-		t.Errorf("EPERM became %v", err)
+	// Control: a refusal is not a lack, and what is invalid only where it is said to be.
+	for _, errno := range []unix.Errno{unix.EPERM, unix.EINVAL} {
+		if err := lacking(errno, "CONFIG_NFT_TPROXY"); err != errno {
+			t.Errorf("%v became %v", errno, err)
+		}
+	}
+	if err := lacking(unix.EINVAL, "CONFIG_NF_TABLES", unix.EINVAL); !strings.Contains(err.Error(), "CONFIG_NF_TABLES") {
+		t.Errorf("EINVAL became %v", err)
 	}
 }
 
