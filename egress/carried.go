@@ -5,6 +5,8 @@ import (
 	"net/netip"
 )
 
+// The forms that carry an IPv4 address in fixed bits. Network-specific NAT64
+// prefixes (RFC 6052 section 2.2) look like any address and cannot be known.
 var (
 	nat64       = netip.MustParsePrefix("64:ff9b::/96")
 	nat64Local  = netip.MustParsePrefix("64:ff9b:1::/48")
@@ -39,6 +41,7 @@ func carried(addr netip.Addr) (inner netip.Addr, class Class, ok bool) {
 	return netip.Addr{}, "", false
 }
 
+// last4 is where most forms keep it.
 func last4(b [16]byte) netip.Addr { return netip.AddrFrom4([4]byte(b[12:])) }
 
 // unlessPublic is for forms that nobody routes by the IPv4 address any more:

@@ -34,6 +34,7 @@ func (r *Rules) Resolve(name Name) Verdict {
 	if addr, reverse := name.Reverse(); reverse {
 		return r.reverse(name, addr)
 	}
+	// Any port of `public` needs names, or nobody could use it.
 	for _, rule := range r.allow.words {
 		if rule.word == ClassPublic {
 			return allowedBy(rule, "")
@@ -65,6 +66,7 @@ func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 		return verdict
 	}
 	at := r.reach(addr)
+	// A rule about some ports says nothing yet: Connect will ask it.
 	if rule := r.deny.byAddress(at, anyPort); rule != nil {
 		return deniedBy(rule, fmt.Sprintf("%s, the answer for %s,", at.place(), name))
 	}
@@ -89,6 +91,13 @@ func (r *Rules) Connect(c Connection) Verdict {
 	return r.connect(c, r.reach(c.Target.Addr()))
 }
 
+// connect asks in this order:
+//
+//	deny rules by address      whatever led there
+//	loopback                   --host-port, and nothing after it
+//	deny rules by name         where no client will show its name
+//	allow rules by address     what they allow needs no name
+//	allow rules by name        public addresses only
 func (r *Rules) connect(c Connection, at reach) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	if rule := r.deny.byAddress(at, fits); rule != nil {
@@ -181,7 +190,9 @@ func (r *Rules) connectByName(c Connection, at reach) Verdict {
 	return r.shown(c, at, name)
 }
 
-// shown decides by the name that the client showed; wanted is one that it may show.
+// shown decides by the name that the client showed; wanted is one that it may
+// show. An allowed name that did not lead to this address is refused as well:
+// else one look-up would open every address to whoever shows the name.
 func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	hint := allowFlag(c.Proto, string(c.Shown), c.Target.Port())
@@ -202,7 +213,8 @@ func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 	return allowedBy(allow, c.Shown)
 }
 
-// notAllowed says what is missing.
+// notAllowed says what is missing, and the narrowest flag that would add it. A
+// name comes before an address in that: addresses change.
 func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 	port := c.Target.Port()
 	if at.class != ClassPublic {

@@ -90,6 +90,8 @@ func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
 	return r.whyName(name, port, proto), nil
 }
 
+// whyName goes the way of a program: look-up, connection, first bytes. The
+// address stays open, so no rule about addresses but the words can match.
 func (r *Rules) whyName(name Name, port uint16, proto Proto) []Step {
 	steps := []Step{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
 	if !steps[0].Verdict.Allowed {

@@ -23,12 +23,15 @@ func (r *Rules) reach(addr netip.Addr) reach {
 		at.inner, _, _ = carried(addr)
 	}
 	at.class = at.bits
+	// Every host owns loopback and may own 169.254.169.254 (a metadata proxy):
+	// there the word `host` must not open more than its own class would.
 	if at.bits != ClassLoopback && at.bits != ClassMetadata && (r.isHost(addr) || (at.inner.IsValid() && r.isHost(at.inner))) {
 		at.class = ClassHost
 	}
 	return at
 }
 
+// place is the address as a target is written.
 func (at reach) place() string {
 	if !at.addr.IsValid() {
 		return "a public address"
@@ -82,6 +85,7 @@ func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	}
 }
 
+// first keeps the order in which the lines were given.
 func first(rules []*rule, fits func(*rule) bool) *rule {
 	for _, r := range rules {
 		if fits(r) {

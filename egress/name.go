@@ -56,6 +56,7 @@ func refuse(format string, args ...any) *refusal {
 	return &refusal{reason: fmt.Sprintf(format, args...)}
 }
 
+// canonicalName is ParseName for callers that say more about the text.
 func canonicalName(text string) (Name, *refusal) {
 	if err := checkCharacters(text); err != nil {
 		return "", err
@@ -110,8 +111,8 @@ func checkCharacters(text string) *refusal {
 	return nil
 }
 
-// lookupForm lowers ASCII by itself and leaves the rest to IDNA. An A-label
-// must be the very one that its Unicode form gives, so that no name has two.
+// lookupForm lowers ASCII by itself and leaves the rest to IDNA, which also
+// refuses A-labels that their Unicode form would not give.
 func lookupForm(name string) (string, *refusal) {
 	lower, simple := lowerASCII(name)
 	if simple {
@@ -120,14 +121,6 @@ func lookupForm(name string) (string, *refusal) {
 	ascii, err := profile.ToASCII(lower)
 	if err != nil {
 		return "", refuse("IDNA refuses it (%s)", err)
-	}
-	unicode, err := profile.ToUnicode(ascii)
-	if err != nil {
-		return "", refuse("IDNA refuses it (%s)", err)
-	}
-	again, err := profile.ToASCII(unicode)
-	if err != nil || again != ascii {
-		return "", refuse("its punycode is not the canonical one")
 	}
 	return ascii, nil
 }
@@ -143,6 +136,8 @@ func lowerASCII(name string) (lower string, simple bool) {
 	return lower, !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--")
 }
 
+// checkLabel allows `_`, which service names (RFC 2782) and some hosts have, and
+// "--" in any place; hyphens at the ends are in no host name (RFC 952).
 func checkLabel(label string) *refusal {
 	switch {
 	case label == "":
@@ -171,6 +166,8 @@ func isNumber(label string) bool {
 	return strings.Trim(digits, set) == ""
 }
 
+// addressLike tells a plain address, which has its own place in a target, from
+// what only some parsers take for one.
 func addressLike(name string) *refusal {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return refuse("it is an address")

@@ -78,13 +78,14 @@ var refusedNames = map[string]string{
 	"api.example.com\uff0fx":             "IDNA|holds",             // FULLWIDTH SOLIDUS
 	"api.example.com\uff1a443":           "IDNA|holds",             // FULLWIDTH COLON
 	"api.example.com\u202e":              "IDNA",
+	"\u05d0a.example.com":                "IDNA", // right to left, then left to right
 	"a\u200db.example.com":               "IDNA",
 	"\xff.example.com":                   "not UTF-8",
-	"xn--.example.com":                   "empty label|punycode",
-	"xn--a.example.com":                  "IDNA|punycode",
-	"xn--example-.com":                   "IDNA|punycode|hyphen", // decodes to ASCII
-	"xn--BCHER-KVA\u00fc.example":        "IDNA|punycode",
-	"xn--fass-.example":                  "IDNA|punycode|hyphen",
+	"xn--.example.com":                   "empty label",
+	"xn--a.example.com":                  "IDNA",
+	"xn--example-.com":                   "IDNA|hyphen", // decodes to ASCII
+	"xn--BCHER-KVA\u00fc.example":        "IDNA",
+	"xn--fass-.example":                  "IDNA|hyphen",
 	"-api.example.com":                   "hyphen",
 	"api-.example.com":                   "hyphen",
 	"api!.example.com":                   "'!'",

@@ -34,8 +34,19 @@ type Config struct {
 }
 
 // Rules decide. They never change, and any number of goroutines may ask them.
+//
+// What they promise, whatever the lines say:
+//   - Deny beats allow. A deny rule is about everything that leads to what it
+//     names: an address also by its NAT64, 6to4 and Teredo forms.
+//   - An address that is not public is allowed only by a rule that names it: the
+//     address itself, a part of the special block that it lies in, or its word.
+//     A name, and a network that merely contains the block, do not.
+//   - Metadata services and this host's own addresses are named by word or one
+//     by one; loopback by --host-port alone.
+//   - A name rule holds for addresses that were pinned for the name, and on the
+//     web's ports only for a client that shows the name.
 type Rules struct {
-	mode      string
+	mode      string // never ""
 	deny      ruleSet
 	allow     ruleSet
 	hostPorts []*rule
@@ -52,7 +63,9 @@ type rule struct {
 	deny   bool
 }
 
-// ruleSet finds the rules that match without walking all of them.
+// ruleSet finds the rules that match without walking all of them: names are
+// looked up, because documents list hundreds; words and networks are walked,
+// because few are written and one comparison takes nanoseconds.
 type ruleSet struct {
 	names    map[Name][]*rule
 	wild     map[Name][]*rule // by what follows "*."
@@ -93,6 +106,8 @@ func New(config Config) (*Rules, error) {
 		r.webDenies[port] = r.deny.hasName(covering(TCP, port))
 	}
 	if mode == ModePublic {
+		// The mode is one more rule, so that explaining and deciding know no other
+		// case. UDP stays out of it: QUIC would carry names that nobody can check.
 		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
 		public.text = public.String()
 		r.allow.add(public)
@@ -130,6 +145,7 @@ func modeOf(config Config) (string, error) {
 	return "", invalid("--network", fmt.Sprintf("there is no mode %s", quote(config.Mode)), "use none, allowlist, public or host")
 }
 
+// newRule puts the source into the error, for the flag that was wrong.
 func newRule(line Line) (*rule, error) {
 	target, err := ParseTarget(line.Target)
 	if err != nil {
@@ -162,6 +178,7 @@ func checkAllowed(t Target, line Line) error {
 	return invalid(line.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
 }
 
+// addHostPorts makes rules of their own set: no line and no word can widen it.
 func (r *Rules) addHostPorts(ports []uint16) error {
 	for _, port := range ports {
 		if port == 0 {
@@ -177,6 +194,8 @@ func invalid(step, message, hint string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: message, Hint: hint}
 }
 
+// add keeps the order of lines within a kind: the first that fits is the one
+// that the verdict names.
 func (s *ruleSet) add(r *rule) {
 	if s.names == nil {
 		s.names, s.wild = map[Name][]*rule{}, map[Name][]*rule{}

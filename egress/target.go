@@ -19,15 +19,16 @@ const (
 // Target is one canonical target: what it covers by name, by address or by a
 // group word, on which ports, over which protocols. The zero Target covers nothing.
 type Target struct {
-	proto  Proto // "": what Deny says, see protos
+	proto  Proto // "": what the rule says, see covers
 	word   Class // a group word, else ""
 	name   Name  // a name, or with wild set what follows "*."
 	wild   bool
 	prefix netip.Prefix // an address or a network
-	ports  portRange    // the zero range: what Deny says, see covers
+	ports  portRange    // the zero range: the same
 }
 
-// words are the group words of a target.
+// words are the group words of a target. There is none for loopback, link-local
+// or multicast: nobody needs all of these, so they are named one by one.
 var words = []Class{ClassPublic, ClassPrivate, ClassMetadata, ClassHost}
 
 // String is the canonical text: ParseTarget gives the same Target for it.
@@ -43,7 +44,8 @@ func (t Target) String() string {
 	return s.String()
 }
 
-// place is the target without protocol and ports.
+// place is the target without protocol and ports. IPv6 stands in brackets even
+// where no port follows, so that one can be added by appending it.
 func (t Target) place() string {
 	switch {
 	case t.word != "":
@@ -68,12 +70,15 @@ func (t Target) place() string {
 // portRange is first to last, both of them in it.
 type portRange struct{ first, last uint16 }
 
+// everyPort is how `:*` and `:1-65535` are kept.
 var everyPort = portRange{1, 65535}
 
 // webPorts are what an allowed target without a port means, and the ports on
 // which a client is asked for the name that it wants to see.
 var webPorts = []uint16{80, 443}
 
+// isWeb says whether a client must show its name there. UDP is never asked: the
+// name in a QUIC hello is encrypted with keys that only a QUIC stack derives.
 func isWeb(proto Proto, port uint16) bool { return proto == TCP && slices.Contains(webPorts, port) }
 
 func (p portRange) String() string {

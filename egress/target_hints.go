@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// hinted adds what to write instead.
 func hinted(r *refusal, hint string) *refusal {
 	r.hint = hint
 	return r

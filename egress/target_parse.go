@@ -14,6 +14,10 @@ import (
 //
 //	[tcp://|udp://] PLACE [:PORT | :FIRST-LAST | :*]
 //	PLACE: NAME | *.NAME | ADDRESS | NETWORK/BITS | [IPV6] | [IPV6]/BITS | public | private | metadata | host
+//
+// Without a port, an allowed target means 80 and 443 and a denied one every
+// port; without a protocol, an allowed one means TCP and a denied one both. So a
+// Target means something only in a Line. Whatever has two readings is refused.
 func ParseTarget(text string) (Target, error) {
 	t, err := parseTarget(text)
 	if err != nil {
@@ -82,6 +86,7 @@ func (t *Target) setPlace(place, ports string) *refusal {
 	if err != nil {
 		return err
 	}
+	// `public.` would be printed as the word, and mean another thing when read again.
 	if slices.Contains(words, Class(name)) {
 		return hinted(refuse("%s is a group word", name), "write "+string(name))
 	}
@@ -89,6 +94,9 @@ func (t *Target) setPlace(place, ports string) *refusal {
 	return nil
 }
 
+// setWildcard asks for two labels behind the dot: *.com would be most of the
+// internet, and is more likely a slip than a wish. What lies between a registry
+// and its customers (*.co.uk) it does not know.
 func (t *Target) setWildcard(place string) *refusal {
 	suffix, found := strings.CutPrefix(place, "*.")
 	if !found {
@@ -133,6 +141,8 @@ func (t *Target) setNetwork(address, length string) *refusal {
 	return nil
 }
 
+// setAddress unmaps: ::ffff:10.1.2.3 is a spelling of the IPv4 address to every
+// kernel, so both have one canonical form.
 func (t *Target) setAddress(text string) *refusal {
 	if strings.Contains(text, "%") {
 		return refuse("it has a zone, which means nothing inside a sandbox")
@@ -204,11 +214,14 @@ func (t Target) bareIPv6(rest string) (Target, *refusal) {
 	return t, t.setAddress(address)
 }
 
+// isPlainName is for hints.
 func isPlainName(text string) bool {
 	_, err := canonicalName(text)
 	return err == nil
 }
 
+// withPorts reads what follows the last colon. A path or a user name can hide
+// there too: HOST:443/v1, user:password@HOST, git@HOST:org/repo.
 func (t Target) withPorts(text string) (Target, *refusal) {
 	if text == "*" {
 		t.ports = everyPort
@@ -239,7 +252,8 @@ func (t Target) withPorts(text string) (Target, *refusal) {
 	return t, nil
 }
 
-// parsePort takes the one way to write a port.
+// parsePort takes the one way to write a port: decimal, no sign, no zero in
+// front. 0 asks for any port in bind(2), and is none to connect to.
 func parsePort(text string) (uint16, *refusal) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || text[0] == '0' {

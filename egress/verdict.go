@@ -47,11 +47,13 @@ func allowedBy(r *rule, name Name) Verdict {
 	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Reason: ReasonRule}
 }
 
+// afterVerify is the verdict under a condition.
 func (v Verdict) afterVerify(verify Verify) Verdict {
 	v.Verify = verify
 	return v
 }
 
+// deniedBy hints at the rule: no flag can win against it.
 func deniedBy(r *rule, subject string) Verdict {
 	return Verdict{Rule: r.text, Source: r.source, Reason: ReasonDeny,
 		Detail: fmt.Sprintf("%s is denied by %s (%s)", subject, r.text, r.source),
