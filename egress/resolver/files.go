@@ -85,10 +85,10 @@ func parseResolvConf(r io.Reader) resolvConf {
 	var conf resolvConf
 	for line := range lines(r) {
 		// The C library wants the keyword in the first column.
-		if line == "" || strings.ContainsAny(line[:1], "#; \t") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || !strings.HasPrefix(line, fields[0]) {
 			continue
 		}
-		fields := strings.Fields(line)
 		switch fields[0] {
 		case "nameserver":
 			if len(fields) < 2 || len(conf.servers) == maxServers {
