@@ -1,0 +1,89 @@
+package gate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"clove.run/clove/egress/wire"
+)
+
+// ask sends a request to address and returns the answer.
+func ask(t *testing.T, address, request string) (*http.Response, string) {
+	t.Helper()
+	near := dial(t, address)
+	_, err := io.WriteString(near, request)
+	check(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(near), nil)
+	check(t, err)
+	body, err := io.ReadAll(response.Body)
+	check(t, err)
+	return response, string(body)
+}
+
+func TestADeniedRequestIsToldWhy(t *testing.T) {
+	denied := wire.Answer{Verdict: wire.VerdictDenied, Rule: "--deny a.example\x1b[31m", Hint: "ask for --allow a.example"}
+	for _, c := range []struct {
+		name   string
+		first  wire.Answer
+		status int
+		want   []string
+	}{
+		{"at once", denied, 403, []string{"a.example is denied", "--deny a.example?[31m", "\nask for --allow a.example\n"}},
+		{"by its name", wire.Answer{Verdict: wire.VerdictVerify}, 403, []string{"a.example is denied", "--deny a.example?[31m"}},
+		{"unreachable", wire.Answer{Verdict: wire.VerdictUnreachable}, 502, []string{"192.0.2.1:80 is allowed, but cannot be reached"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := begin(t, wire.Limits{}, func(r wire.Request) wire.Answer {
+				if r.Open.Shown == "" {
+					return c.first
+				}
+				return denied
+			})
+			request := strings.Replace(fmt.Sprintf(requestHead, "a.example"), "GET", "POST", 1) + "a body that nobody reads"
+			response, body := ask(t, to(t, s, "192.0.2.1:80"), request)
+			if response.StatusCode != c.status || !response.Close || response.Header.Get("Content-Type") != "text/plain; charset=us-ascii" {
+				t.Errorf("%+v", response)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(body, want) {
+					t.Errorf("%q lacks %q", body, want)
+				}
+			}
+		})
+	}
+}
+
+// TestEverybodyElseIsReset: no HTTP, or not on port 80.
+func TestEverybodyElseIsReset(t *testing.T) {
+	s, _ := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictDenied} })
+	for _, c := range []struct{ target, data string }{
+		{"192.0.2.1:443", fmt.Sprintf(requestHead, "a.example")},
+		{"192.0.2.1:22", ""},
+		{"192.0.2.1:80", "\x16\x03\x01"},
+		{"192.0.2.1:80", "EHLO a.example\r\n"},
+		{"192.0.2.1:80", ""},
+	} {
+		near := dial(t, to(t, s, c.target))
+		_, _ = io.WriteString(near, c.data) // the reset may come first
+		if n, err := near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("%s %q: %d, %v", c.target, c.data, n, err)
+		}
+	}
+}
+
+func TestARequestWithoutANameIsTold(t *testing.T) {
+	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictVerify} })
+	response, body := ask(t, to(t, s, "192.0.2.1:80"), "GET / HTTP/1.0\r\n\r\n")
+	if response.StatusCode != 403 || !strings.Contains(body, "Host field") {
+		t.Errorf("%d %q", response.StatusCode, body)
+	}
+	if got := get(t, b.refused); got.Reason != wire.ReasonNoName {
+		t.Errorf("%+v", got)
+	}
+}

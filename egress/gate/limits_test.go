@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/egress/wire"
+	"pgregory.net/rapid"
+)
+
+// TestIdleConnectionsAreBounded: what is over the limit is reset at once, and
+// each that ends makes room for another. Without a limit all of them live.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	const limit = 5
+	for _, c := range []struct{ limit, want int }{{limit, limit}, {0, 3 * limit}} {
+		file, _ := outside(t)
+		s, b := begin(t, wire.Limits{Connections: c.limit}, func(wire.Request) wire.Answer {
+			return wire.Answer{Verdict: wire.VerdictVerify}
+		})
+		file.Close()
+		address := to(t, s, "192.0.2.1:443")
+		alive := 0
+		var last interface{ Close() error }
+		for range 3 * limit {
+			near := dial(t, address)
+			reset := make(chan error, 1)
+			go func() { _, err := near.Read(make([]byte, 1)); reset <- err }()
+			select {
+			case <-b.asked:
+				alive, last = alive+1, near
+			case err := <-reset:
+				if !errors.Is(err, syscall.ECONNRESET) {
+					t.Error(err)
+				}
+			}
+		}
+		if alive != c.want {
+			t.Errorf("limit %d: %d are open", c.limit, alive)
+		}
+		if c.limit == 0 {
+			continue
+		}
+		if got := get(t, b.refused); got.Reason != wire.ReasonConnections {
+			t.Errorf("%+v", got)
+		}
+		check(t, last.Close())
+		if got := get(t, b.refused); got.Reason != wire.ReasonNoName && got.Reason != wire.ReasonConnections {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestNewConnectionsPerSecond(t *testing.T) {
+	const perSecond = 3
+	s, b := begin(t, wire.Limits{PerSecond: perSecond}, func(wire.Request) wire.Answer {
+		return wire.Answer{Verdict: wire.VerdictDenied}
+	})
+	address := to(t, s, "192.0.2.1:443")
+	for range 20 {
+		near, err := net.Dial("tcp4", address) // the reset may come before its return
+		if err == nil {
+			_, err = near.Read(make([]byte, 1))
+			near.Close()
+		}
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(b.asked); n < 2*perSecond || n > 2*perSecond+2 {
+		t.Errorf("%d of 20 were asked for, with a burst of %d", n, 2*perSecond)
+	}
+	if got := get(t, b.refused); got.Reason != wire.ReasonRate {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTheBudgetAddsUp: whatever is taken and given back, by many at once, never
+// is more than there was.
+func TestTheBudgetAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Int64Range(0, 1<<20).Draw(t, "total")
+		steps := rapid.SliceOf(rapid.Int64Range(1, 1<<18)).Draw(t, "steps")
+		b := budget{limited: true}
+		b.left.Store(total)
+		var spent sync.Map
+		var all sync.WaitGroup
+		for i, n := range steps {
+			all.Go(func() {
+				got := b.take(n)
+				b.give(got / 2)
+				spent.Store(i, got-got/2)
+			})
+		}
+		all.Wait()
+		var sum int64
+		spent.Range(func(_, v any) bool { sum += v.(int64); return true })
+		if sum+b.left.Load() != total || b.left.Load() < 0 {
+			t.Fatalf("%d spent and %d left of %d", sum, b.left.Load(), total)
+		}
+	})
+}
+
+// TestRefusalsAreNotAFlood: the same is told once a second, and never more than
+// the rate.
+func TestRefusalsAreNotAFlood(t *testing.T) {
+	r := newRefusals(nil)
+	now := time.Now()
+	one := wire.Refused{Target: netip.MustParseAddrPort("192.0.2.1:1"), Reason: wire.ReasonRate}
+	if !r.news(one, now) || r.news(one, now) || r.news(one, now.Add(refusalsForget/2)) || !r.news(one, now.Add(refusalsForget)) {
+		t.Error("the same was told twice, or never again")
+	}
+	told := 0
+	for port := range uint16(10_000) {
+		one.Target = netip.AddrPortFrom(one.Target.Addr(), port)
+		if r.news(one, now.Add(refusalsForget)) {
+			told++
+		}
+	}
+	if told > refusalsBurst || len(r.told) > refusalsRemember {
+		t.Errorf("%d were told, %d are remembered", told, len(r.told))
+	}
+}

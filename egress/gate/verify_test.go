@@ -1,0 +1,154 @@
+package gate
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"clove.run/clove/egress/wire"
+)
+
+// byName is a broker with one rule: a.example, on 80 and 443.
+func byName(t *testing.T, first wire.Verdict) (func(wire.Request) wire.Answer, func(string)) {
+	file, far := outside(t)
+	expect := func(want string) { t.Helper(); expectText(t, far, want) }
+	return func(r wire.Request) wire.Answer {
+		switch {
+		case r.Open.Shown == "":
+			return wire.Answer{Verdict: first}
+		case r.Open.Name == "a.example", r.Open.Shown == wire.ShownNothing && first == wire.VerdictVerifyDeny:
+			return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+		}
+		return wire.Answer{Verdict: wire.VerdictDenied, Rule: "no rule for it", Hint: "add --allow " + r.Open.Name}
+	}, expect
+}
+
+const requestHead = "GET / HTTP/1.1\r\nHost: %s\r\n\r\n"
+
+// TestTheShownNameOpens, in many pieces, and every byte arrives.
+func TestTheShownNameOpens(t *testing.T) {
+	for _, c := range []struct{ name, target, data string }{
+		{"http", "192.0.2.1:80", fmt.Sprintf(requestHead, "a.example") + "and more"},
+		{"tls", "192.0.2.1:443", string(helloOf(t, &tls.Config{ServerName: "a.example"})) + "and more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			decide, expect := byName(t, wire.VerdictVerify)
+			s, b := begin(t, wire.Limits{}, decide)
+			near := dial(t, to(t, s, c.target))
+			for piece := range strings.SplitSeq(c.data, "a") {
+				_, err := io.WriteString(near, piece)
+				check(t, err)
+				_, err = io.WriteString(near, "a")
+				check(t, err)
+			}
+			expect(c.data)
+			if r := get(t, b.asked); r.Open.Name != "" || r.Open.Target.String() != c.target {
+				t.Errorf("first %+v", r.Open)
+			}
+			if r := get(t, b.asked); r.Open.Name != "a.example" || string(r.Open.Shown) != c.name {
+				t.Errorf("second %+v", r.Open)
+			}
+		})
+	}
+}
+
+// TestWhatTheGateRefuses: a reset and a record, whatever the port, and the
+// broker is not asked a second time.
+func TestWhatTheGateRefuses(t *testing.T) {
+	hello := helloOf(t, &tls.Config{ServerName: "a.example"})
+	for _, c := range []struct {
+		name, data string
+		want       wire.Reason
+	}{
+		{"encrypted", string(withExtension(hello, extensionECH, []byte{1})), wire.ReasonEncrypted},
+		{"no name", string(helloOf(t, &tls.Config{InsecureSkipVerify: true})), wire.ReasonNoName},
+		{"other protocol", "SSH-2.0-x y\r\n", wire.ReasonNoName},
+		{"two hosts", "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", wire.ReasonMalformed},
+		{"endless head", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", openingBytes), wire.ReasonMalformed},
+		{"endless hello", "\x16\x03\x01\x40\x00\x01\x00\xff\xff" + strings.Repeat("x", openingBytes), wire.ReasonMalformed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			decide, _ := byName(t, wire.VerdictVerify)
+			s, b := begin(t, wire.Limits{}, decide)
+			near := dial(t, to(t, s, "192.0.2.1:443"))
+			_, err := io.WriteString(near, c.data)
+			check(t, err)
+			if _, err := near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%v, want a reset", err)
+			}
+			if got := get(t, b.refused); got.Reason != c.want || got.Target.String() != "192.0.2.1:443" {
+				t.Errorf("%+v", got)
+			}
+			if len(b.asked) != 1 {
+				t.Errorf("asked %d times", len(b.asked))
+			}
+		})
+	}
+}
+
+// TestADrippingClientEnds at the deadline of the whole opening, however often
+// it sends: each byte comes in time for a deadline that began anew.
+func TestADrippingClientEnds(t *testing.T) {
+	t.Parallel() // it takes that long
+	file, far := outside(t)
+	near, err := onlySocket([]*os.File{file})
+	check(t, err)
+	began := time.Now()
+	go func() {
+		for range 1000 {
+			if _, err := io.WriteString(far, "G"); err != nil {
+				return
+			}
+			time.Sleep(openingTimeout / 50) // the attack's own pace
+		}
+	}()
+	got := peek(near, 80, false)
+	near.Close()
+	if took := time.Since(began); got.reason != wire.ReasonTooSlow || took > openingTimeout+patience/4 {
+		t.Errorf("%s after %s", got.reason, took)
+	}
+}
+
+// TestASilentClientMayPass where only names are denied, and nowhere else.
+func TestASilentClientMayPass(t *testing.T) {
+	decide, _ := byName(t, wire.VerdictVerifyDeny)
+	s, b := begin(t, wire.Limits{}, decide)
+	dial(t, to(t, s, "192.0.2.1:443"))
+	get(t, b.asked)
+	if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing || r.Open.Name != "" {
+		t.Errorf("%+v", r.Open)
+	}
+}
+
+// TestWhatMayPassWithoutAName and what may not, where only names are denied.
+func TestWhatMayPassWithoutAName(t *testing.T) {
+	hello := helloOf(t, &tls.Config{ServerName: "b.example"})
+	for _, c := range []struct {
+		name, data string
+		shown      wire.Shown
+		shows      string
+		reason     wire.Reason
+	}{
+		{"ssh", "SSH-2.0-x y\r\n", wire.ShownNothing, "", ""},
+		{"binary", "\x00\x01", wire.ShownNothing, "", ""},
+		{"hello without a name", string(helloOf(t, &tls.Config{InsecureSkipVerify: true})), wire.ShownNothing, "", ""},
+		{"request to an address", fmt.Sprintf(requestHead, "192.0.2.1"), wire.ShownNothing, "", ""},
+		{"hello", string(hello), wire.ShownTLS, "b.example", ""},
+		{"request", fmt.Sprintf(requestHead, "b.example"), wire.ShownHTTP, "b.example", ""},
+		{"hidden name", string(withExtension(hello, extensionECH, nil)), "", "", wire.ReasonEncrypted},
+		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "", wire.ReasonEncrypted},
+		{"broken hello", "\x16\x03\x01\x00\x01\x01", "", "", wire.ReasonMalformed},
+		{"lenient server's request", "\r\nGET / HTTP/1.1\nHost: b.example\r\n\r\n", "", "", wire.ReasonMalformed},
+	} {
+		got := peek(once([]byte(c.data)), 443, true)
+		if got.shown != c.shown || got.name != c.shows || got.reason != c.reason {
+			t.Errorf("%s: %q %q %q", c.name, got.shown, got.name, got.reason)
+		}
+	}
+}
