@@ -85,11 +85,16 @@ func (g *gate) await() error {
 	case <-g.broker.Ready():
 		return nil
 	case err := <-g.served:
-		g.child.kill()
-		return fmt.Errorf("clove-gate does not serve: %w", errors.Join(g.child.complaint(), err))
+		return fmt.Errorf("clove-gate does not serve: %w", g.ending(err))
 	case <-timeout.C:
 		return fmt.Errorf("clove-gate does not serve within %s", gateStart)
 	}
+}
+
+// ending says why the gate ended, once the broker has: reason is the broker's.
+func (g *gate) ending(reason error) error {
+	g.child.kill()
+	return errors.Join(reason, g.child.complaint())
 }
 
 // listeners makes every socket that the gate will hold, the host's included.
@@ -171,10 +176,12 @@ func (p *gateProcess) kill() error {
 	return nil
 }
 
-// complaint is what it wrote before it ended.
+// complaint is how it ended, and the first of what it wrote before. It is
+// called after kill, which is how one ends that did not end by itself.
 func (p *gateProcess) complaint() error {
-	if text := strings.TrimSpace(p.stderr.String()); text != "" {
-		return errors.New(text)
+	how := p.command.ProcessState.String()
+	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.String()), "\n"); line != "" {
+		how += ": " + line
 	}
-	return nil
+	return errors.New(how)
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (l *launch) tellDenial(d broker.Denial) {
 }
 
 func denial(d broker.Denial) agent.Denial {
-	return agent.Denial{Time: d.Time.UTC(), Kind: "network", Target: string(d.Kind) + "://" + d.Target, Rule: d.Rule, Count: d.Count}
+	return agent.Denial{Time: d.Time.UTC(), Kind: "network", Target: string(d.Kind) + "://" + d.Target, Rule: cmp.Or(d.Rule, d.Reason), Count: d.Count}
 }
 
 // networkUse closes the account of the gate. lost is why the gate ended before
@@ -205,10 +206,7 @@ func (log *decisionLog) write(d broker.Decision) {
 // loseNetwork notes that the gate ended first. The agent goes on without a
 // network: the listeners went with the gate, and nothing else leads out.
 func (s *supervisor) loseNetwork(reason error) {
-	s.networkLost = "clove-gate ended"
-	if reason != nil {
-		s.networkLost += ": " + reason.Error()
-	}
+	s.networkLost = strings.ReplaceAll(s.gate.ending(reason).Error(), "\n", ", ")
 	if s.streams.Denied != nil {
 		s.streams.Denied(agent.Denial{Time: time.Now().UTC(), Kind: "network", Target: "everything", Rule: "fail closed", Count: 1},
 			s.networkLost, "the run goes on; start it again to have a network")
