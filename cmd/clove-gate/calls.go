@@ -30,7 +30,7 @@ func calls(pid int) []call {
 		// Go's runtime.
 		{number: unix.SYS_NANOSLEEP}, {number: unix.SYS_SCHED_YIELD}, {number: unix.SYS_CLOCK_GETTIME},
 		{number: unix.SYS_MADVISE}, {number: unix.SYS_MUNMAP}, {number: unix.SYS_MMAP, tests: one(without(2, unix.PROT_EXEC))},
-		{number: unix.SYS_CLONE, tests: one(equal(0, threadFlags))},
+		{number: unix.SYS_CLONE, tests: anyOf(0, threadFlags, threadFlags|unix.CLONE_SETTLS)},
 		{number: unix.SYS_SIGALTSTACK}, {number: unix.SYS_RT_SIGPROCMASK}, {number: unix.SYS_RT_SIGACTION}, {number: unix.SYS_RT_SIGRETURN},
 		{number: unix.SYS_RESTART_SYSCALL},
 		{number: unix.SYS_GETPID}, {number: unix.SYS_GETTID}, {number: unix.SYS_TGKILL, tests: one(equal(0, uint32(pid)))},
@@ -43,8 +43,9 @@ func calls(pid int) []call {
 	}
 }
 
-// threadFlags is how Go makes a thread (newosproc). Not one bit more: a
-// process or a namespace is another combination.
+// threadFlags is how Go makes a thread (newosproc); on amd64 it adds
+// CLONE_SETTLS. Not one bit more: a process or a namespace is another
+// combination.
 const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
 // socketOptions are those that Go's net package and the gate set. IP_OPTIONS,
