@@ -97,13 +97,9 @@ func install(p program, err error) error {
 	if err != nil {
 		return err
 	}
-	raw, err := bpf.Assemble(p)
+	filter, err := assemble(p)
 	if err != nil {
-		return fmt.Errorf("cannot assemble filter: %w", err)
-	}
-	filter := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+		return err
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// A thread that cannot follow is named by its id instead of an errno.
@@ -116,4 +112,16 @@ func install(p program, err error) error {
 		return fmt.Errorf("cannot install filter on thread %d", thread)
 	}
 	return nil
+}
+
+func assemble(p program) ([]unix.SockFilter, error) {
+	raw, err := bpf.Assemble(p)
+	if err != nil {
+		return nil, fmt.Errorf("cannot assemble filter: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return filter, nil
 }
