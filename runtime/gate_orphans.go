@@ -22,8 +22,8 @@ func orphanGates() []Problem {
 			continue
 		}
 		status, err := processStatus(pid)
-		if err != nil {
-			continue // it has just ended
+		if err != nil || strings.HasPrefix(status["State"], "Z") {
+			continue // it has ended
 		}
 		parent, _ := strconv.Atoi(status["PPid"])
 		if isGateID(status["Uid"]) && !isClove(parent) {
