@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/testhost"
 )
@@ -158,6 +160,7 @@ func (h *host) start(flags []string, command ...string) *running {
 	if err := h.begin(r.cmd); err != nil {
 		h.t.Fatal(err)
 	}
+	h.t.Cleanup(r.abandon)
 	return r
 }
 
@@ -170,6 +173,16 @@ func (r *running) line() string {
 		r.h.t.Fatalf("no line from the agent: %v\n%s", err, &r.stderr)
 	}
 	return strings.TrimSpace(text)
+}
+
+// abandon ends what a test that failed did not wait for.
+func (r *running) abandon() {
+	if r.cmd.ProcessState == nil {
+		r.cmd.Process.Signal(unix.SIGTERM)
+		r.stdin.Close()
+		r.cmd.Wait()
+	}
+	r.cancel()
 }
 
 // wait ends the agent's input and waits for its record.

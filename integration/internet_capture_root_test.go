@@ -170,7 +170,7 @@ func neverSaid(t *testing.T, packets []packet, name string) {
 	t.Helper()
 	for _, p := range packets {
 		if says(p, name) {
-			t.Errorf("%q left the host in a packet to %s", name, p)
+			t.Errorf("%q left the host in a packet to %s: %q", name, p, p.bytes)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (z *zone) add(line string) {
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	name := record.Header().Name
+	name := strings.ToLower(record.Header().Name)
 	z.records[name] = append(z.records[name], record)
 }
 

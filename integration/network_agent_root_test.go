@@ -55,6 +55,7 @@ type attempt struct {
 	Address string   // connected to; UDP with Datagram
 	Parts   [][]byte // written one by one
 	UDP     bool
+	Brief   bool // an answer is not waited for at length
 
 	Hello *hello // of TLS, to Address
 
@@ -107,6 +108,9 @@ func (a attempt) make() (said string, err error) {
 		return "", err
 	}
 	defer conn.Close()
+	if a.Brief {
+		conn = &brief{conn}
+	}
 	return converse(conn, a.Parts...)
 }
 
@@ -123,6 +127,13 @@ func fetch(url string) (string, error) {
 		body = fmt.Appendf(body[:400], "… %d bytes", len(body))
 	}
 	return fmt.Sprintf("%d %s", response.StatusCode, body), err
+}
+
+// brief has little time.
+type brief struct{ net.Conn }
+
+func (b *brief) SetDeadline(time.Time) error {
+	return b.Conn.SetDeadline(time.Now().Add(attemptTime / 10))
 }
 
 // converse writes part by part and returns what is said until the other side
@@ -222,6 +233,7 @@ func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends .
 	if len(inside) != len(attempts) {
 		t.Errorf("%d of %d attempts were made", len(inside), len(attempts))
 	}
+	n.gateLived(t, r)
 	return c.onlyTo(ends...), r
 }
 
@@ -229,10 +241,19 @@ func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends .
 func (n *internet) passes(t *testing.T, flags []string, attempts []attempt) result {
 	t.Helper()
 	inside, r := n.attemptInside(t, flags, attempts)
+	n.gateLived(t, r)
 	for _, a := range attempts {
 		if got := inside[a.Name]; !got.OK {
 			t.Errorf("%s: not reached, %q\n%s", a.Name, got.Detail, r.stderr)
 		}
 	}
 	return r
+}
+
+// gateLived: what looks like a refusal may be the end of the gate.
+func (n *internet) gateLived(t *testing.T, r result) {
+	t.Helper()
+	if use := r.record.Network; use != nil && use.Lost != "" {
+		t.Errorf("the gate was lost: %s\n%s", use.Lost, r.stderr)
+	}
 }

@@ -121,7 +121,7 @@ func TestAgentsDoNotMeet(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
 	program := probeProgram(t)
-	listening := h.start(self("--allow=api.example.com"), agentInside, agentWord, "listen", "0.0.0.0:8099", "[::1]:8099")
+	listening := h.start(self("--allow=api.example.com"), agentInside, agentWord, "listen", ":8099")
 	if line := listening.line(); line != "up" {
 		t.Fatalf("%q\n%s", line, &listening.stderr)
 	}
@@ -139,7 +139,7 @@ func TestAgentsDoNotMeet(t *testing.T) {
 	}
 	// Control: in one sandbox the same two meet.
 	r := h.agent(append(self(), withProbe(program)...), "sh", "-c",
-		"(sleep 30 | "+agentInside+" "+agentWord+" listen 0.0.0.0:8099 [::1]:8099) | (read up; "+strings.TrimSuffix(probeScript(probeInside, reach), "\n")+"\nkill 0)")
+		"(sleep 30 | "+agentInside+" "+agentWord+" listen :8099) | (read up; "+strings.TrimSuffix(probeScript(probeInside, reach), "\n")+"\nkill 0)")
 	for name, got := range attacked(t, []byte(r.stdout)) {
 		if !got.OK {
 			t.Errorf("control: %s: %+v", name, got)

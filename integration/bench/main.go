@@ -16,15 +16,27 @@ import (
 type options struct {
 	rounds  int
 	clove   string // path of the binary
+	only    string // the part to run; empty for all
 	json    string // where the figures go
 	scratch string // where directories for the runs are made: a disk, as clove's own would be
 	cache   string // keeps the runc that was built
 }
 
+// The parts of the benchmark.
+const (
+	partRuns    = "runs"
+	partNetwork = "network"
+)
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "client" {
+		clientMain()
+		return
+	}
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+" or "+partNetwork)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
@@ -41,7 +53,7 @@ func run(o options) error {
 		return err
 	}
 	defer b.close()
-	results, err := b.measure()
+	results, err := b.measure(o.only)
 	if err != nil {
 		return err
 	}
@@ -62,6 +74,7 @@ func run(o options) error {
 // bench is what all measurements share.
 type bench struct {
 	clove, runc    string
+	self           string // this binary
 	scratch, cache string
 	rounds         int
 	thread         *nsthread.Thread // starts every command, where the host's root is bound
@@ -71,6 +84,9 @@ type bench struct {
 func newBench(o options) (b *bench, err error) {
 	b = &bench{rounds: max(o.rounds, 1)}
 	if b.clove, err = filepath.Abs(o.clove); err != nil {
+		return nil, err
+	}
+	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
 	if b.cache, err = filepath.Abs(o.cache); err != nil {

@@ -34,6 +34,7 @@ type results struct {
 	Figures  []figure           `json:"figures"`
 	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
 	Memories []memory           `json:"memory"`
+	Network  *network           `json:"network,omitempty"`
 }
 
 // figure is one line of the table: a peer, a moment, a number of runs at once.
@@ -52,9 +53,30 @@ const (
 	whatFirst = "first instruction"
 )
 
-func (b *bench) measure() (*results, error) {
+// measure runs one part, or all of them.
+func (b *bench) measure(only string) (*results, error) {
 	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(),
 		Rounds: b.rounds, Started: time.Now().UTC(), Absent: map[string]string{}}
+	parts := map[string]func(*results) error{partRuns: b.measureRuns, partNetwork: func(r *results) (err error) {
+		r.Network, err = b.measureNetwork()
+		return err
+	}}
+	if only != "" && parts[only] == nil {
+		return nil, fmt.Errorf("no part is called %q", only)
+	}
+	for _, name := range []string{partRuns, partNetwork} {
+		if only != "" && only != name {
+			continue
+		}
+		if err := parts[name](r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// measureRuns compares whole commands.
+func (b *bench) measureRuns(r *results) error {
 	var present []peer
 	for _, p := range peers {
 		if err := p.ready(b); err != nil {
@@ -67,17 +89,17 @@ func (b *bench) measure() (*results, error) {
 		for _, what := range []string{whatWhole, whatFirst} {
 			figures, err := b.compare(present, what, n)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			r.Figures = append(r.Figures, figures...)
 		}
 	}
 	var err error
 	if r.Steps, err = b.steps(); err != nil {
-		return nil, err
+		return err
 	}
 	r.Memories, err = b.memories(present)
-	return r, err
+	return err
 }
 
 // compare lets the peers take turns for all rounds.

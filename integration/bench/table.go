@@ -12,9 +12,19 @@ import (
 // table is what people read of the results.
 func table(r *results) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds, milliseconds; ratios are to %s\n\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, reference)
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "measured\tat once\tpeer\tp50\tp95\tp99\tCPU\tratio (quarters)")
+	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds\n\n", r.Clove, r.Kernel, r.CPUs, r.Rounds)
+	if len(r.Figures) > 0 {
+		writeRuns(&text, r)
+	}
+	if r.Network != nil {
+		writeNetwork(&text, r.Network)
+	}
+	return text.String()
+}
+
+func writeRuns(text *strings.Builder, r *results) {
+	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "measured (ms)\tat once\tpeer\tp50\tp95\tp99\tCPU\tratio to "+reference+" (quarters)")
 	last := ""
 	for _, f := range r.Figures {
 		head := fmt.Sprintf("%s\t%d", f.What, f.Together)
@@ -26,10 +36,10 @@ func table(r *results) string {
 		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%s\t%s\n", head, f.Peer, f.MS.P50, f.MS.P95, f.MS.P99, optional(f.CPUMS), f.Ratio)
 	}
 	w.Flush()
-	writeMemories(&text, r.Memories)
-	writeSteps(&text, r.Steps)
-	writePeers(&text, r.Absent)
-	return text.String()
+	writeMemories(text, r.Memories)
+	writeSteps(text, r.Steps)
+	writePeers(text, r.Absent)
+	text.WriteString("\n")
 }
 
 func optional(ms *float64) string {

@@ -18,7 +18,7 @@ func TestTableShowsWhatWasMeasuredAndWhatWasNot(t *testing.T) {
 		Memories: []memory{{"clove", 10, 6.4, 5.1}},
 	})
 	for _, want := range []string{
-		"clove 1.0, Linux 6.1, 2 CPUs, 30 rounds",
+		"clove 1.0, Linux 6.1, 2 CPUs, 30 rounds\n",
 		"whole command  1        clove  30.0  40.0  50.0  12.3  1.25 (1.10 to 1.40)\n",
 		"                        runc   24.0  25.0  26.0  -     -\n",
 		"clove                               10       6.4  5.1\n",

@@ -17,7 +17,7 @@
 
 #define WORD "REACHED"
 #define REQUEST "GET / HTTP/1.0\r\n\r\n"
-#define PATIENCE_MS 3000
+#define PATIENCE_MS 1500
 
 struct target {
 	struct sockaddr_storage address;

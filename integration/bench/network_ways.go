@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// The peers of the network's table.
+const (
+	peerDirect    = "direct"
+	peerClove     = "clove"
+	peerTinyproxy = "tinyproxy"
+	peerSquid     = "squid"
+)
+
+// proxies are what clove is compared with.
+var proxies = []string{peerTinyproxy, peerSquid}
+
+// wayKind is one way to reach a server.
+type wayKind struct {
+	name string
+	does string
+	open func(*world) (*way, error)
+}
+
+var wayKinds = []wayKind{
+	{peerDirect, "the client connects itself, over a cable within the machine", openDirect},
+	{peerClove, "the client runs in a sandbox; two rules by address, one by name", openClove},
+	{peerTinyproxy, "CONNECT, the same rules as filters; looks names up itself, each time", openTinyproxy},
+	{peerSquid, "CONNECT, the same rules as access lists; no cache, no log; remembers names", openSquid},
+}
+
+// way is an opened one, with a client on it.
+type way struct {
+	name   string
+	client *remote
+	proxy  bool
+	gated  bool
+}
+
+// can tells what makes sense: a proxy answers no DNS question, and nobody
+// denies a direct connection anything.
+func (w *way) can(o order) bool {
+	return (o.Questions == 0 || !w.proxy) && (!o.Denied || w.proxy || w.gated)
+}
+
+// program is a process that this benchmark started in its world.
+type program struct {
+	cmd       *exec.Cmd
+	complaint tail
+}
+
+// start keeps track of cmd, which ends with its thread whatever happens.
+func (w *world) start(cmd *exec.Cmd) (*program, error) {
+	p := &program{cmd: cmd}
+	cmd.Stderr = &p.complaint
+	cmd.Dir = w.scratch
+	cmd.Env = w.bench.environment()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if err := w.here.Do(cmd.Start); err != nil {
+		return nil, err
+	}
+	w.programs = append(w.programs, p)
+	return p, nil
+}
+
+// end is SIGTERM, upon which clove ends its agent and cleans up, and the
+// proxies end at once.
+func (p *program) end() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	hung := time.AfterFunc(endPatience, func() { p.cmd.Process.Kill() })
+	defer hung.Stop()
+	p.cmd.Wait() // its status is that of what ended it
+	return nil
+}
+
+const endPatience = 20 * time.Second
+
+// remote is a client in another process.
+type remote struct {
+	program *program
+	in      io.Writer
+	out     *bufio.Reader
+}
+
+// client starts one by argv, which ends with this binary's name.
+func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
+	argv = append(argv, "client", proxy, server)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{in: in, out: bufio.NewReader(out)}
+	if r.program, err = w.start(cmd); err != nil {
+		return nil, err
+	}
+	if line, err := r.out.ReadString('\n'); err != nil || line != ready+"\n" {
+		return nil, fmt.Errorf("the client does not begin: %q %w: %s", line, err, lastLine(r.program.complaint.text))
+	}
+	return r, nil
+}
+
+// run gives an order and waits for what was measured.
+func (r *remote) run(o order) ([]float64, error) {
+	if err := json.NewEncoder(r.in).Encode(o); err != nil {
+		return nil, err
+	}
+	line, err := r.out.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the client is gone: %w: %s", err, lastLine(r.program.complaint.text))
+	}
+	var said report
+	if err := json.Unmarshal(line, &said); err != nil {
+		return nil, err
+	}
+	if said.Error != "" {
+		return nil, errors.New(said.Error)
+	}
+	return said.Values, nil
+}
+
+func openDirect(w *world) (*way, error) {
+	c, err := w.client("", nameServer+":53", w.bench.self)
+	return &way{name: peerDirect, client: c}, err
+}
+
+// gateName is where the agent finds its name server.
+const gateName = "127.0.0.11:53"
+
+// openClove runs the client in a sandbox. The address rules for the answers'
+// addresses are on a port that nobody asks for: documentation's addresses are
+// not public, and a name must not lead there by itself.
+func openClove(w *world) (*way, error) {
+	const inside = "/client"
+	c, err := w.client("", gateName, w.bench.clove, "run", "--rm", "--name", "bench-network", "-v", w.bench.self+":"+inside+":ro",
+		"--allow", "tcp://"+serverAddress+":"+portByAddress, "--allow", "tcp://203.0.113.0/24:1",
+		"--allow", "*.bench.example:"+portByName, "--dns", nameServer,
+		"--net-rate", "100000", "--", inside)
+	return &way{name: peerClove, client: c, gated: true}, err
+}
+
+const (
+	tinyproxyAddress = "127.0.0.1:8888"
+	squidAddress     = "127.0.0.1:3128"
+	nobody           = 65534
+	startPatience    = 20 * time.Second
+)
+
+// openProxy starts a proxy from a configuration, as nobody, in the foreground.
+func (w *world) openProxy(name, address, config string, argv func(file string) []string) (*way, error) {
+	dir := filepath.Join(w.scratch, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "conf")
+	for path, text := range map[string]string{file: config, filepath.Join(dir, "filter"): tinyproxyFilter} {
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, nobody, nobody)); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		return nil, err
+	}
+	words := argv(file)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	p, err := w.start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.await(address); err != nil {
+		return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, lastLine(p.complaint.text))
+	}
+	c, err := w.client(address, nameServer+":53", w.bench.self)
+	return &way{name: name, client: c, proxy: true}, err
+}
+
+// await tries again and again: a program that was not written for it tells
+// nobody that it listens.
+func (w *world) await(address string) error {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := w.here.Do(func() error {
+			conn, err := net.Dial("tcp", address)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+		if err == nil || time.Since(began) > startPatience {
+			return err
+		}
+	}
+}
+
+func openTinyproxy(w *world) (*way, error) {
+	dir := filepath.Join(w.scratch, peerTinyproxy)
+	return w.openProxy(peerTinyproxy, tinyproxyAddress, tinyproxyConfig(dir), func(file string) []string {
+		return []string{"tinyproxy", "-d", "-c", file}
+	})
+}
+
+func openSquid(w *world) (*way, error) {
+	dir := filepath.Join(w.scratch, peerSquid)
+	return w.openProxy(peerSquid, squidAddress, squidConfig(dir), func(file string) []string {
+		return []string{"squid", "-N", "-f", file}
+	})
+}
+
+// tinyproxyFilter are the rules as tinyproxy.conf(5) has them: a filter of hosts,
+// ports apart.
+const tinyproxyFilter = `^203\.0\.113\.10$
+\.bench\.example$
+`
+
+func tinyproxyConfig(dir string) string {
+	return `Port 8888
+Listen 127.0.0.1
+Timeout 60
+MaxClients 256
+Allow 127.0.0.1
+ConnectPort ` + portByAddress + `
+ConnectPort ` + portByName + `
+Filter "` + dir + `/filter"
+FilterDefaultDeny Yes
+FilterExtended On
+LogLevel Critical
+LogFile "` + dir + `/log"
+`
+}
+
+func squidConfig(dir string) string {
+	return `http_port ` + squidAddress + `
+acl CONNECT method CONNECT
+acl name dstdomain .bench.example
+acl address dst ` + serverAddress + `
+acl by_name port ` + portByName + `
+acl by_address port ` + portByAddress + `
+http_access allow CONNECT name by_name
+http_access allow CONNECT by_address address
+http_access deny all
+cache deny all
+access_log none
+cache_log ` + dir + `/log
+coredump_dir ` + dir + `
+pid_filename none
+netdb_filename none
+pinger_enable off
+dns_nameservers ` + nameServer + `
+shutdown_lifetime 0 seconds
+`
+}

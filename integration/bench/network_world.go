@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+)
+
+// The benchmark's world, RFC 5737. Nothing of it is a real host's, and the two
+// namespaces have no way out.
+const (
+	hostAddress   = "203.0.113.1"
+	serverAddress = "203.0.113.10"
+	nameServer    = "203.0.113.53"
+	siteName      = "site.bench.example"
+	freshName     = "new.bench.example"
+
+	portByAddress = "7000"
+	portByName    = "443"
+	portDenied    = "9"
+)
+
+// world is a host, in which clove, the proxies and the clients run, and beyond
+// one cable the servers.
+type world struct {
+	bench    *bench
+	here     *nsthread.Thread // the host, with an /etc/hosts and resolv.conf of its own
+	there    *nsthread.Thread
+	scratch  string
+	programs []*program
+	closers  []io.Closer
+}
+
+func newWorld(b *bench) (w *world, err error) {
+	w = &world{bench: b, scratch: filepath.Join(b.scratch, "network")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("cannot make the benchmark's network: %w", err), w.close())
+		}
+	}()
+	if err := os.Mkdir(w.scratch, 0o711); err != nil {
+		return w, err
+	}
+	if w.there, err = nsthread.Start(unix.CLONE_NEWNET); err != nil {
+		return w, err
+	}
+	if w.here, err = nsthread.Start(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
+		return w, err
+	}
+	if err := w.plug(); err != nil {
+		return w, err
+	}
+	if err := w.ownFiles(); err != nil {
+		return w, err
+	}
+	return w, w.serve()
+}
+
+// close ends the programs first: the others' ends are then quiet.
+func (w *world) close() error {
+	var errs []error
+	for _, p := range w.programs {
+		errs = append(errs, p.end())
+	}
+	for _, c := range w.closers {
+		errs = append(errs, c.Close())
+	}
+	for _, thread := range []*nsthread.Thread{w.here, w.there} {
+		if thread != nil {
+			thread.Close()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// plug joins the two namespaces.
+func (w *world) plug() error {
+	var there string
+	if err := w.there.Do(func() error {
+		there = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := batch(w.here, "link set lo up\nlink add up0 type veth peer name down0 netns "+there+
+		"\naddr add "+hostAddress+"/24 dev up0\nlink set up0 up\n"); err != nil {
+		return err
+	}
+	beyond := "link set lo up\nlink set down0 up\naddr add " + serverAddress + "/24 dev down0\naddr add " + nameServer + "/24 dev down0\n"
+	prefix := serverAddress[:strings.LastIndexByte(serverAddress, '.')+1]
+	for i := range freshAddresses {
+		beyond += fmt.Sprintf("addr add %s%d/24 dev down0\n", prefix, freshAddresses+i)
+	}
+	return batch(w.there, beyond)
+}
+
+// batch gives ip(8) several commands.
+func batch(thread *nsthread.Thread, commands string) error {
+	var out bytes.Buffer
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(commands), &out, &out
+	if err := thread.Do(cmd.Start); err != nil {
+		return err
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, &out)
+	}
+	return nil
+}
+
+// ownFiles tell the proxies of the site without a question, and whom to ask for
+// other names.
+func (w *world) ownFiles() error {
+	for name, text := range map[string]string{
+		"hosts":       "127.0.0.1 localhost\n" + serverAddress + " " + siteName + "\n",
+		"resolv.conf": "nameserver " + nameServer + "\n",
+	} {
+		path := filepath.Join(w.scratch, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+		if err := w.here.Do(func() error { return unix.Mount(path, "/etc/"+name, "", unix.MS_BIND, "") }); err != nil {
+			return fmt.Errorf("cannot give the proxies an %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) serve() error {
+	for _, port := range []string{portByAddress, portByName} {
+		var listener net.Listener
+		err := w.there.Do(func() (err error) { listener, err = net.Listen("tcp4", ":"+port); return err })
+		if err != nil {
+			return err
+		}
+		w.closers = append(w.closers, listener)
+		go serveBytes(listener)
+	}
+	var names net.PacketConn
+	err := w.there.Do(func() (err error) {
+		names, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", nameServer+":53")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.closers = append(w.closers, names)
+	go serveNames(names)
+	return nil
+}
+
+// What a client may ask the server for: one byte, whatever else it said first,
+// and then a number of bytes.
+const opRead = 1
+
+func requestFor(size int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(size)) }
+
+// serveBytes answers until the listener is closed.
+func serveBytes(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			answerBytes(conn)
+		}()
+	}
+}
+
+// sentAtOnce is what a server that sends a file writes at a time.
+const sentAtOnce = 256 << 10
+
+func answerBytes(conn io.ReadWriter) {
+	first := make([]byte, 16<<10)
+	if _, err := conn.Read(first); err != nil {
+		return
+	}
+	if _, err := conn.Write([]byte{opRead}); err != nil {
+		return
+	}
+	var request [8]byte
+	if _, err := io.ReadFull(conn, request[:]); err != nil {
+		return
+	}
+	zeros := make([]byte, sentAtOnce)
+	for left := int64(binary.BigEndian.Uint64(request[:])); left > 0; {
+		n, err := conn.Write(zeros[:min(left, sentAtOnce)])
+		if err != nil {
+			return
+		}
+		left -= int64(n)
+	}
+}

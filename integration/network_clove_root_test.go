@@ -1,0 +1,218 @@
+//go:build root
+
+package integration
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// gateOf finds the gate of a running clove among its children.
+func gateOf(t *testing.T, clove int) int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		var pid, parent int
+		var name, state string
+		if _, err := fmt.Sscanf(string(text), "%d %s %s %d", &pid, &name, &state, &parent); err == nil && parent == clove && name == "(clove-gate)" {
+			return pid
+		}
+	}
+	t.Fatal("clove has no gate")
+	return 0
+}
+
+// step lets a steps program fetch and tells whether the world was reached.
+func step(r *running, url string) bool {
+	r.h.t.Helper()
+	fmt.Fprintln(r.stdin, url)
+	return strings.Contains(r.line(), reached)
+}
+
+const siteURL = "http://api.example.com/"
+
+// steps starts an agent that fetches what it is told, when it is told.
+func (h *host) steps(flags ...string) *running {
+	h.t.Helper()
+	return h.start(self(append([]string{"--allow=api.example.com"}, flags...)...), agentInside, agentWord, "steps")
+}
+
+// TestTheGateIsKilled: the network is gone, the run is not, and says so.
+func TestTheGateIsKilled(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	r := h.steps("--allow=" + lanAddress)
+	if !step(r, siteURL) {
+		t.Fatalf("control: %s", &r.stderr)
+	}
+	gate := gateOf(t, r.cmd.Process.Pid)
+	if err := unix.Kill(gate, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitExit(t, gate)
+	c := n.capture(t)
+	for _, url := range []string{siteURL, "http://" + siteAddress + "/", "http://" + lanAddress + "/", "http://" + evilAddress + "/"} {
+		if step(r, url) {
+			t.Errorf("%s is reached without a gate", url)
+		}
+	}
+	c.onlyTo()
+	end := r.wait()
+	if end.code != 0 || end.record.Network == nil || end.record.Network.Lost == "" || !strings.Contains(end.stderr, "gate") {
+		t.Errorf("exit %d, %+v\n%s", end.code, end.record.Network, end.stderr)
+	}
+}
+
+// TestTheKillOfCloveTakesTheGateAlong, and its listeners; the next command
+// cleans up.
+func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	const published = ownAddress + ":9090"
+	r := h.keep("doomed", append(self(), "--allow=api.example.com", "-p="+published+":8080"), agentInside, agentWord, "listen", ":8080")
+	if line := r.line(); line != "up" {
+		t.Fatalf("%q\n%s", line, &r.stderr)
+	}
+	if said, err := n.call(n.there, published); err != nil || !strings.Contains(said, reached) {
+		t.Fatalf("control: %q, %v", said, err)
+	}
+	gate, init := gateOf(t, r.cmd.Process.Pid), h.inspect("doomed").PID
+	r.cmd.Process.Kill()
+	r.cmd.Wait()
+	awaitExit(t, gate)
+	awaitExit(t, init)
+	if said, err := n.call(n.there, published); err == nil {
+		t.Errorf("the published port still answers: %q", said)
+	}
+	if left := h.clove("check"); left.code != 1 || !strings.Contains(left.stdout, "doomed") {
+		t.Errorf("control: check finds nothing: exit %d\n%s%s", left.code, left.stdout, left.stderr)
+	}
+	if gc := h.clove("gc"); gc.code != 0 {
+		t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+	}
+	if check := h.clove("check"); check.code != 0 {
+		t.Errorf("left after gc:\n%s%s", check.stdout, check.stderr)
+	}
+	again := h.start(append(self(), "-p="+published+":8080"), agentInside, agentWord, "listen", ":8080")
+	if line := again.line(); line != "up" {
+		t.Errorf("the port is not free: %q\n%s", line, &again.stderr)
+	}
+	again.wait()
+}
+
+// TestEveryDecisionIsVisible: in the log, once on stderr, counted in the
+// record, before the run and without one.
+func TestEveryDecisionIsVisible(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	log := filepath.Join(t.TempDir(), "network.log")
+	refused := web("evil.example.net", "evil.example.net", evilAddress, lanAddress)
+	for i := range refused {
+		refused[i].Name += strconv.Itoa(i)
+	}
+	r := h.agentWith(string(encoded(t, append(refused, web("api.example.com")...))),
+		self("--allow=api.example.com", "--deny=10.0.0.0/8", "--network-log="+log, "--name=seen"), agentInside, agentWord, "attempt")
+	counts := map[string]int64{}
+	for _, d := range r.record.Denials {
+		if d.Kind == "network" {
+			counts[d.Target] += d.Count
+		}
+	}
+	for _, target := range []string{"evil.example.net", evilAddress, lanAddress} {
+		told, lines := int64(0), 0
+		for at, count := range counts {
+			if strings.Contains(at, target) {
+				told += count
+			}
+		}
+		for line := range strings.Lines(r.stderr) {
+			if strings.Contains(line, target) {
+				lines++
+			}
+		}
+		if told == 0 || lines != 1 {
+			t.Errorf("%s: %d in the record, %d lines on stderr\n%+v\n%s", target, told, lines, r.record.Denials, r.stderr)
+		}
+	}
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	verdicts := map[string]int{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var decision map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &decision); err != nil {
+			t.Fatalf("%v: %s", err, lines.Text())
+		}
+		verdicts[fmt.Sprint(decision["verdict"])]++
+		for _, field := range []string{"time", "agent", "verdict"} {
+			if decision[field] == nil {
+				t.Errorf("no %s in %s", field, lines.Text())
+			}
+		}
+	}
+	if verdicts["allowed"] == 0 || verdicts["denied"] < 4 {
+		t.Errorf("the log tells of %v", verdicts)
+	}
+	c := n.capture(t)
+	explained := h.clove("run", "--allow=api.example.com", "--deny=10.0.0.0/8", "--explain-network", "--", "true")
+	for _, want := range []string{"api.example.com", "10.0.0.0/8", "--allow", "--deny"} {
+		if !strings.Contains(explained.stdout, want) {
+			t.Errorf("--explain-network does not say %q:\n%s%s", want, explained.stdout, explained.stderr)
+		}
+	}
+	for target, want := range map[string]int{"api.example.com:443": 0, "evil.example.net": 1, "10.1.2.3:80": 1} {
+		why := h.clove("why", target, "--allow", "api.example.com", "--deny", "10.0.0.0/8")
+		host, _, _ := strings.Cut(target, ":")
+		if why.code != want || !strings.Contains(why.stdout, host) {
+			t.Errorf("why %s: exit %d, %s%s", target, why.code, why.stdout, why.stderr)
+		}
+	}
+	c.onlyTo() // offline
+}
+
+// TestTheHostModeIsToldAsWeak.
+func TestTheHostModeIsToldAsWeak(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	r := n.passes(t, []string{"--network=host"}, web("api.example.com", lanAddress, metadataAddress, "127.0.0.1"))
+	weak := fmt.Sprint(r.record.Unenforced, r.record.Enforced)
+	if !strings.Contains(weak, agent.ControlNetwork) && !strings.Contains(weak, agent.ControlEgress) || len(r.record.Unenforced) == 0 {
+		t.Errorf("the record says %s", weak)
+	}
+}
+
+// call asks a TCP server from one of the two sides.
+func (n *internet) call(from interface{ Do(func() error) error }, address string) (said string, err error) {
+	var conn net.Conn
+	err = from.Do(func() (err error) { conn, err = net.DialTimeout("tcp", address, attemptTime); return err })
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(attemptTime))
+	fmt.Fprintln(conn, "hello")
+	buffer := make([]byte, 100)
+	size, err := conn.Read(buffer)
+	return string(buffer[:size]), err
+}

@@ -1,0 +1,129 @@
+//go:build root
+
+package integration
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestTheResolverIsDown: names fail, addresses do not.
+func TestTheResolverIsDown(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	flags := []string{"--allow=api.example.com", "--allow=" + siteAddress}
+	n.passes(t, flags, web("api.example.com", siteAddress))
+	n.zone.fall()
+	inside, r := n.attemptInside(t, flags, web("api.example.com", siteAddress))
+	if inside["api.example.com"].OK || !inside[siteAddress].OK {
+		t.Errorf("%+v\n%s", inside, r.stderr)
+	}
+	n.gateLived(t, r)
+}
+
+// TestAnotherNameServer: --dns asks that one, and not the host's.
+func TestAnotherNameServer(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	n.resolveWith("nameserver 192.0.2.1\n") // nobody is there
+	c := n.capture(t)
+	n.passes(t, []string{"--allow=api.example.com", "--dns=" + resolverAddress}, web("api.example.com"))
+	c.onlyTo(append(asks, siteEnds...)...)
+}
+
+// TestAStubOnTheLoopback: systemd-resolved's address is the host's own, and the
+// agent has another loopback.
+func TestAStubOnTheLoopback(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	if err := n.serveDNS(n.here, "127.0.0.53:53"); err != nil {
+		t.Fatal(err)
+	}
+	n.resolveWith("nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch .\n")
+	if out, err := n.outside("getent", "hosts", "db.example.com"); err != nil || !strings.Contains(out, otherAddress) {
+		t.Fatalf("control: %q, %v", out, err)
+	}
+	n.passes(t, []string{"--allow=api.example.com"}, web("api.example.com"))
+	n.held(t, []string{"--allow=api.example.com"}, web("evil.example.net"))
+}
+
+// TestAHostWithoutIPv6 has agents without it, and no delay.
+func TestAHostWithoutIPv6(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	if err := n.here.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n.passes(t, []string{"--allow=api.example.com", "--allow=" + siteAddress}, web("api.example.com", siteAddress))
+	c := n.capture(t)
+	if inside, _ := n.attemptInside(t, []string{"--network=public"}, web("["+siteAddress6+"]", lanAddress)); inside["["+siteAddress6+"]"].OK || inside[lanAddress].OK {
+		t.Errorf("%+v", inside)
+	}
+	c.onlyTo()
+}
+
+// TestTheHostMoves: its address changes while an agent runs, who notices
+// nothing and reaches neither the old one nor the new one.
+func TestTheHostMoves(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	const newAddress = "172.30.0.77"
+	r := h.start(self("--allow=api.example.com", "--allow=172.16.0.0/12"), agentInside, agentWord, "steps")
+	if !step(r, siteURL) || step(r, "http://"+ownAddress+"/") {
+		t.Fatalf("before: %s", &r.stderr)
+	}
+	if err := batch(n.here, "addr del "+ownAddress+"/24 dev up0\naddr add "+newAddress+"/24 dev up0\nroute replace default via "+gatewayAddress+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := n.outside("/usr/bin/python3", "-c", "import socket; socket.create_connection(('"+newAddress+"', 80), 3)"); err != nil {
+		t.Fatalf("control: %s, %v", out, err)
+	}
+	if !step(r, siteURL) {
+		t.Error("after: the site is not reached")
+	}
+	if step(r, "http://"+newAddress+"/") {
+		t.Error("after: the host's new address is reached")
+	}
+	if end := r.wait(); end.code != 0 {
+		t.Error(end.stderr)
+	}
+}
+
+// TestRulesCannotBeChangedFromInside, by root in the sandbox without a filter
+// neither: whatever it tries fails, and the rules hold. The control tries the
+// same as root in a network namespace that it owns.
+func TestRulesCannotBeChangedFromInside(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own = `ip link set lo up; ip route add local default dev lo table local; exec "$0" ` + agentWord + " flush"
+	out, err := n.outside("unshare", "-n", "sh", "-c", own, path)
+	if err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	for name, r := range attacked(t, []byte(out)) {
+		if !r.OK {
+			t.Errorf("control: %s: %+v", name, r)
+		}
+	}
+	for _, flags := range [][]string{{"--user=root"}, {"--user=root", "--seccomp=unconfined"}, {"--seccomp=unconfined"}} {
+		c := n.capture(t)
+		script := agentInside + " " + agentWord + " flush; printf '" + siteURL + "\\nhttp://" + evilAddress + "/\\n' | " + agentInside + " " + agentWord + " steps >&2"
+		r := h.agent(self(append(flags, "--allow=api.example.com")...), "sh", "-c", script)
+		for name, got := range attacked(t, []byte(r.stdout)) {
+			if got.OK && name != "list rules" { // reading is no change, whoever may
+				t.Errorf("%v: %s works", flags, name)
+			}
+		}
+		if strings.Count(r.stderr, reached) != 1 {
+			t.Errorf("%v: %s", flags, r.stderr)
+		}
+		c.onlyTo(append(asks, siteEnds...)...)
+	}
+}
