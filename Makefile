@@ -51,10 +51,10 @@ vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Patter
 	@integration/lane.sh vm
 
 .PHONY: bench
-bench: build ## clove beside its peers, as root: one table, and build/bench.json
+bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs or ONLY=network for a part)
 	@integration/install.sh bench
 	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
-	$(SUDO) env "PATH=$$PATH" build/bench/bench
+	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY))
 
 .PHONY: microbench
 microbench: build ## the benchmarks of single packages, as root

@@ -12,7 +12,7 @@ packages() {
 	run) echo e2fsprogs python3-minimal ;;
 	lint) echo shellcheck ;;
 	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount ;;
-	bench) echo bubblewrap e2fsprogs ;;
+	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
 	esac

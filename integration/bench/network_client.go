@@ -77,6 +77,12 @@ func (c *client) obey(o order) ([]float64, error) {
 	case o.Questions > 0:
 		return c.resolve(o)
 	}
+	if o.Name != "" && !o.Lookup && c.proxy == "" {
+		// A gate lets through who was told where the name is.
+		if _, err := c.lookUp(o.Name); err != nil {
+			return nil, err
+		}
+	}
 	var values []float64
 	for i := range o.Times {
 		took, err := c.once(o, i)

@@ -18,12 +18,12 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// The benchmark's world, RFC 5737. Nothing of it is a real host's, and the two
-// namespaces have no way out.
+// The benchmark's world. A name leads to public addresses only, so these are
+// such; the two namespaces have no way out to who has them.
 const (
-	hostAddress   = "203.0.113.1"
-	serverAddress = "203.0.113.10"
-	nameServer    = "203.0.113.53"
+	hostAddress   = "93.184.216.1"
+	serverAddress = "93.184.216.34"
+	nameServer    = "93.184.216.53"
 	siteName      = "site.bench.example"
 	freshName     = "new.bench.example"
 
