@@ -53,6 +53,8 @@ func (c *connection) cut() {
 	c.release()
 }
 
+// release keeps the bytes and lets the socket go. Until then no close of the
+// gate's ends the connection: the duplicate holds it, and with it TCP_INFO.
 func (c *connection) release() {
 	if c.fd < 0 {
 		return
@@ -87,6 +89,8 @@ func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Tim
 	return &connections{limits: limits, now: now, pace: pace, rules: rules, open: map[uint64]*connection{}}
 }
 
+// currentRules are those of now: one request may ask several times and see
+// several sets, and add has the last word.
 func (all *connections) currentRules() *egress.Rules {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -241,6 +245,8 @@ func (all *connections) end() []ending {
 	return ended
 }
 
+// cutAll wants all.mu held. What is cut stays in open, so that the gate's Closed
+// is still understood.
 func (all *connections) cutAll() []ending {
 	var ended []ending
 	for _, c := range all.open {
@@ -252,6 +258,7 @@ func (all *connections) cutAll() []ending {
 	return ended
 }
 
+// sum wants all.mu held.
 func (all *connections) sum() traffic {
 	sum := all.over
 	for _, c := range all.open {

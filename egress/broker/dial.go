@@ -60,6 +60,8 @@ func (b *Broker) tries(asked egress.Connection, verdict egress.Verdict) []try {
 	if name == "" && len(asked.Pinned) == 1 {
 		name = asked.Pinned[0]
 	}
+	// A rule by address, or `public`, names no name; the agent's own choice among
+	// the addresses is kept unless it is clear which name led to them.
 	for _, addr := range b.pins.addresses(name) {
 		if addr == wanted.Addr() || len(list) == maxTries {
 			continue

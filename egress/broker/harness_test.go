@@ -3,9 +3,9 @@ package broker
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -99,6 +99,7 @@ func (f *fixture) end() {
 	f.result()
 	f.gate.conn.Close()
 	<-f.gate.done
+	closeFiles(f.gate.files) // those that a test has closed stay closed
 }
 
 func (f *fixture) result() error {
@@ -128,28 +129,23 @@ func (f *fixture) log() []Decision {
 	return slices.Clone(f.decisions)
 }
 
-// leadsTo makes target a server that echoes; it returns its accepted ends.
+// leadsTo makes target a server and returns what it accepts, open until the
+// test ends.
 func (f *fixture) leadsTo(target string) <-chan net.Conn {
 	f.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { listener.Close() })
-	accepted := make(chan net.Conn, 4096)
+	accepted, done := make(chan net.Conn, 64), make(chan struct{})
 	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				close(accepted)
-				for conn := range accepted {
-					conn.Close()
-				}
-				return
-			}
+		defer close(done)
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			defer conn.Close()
 			accepted <- conn
 		}
 	}()
+	f.t.Cleanup(func() { listener.Close(); <-done })
 	f.network.lead(netip.MustParseAddrPort(target), listener.Addr().String())
 	return accepted
 }
@@ -170,271 +166,6 @@ func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-}
-
-// fakeResolver answers from a table and counts what it is asked.
-type fakeResolver struct {
-	mu      sync.Mutex // guards the fields below
-	answers map[string][]string
-	ttl     time.Duration
-	asked   []string
-	err     error
-	block   chan struct{} // where set, answers wait for it
-	entered chan struct{} // and this is told that one waits
-}
-
-func (r *fakeResolver) set(name string, addrs ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answers[name] = addrs
-}
-
-// change changes the fields under the lock.
-func (r *fakeResolver) change(how func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	how()
-}
-
-func (r *fakeResolver) questions() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.asked)
-}
-
-func (r *fakeResolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error) {
-	r.mu.Lock()
-	r.asked = append(r.asked, name)
-	addrs, known := r.answers[name]
-	block, entered, err, ttl := r.block, r.entered, r.err, r.ttl
-	r.mu.Unlock()
-	if block != nil {
-		entered <- struct{}{}
-		select {
-		case <-block:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !known {
-		return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeNameError), nil
-	}
-	reply := dnsmsg.NewReply(name, qtype, dnsmsg.RCodeSuccess)
-	for _, addr := range addrs {
-		reply.WithAddresses(ttl, netip.MustParseAddr(addr))
-	}
-	return reply, nil
-}
-
-// fakeNetwork is the outside and the agent's namespace.
-type fakeNetwork struct {
-	mu     sync.Mutex // guards the fields below
-	leads  map[netip.AddrPort]string
-	dialed []netip.AddrPort
-	inside string // where DialPort leads
-	only4  bool   // there is no route for IPv6
-	flows  []netip.AddrPort
-}
-
-func (n *fakeNetwork) lead(target netip.AddrPort, to string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.leads[target] = to
-}
-
-// set changes the fields under the lock.
-func (n *fakeNetwork) set(change func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	change()
-}
-
-func (n *fakeNetwork) routes(addr netip.Addr) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return addr.Is4() || !n.only4
-}
-
-func (n *fakeNetwork) dials() []netip.AddrPort {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.dialed)
-}
-
-const blackhole = "blackhole" // as a lead: nothing answers
-
-// dial never leaves this machine: loopback is dialled as the product does it,
-// what leads nowhere is refused.
-func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
-	n.mu.Lock()
-	n.dialed = append(n.dialed, to)
-	lead := n.leads[to]
-	n.mu.Unlock()
-	switch {
-	case lead == blackhole:
-		<-ctx.Done()
-		return nil, ctx.Err()
-	case lead != "":
-		return new(net.Dialer).DialContext(ctx, network[:3], lead)
-	case to.Addr().IsLoopback():
-		return dial(ctx, network, to)
-	}
-	return nil, unix.ECONNREFUSED
-}
-
-func (n *fakeNetwork) DialPort(ctx context.Context, _ uint16) (*os.File, error) {
-	n.mu.Lock()
-	inside := n.inside
-	n.mu.Unlock()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", inside)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	return fileOf(conn)
-}
-
-func (n *fakeNetwork) Flow(agent, target netip.AddrPort) (*os.File, error) {
-	n.mu.Lock()
-	n.flows = append(n.flows, agent, target)
-	n.mu.Unlock()
-	conn, err := net.Dial("udp4", "127.0.0.1:9")
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	return fileOf(conn)
-}
-
-// fakeGate asks what it is told to.
-type fakeGate struct {
-	t     testing.TB
-	conn  *wire.Conn
-	setup wire.Answer
-	done  chan struct{} // closed when the channel is
-
-	mu      sync.Mutex // guards the fields below
-	id      uint64
-	waiting map[uint64]chan wire.Answer
-}
-
-func newFakeGate(t testing.TB, conn *wire.Conn) *fakeGate {
-	t.Helper()
-	g := &fakeGate{t: t, conn: conn, done: make(chan struct{}), waiting: map[uint64]chan wire.Answer{}}
-	setup, err := conn.ReceiveAnswer()
-	if err != nil || setup.Setup == nil {
-		t.Fatalf("%+v, %v; want the setup", setup, err)
-	}
-	g.setup = setup
-	t.Cleanup(func() { closeFiles(setup.Files) })
-	go g.receive()
-	return g
-}
-
-func (g *fakeGate) receive() {
-	defer close(g.done)
-	for {
-		answer, err := g.conn.ReceiveAnswer()
-		if err != nil {
-			return
-		}
-		g.mu.Lock()
-		waiting := g.waiting[answer.ID]
-		delete(g.waiting, answer.ID)
-		g.mu.Unlock()
-		waiting <- answer
-	}
-}
-
-var errNoAnswer = errors.New("the channel ended")
-
-// begin sends without waiting.
-func (g *fakeGate) begin(r wire.Request) (<-chan wire.Answer, error) {
-	waiting := make(chan wire.Answer, 1)
-	g.mu.Lock()
-	g.id++
-	r.ID = g.id
-	g.waiting[r.ID] = waiting
-	g.mu.Unlock()
-	return waiting, g.conn.SendRequest(r)
-}
-
-func (g *fakeGate) try(r wire.Request) (wire.Answer, error) {
-	waiting, err := g.begin(r)
-	if err != nil {
-		return wire.Answer{}, err
-	}
-	select {
-	case answer := <-waiting:
-		return answer, nil
-	case <-g.done:
-		return wire.Answer{}, errNoAnswer
-	case <-time.After(deadline):
-		return wire.Answer{}, errors.New("no answer in time")
-	}
-}
-
-func (g *fakeGate) ask(r wire.Request) wire.Answer {
-	g.t.Helper()
-	answer, err := g.try(r)
-	if err != nil {
-		g.t.Fatalf("%+v: %v", r, err)
-	}
-	return answer
-}
-
-func (g *fakeGate) lookup(name string, qtype uint16) wire.Answer {
-	g.t.Helper()
-	return g.ask(wire.Request{Lookup: &wire.Lookup{Name: name, Type: qtype}})
-}
-
-func (g *fakeGate) open(target, name string) wire.Answer {
-	g.t.Helper()
-	o := wire.Open{Target: netip.MustParseAddrPort(target), Name: name}
-	if name != "" {
-		o.Shown = wire.ShownTLS
-	}
-	return g.ask(wire.Request{Open: &o})
-}
-
-// connected is open that must bring a socket.
-func (g *fakeGate) connected(target, name string) (wire.Answer, net.Conn) {
-	g.t.Helper()
-	answer := g.open(target, name)
-	if answer.Verdict != wire.VerdictAllowed || len(answer.Files) != 1 {
-		g.t.Fatalf("%s as %q: %+v", target, name, answer)
-	}
-	return answer, g.socket(answer.Files[0])
-}
-
-func (g *fakeGate) socket(file *os.File) net.Conn {
-	g.t.Helper()
-	defer file.Close()
-	conn, err := net.FileConn(file)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	conn.SetDeadline(time.Now().Add(deadline))
-	g.t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-func (g *fakeGate) tell(r wire.Request) {
-	g.t.Helper()
-	if err := g.conn.SendRequest(r); err != nil {
-		g.t.Fatal(err)
-	}
-}
-
-// closed tells the end of a connection and waits until it is known: answers to
-// later requests come after.
-func (g *fakeGate) closed(number uint64, rx, tx int64) {
-	g.t.Helper()
-	g.tell(wire.Request{Closed: &wire.Closed{Number: number, RxBytes: rx, TxBytes: tx}})
-	g.lookup("localhost", dnsmsg.TypeA)
 }
 
 // addresses are those of a DNS answer.
@@ -470,7 +201,7 @@ func reset(t testing.TB, peer net.Conn) {
 }
 
 // alive sees one byte go from end to end.
-func alive(t testing.TB, from, to net.Conn) {
+func alive(t testing.TB, from io.Writer, to net.Conn) {
 	t.Helper()
 	if _, err := from.Write([]byte{'x'}); err != nil {
 		t.Fatal(err)

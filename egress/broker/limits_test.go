@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/netip"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
 )
@@ -165,6 +163,41 @@ func TestTheGatesEndIsToldAndClosesEverything(t *testing.T) {
 	}
 }
 
+// TestSoManyRequestsAreInWorkAndNoMore: the others wait, and are answered.
+func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
+	const asked = maxAtOnce + 40
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	begun, gate := make(chan struct{}, asked), make(chan struct{})
+	f.network.set(func() { f.network.begun, f.network.gate = begun, gate })
+	f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), held)
+	waiting := make(chan (<-chan wire.Answer), asked)
+	go func() { // the channel fills up: this blocks, as a gate would
+		defer close(waiting)
+		for range asked {
+			w, err := f.gate.begin(wire.Request{Open: &wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:22")}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			waiting <- w
+		}
+	}()
+	for range maxAtOnce {
+		<-begun
+	}
+	close(gate)
+	for w := range waiting {
+		if answer := <-w; answer.Verdict != wire.VerdictUnreachable {
+			t.Errorf("%+v", answer)
+		}
+	}
+	f.network.set(func() {
+		if f.network.peak != maxAtOnce {
+			t.Errorf("%d at once", f.network.peak)
+		}
+	})
+}
+
 func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), blackhole)
@@ -180,7 +213,7 @@ func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
 
 // TestNoDescriptorIsLeft after connections of every fate.
 func TestNoDescriptorIsLeft(t *testing.T) {
-	run := func() {
+	run := func(t *testing.T) {
 		f := serve(t, Config{Rules: rulesOf(t, "db.example.com:22", "93.184.216.0/24:80", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 40}})
 		f.resolver.set("db.example.com", "93.184.216.34", "93.184.216.35")
 		f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), blackhole)
@@ -202,13 +235,12 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		f.broker.Replace(rulesOf(t, "deny public"))
 		f.end()
 	}
-	run() // what the first run opens for good (epoll, the resolver's) is no leak
+	t.Run("first", run) // what it opens for good (epoll) is no leak
 	before := descriptors(t)
 	for range 3 {
-		run()
+		t.Run("again", run)
 	}
-	// The listeners of leadsTo and datagramServer stay until the test ends: two for each run.
-	if after := descriptors(t); after != before+3*2 {
+	if after := descriptors(t); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
@@ -220,54 +252,4 @@ func descriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
-}
-
-func BenchmarkDecision(b *testing.B) {
-	rules := rulesOf(b, "api.example.com", "*.example.org", "10.0.0.0/8:5432", "deny evil.example.com")
-	asked := egress.Connection{Proto: egress.TCP, Target: netip.MustParseAddrPort("93.184.216.34:443"),
-		Pinned: []egress.Name{"api.example.com"}, Shown: "api.example.com", Looked: true}
-	for b.Loop() {
-		if !judge(rules, asked).Allowed {
-			b.Fatal("denied")
-		}
-	}
-}
-
-// BenchmarkOpen is a connection's whole way through the broker: question,
-// decision, dial to a loopback server, descriptor, end.
-func BenchmarkOpen(b *testing.B) {
-	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
-	f.broker.config.Log = nil
-	f.resolver.set("db.example.com", "93.184.216.34")
-	servers := f.leadsTo("93.184.216.34:5432")
-	f.gate.lookup("db.example.com", dnsmsg.TypeA)
-	for b.Loop() {
-		answer := f.gate.open("93.184.216.34:5432", "")
-		closeFiles(answer.Files)
-		f.gate.tell(wire.Request{Closed: &wire.Closed{Number: answer.Number}})
-		(<-servers).Close()
-	}
-}
-
-// BenchmarkDialAlone is the part of BenchmarkOpen that no broker can save.
-func BenchmarkDialAlone(b *testing.B) {
-	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
-	servers := f.leadsTo("93.184.216.34:5432")
-	for b.Loop() {
-		conn, err := f.network.dial(context.Background(), "tcp4", netip.MustParseAddrPort("93.184.216.34:5432"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		conn.Close()
-		(<-servers).Close()
-	}
-}
-
-func BenchmarkLookup(b *testing.B) {
-	f := serve(b, Config{Rules: rulesOf(b, "api.example.com")})
-	f.broker.config.Log = nil
-	f.resolver.set("api.example.com", "93.184.216.34")
-	for b.Loop() {
-		f.gate.lookup("api.example.com", dnsmsg.TypeA)
-	}
 }

@@ -48,6 +48,8 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	return b.answerWith(name, reply, verdict)
 }
 
+// resolve fails at once where maxLookups wait: a client asks again, and an
+// agent that floods a slow server hurts its own questions alone.
 func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*dnsmsg.Reply, error) {
 	select {
 	case b.lookups <- struct{}{}:

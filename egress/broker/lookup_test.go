@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
@@ -177,6 +180,49 @@ func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
 	close(block)
 	for _, w := range waiting {
 		replyOf(t, <-w)
+	}
+}
+
+// TestServiceRecordsLoseWhatNobodyMayUse: the key for a hidden name, and hints
+// that lead inside. The resolver's message, which has both, is the control.
+func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
+	message := new(dns.Msg)
+	message.SetQuestion("api.example.com.", dns.TypeHTTPS)
+	message.Response = true
+	record, err := dns.NewRR(`api.example.com. 60 IN HTTPS 1 . alpn="h2" ipv4hint="10.0.0.1,93.184.216.34" ech="AEX+DQBB"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message.Answer = []dns.RR{record}
+	packet, err := message.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.resolver.change(func() { f.resolver.replies = map[string][]byte{"api.example.com": packet} })
+	answer := f.gate.lookup("api.example.com", dnsmsg.TypeHTTPS)
+	if got := addresses(t, answer); !slices.Equal(got, []string{"93.184.216.34"}) {
+		t.Errorf("hints %v", got)
+	}
+	if control, err := dnsmsg.ParseReply(packet); err != nil || !control.StripECH() || replyOf(t, answer).StripECH() {
+		t.Errorf("the key is still there, or never was: %v", err)
+	}
+	if len(f.broker.pins.names(netip.MustParseAddr("93.184.216.34"))) != 1 || len(f.broker.pins.names(netip.MustParseAddr("10.0.0.1"))) != 0 {
+		t.Error("the wrong hints are pinned")
+	}
+	if all := f.log(); len(all) != 2 || all[0].Address.Addr().String() != "10.0.0.1" {
+		t.Errorf("decisions %+v", all)
+	}
+}
+
+func TestRoutesAreTheKernels(t *testing.T) {
+	for text, want := range map[string]bool{"127.0.0.1": true, "fe80::1": false} { // link-local, without a link
+		if got := routed(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if unreachable(unix.EMFILE) {
+		t.Error("too few descriptors say something of a route")
 	}
 }
 

@@ -69,7 +69,7 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 // with it, the gate's. It owns the files until they are in the answer.
 func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Answer {
 	files := append([]*os.File{socket}, more...)
-	fd, err := duplicate(socket)
+	fd, err := duplicate(socket) // before the gate can have it: nothing is out that cannot be cut
 	if err != nil {
 		b.connections.giveBack()
 		closeFiles(files)
@@ -88,6 +88,7 @@ func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Ans
 	return wire.Answer{Verdict: wire.VerdictAllowed, Number: c.number, Rule: c.verdict.Rule, Files: files}
 }
 
+// deny is one record and one answer; the gate says the rest to the client.
 func (b *Broker) deny(kind Kind, asked egress.Connection, verdict egress.Verdict) wire.Answer {
 	d := decisionOn(kind, OutcomeDenied, asked, verdict)
 	b.log(d)

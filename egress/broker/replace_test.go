@@ -1,10 +1,13 @@
 package broker
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
+	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
 )
@@ -65,30 +68,57 @@ func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
 	alive(t, known, knownPeer)
 }
 
-// TestRulesThatAreReplacedDuringADial count for it.
+// TestRulesThatAreReplacedDuringADial count for it: what they forbid is closed
+// and never handed out. Those that allow it are the control.
 func TestRulesThatAreReplacedDuringADial(t *testing.T) {
-	b := New(Config{Rules: rulesOf(t, "93.184.216.34:22")})
-	asked := func() *connection {
-		c := &connection{kind: KindTCP, fd: -1}
-		c.asked.Proto, c.asked.Target = "tcp", netip.MustParseAddrPort("93.184.216.34:22")
-		return c
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer listener.Close()
+	b := New(Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	for _, row := range []struct {
 		rules string
-		opens bool
-	}{{"93.184.216.0/24:22", true}, {"93.184.217.0/24:22", false}} {
+		want  wire.Verdict
+	}{{"93.184.216.0/24:22", wire.VerdictAllowed}, {"93.184.217.0/24:22", wire.VerdictDenied}} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		socket, err := fileOf(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
 		if reason := b.connections.reserve(); reason != "" {
 			t.Fatal(reason)
 		}
 		b.Replace(rulesOf(t, row.rules))
-		c := asked()
-		if verdict, reason := b.connections.add(c); verdict.Allowed && !row.opens || (c.number != 0) != row.opens || reason != "" {
-			t.Errorf("%s: %+v, number %d", row.rules, verdict, c.number)
+		c := &connection{kind: KindTCP}
+		c.asked.Proto, c.asked.Target = egress.TCP, netip.MustParseAddrPort("93.184.216.34:22")
+		answer := b.hand(c, socket)
+		if answer.Verdict != row.want {
+			t.Errorf("%s: %+v", row.rules, answer)
+		}
+		if row.want == wire.VerdictAllowed {
+			alive(t, socket, peer)
+			socket.Close()
+			continue
+		}
+		peer.SetReadDeadline(time.Now().Add(deadline))
+		if _, err := peer.Read(make([]byte, 1)); err != io.EOF { // nobody holds the other end
+			t.Errorf("the peer sees %v", err)
 		}
 	}
 	if b.connections.dialling != 0 || len(b.connections.open) != 1 {
 		t.Errorf("%d dialling, %d open", b.connections.dialling, len(b.connections.open))
 	}
+	b.connections.end()
 }
 
 // TestCuttingResets whoever else holds the socket, with data on its way.

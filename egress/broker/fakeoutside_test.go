@@ -1,0 +1,177 @@
+package broker
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/egress/dnsmsg"
+)
+
+// fakeResolver answers from a table and counts what it is asked.
+type fakeResolver struct {
+	mu      sync.Mutex // guards the fields below
+	answers map[string][]string
+	replies map[string][]byte // whole messages, before answers
+	asked   []string
+	err     error
+	block   chan struct{} // where set, answers wait for it
+	entered chan struct{} // and this is told that one waits
+}
+
+func (r *fakeResolver) set(name string, addrs ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[name] = addrs
+}
+
+// change changes the fields under the lock.
+func (r *fakeResolver) change(how func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	how()
+}
+
+func (r *fakeResolver) questions() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked)
+}
+
+func (r *fakeResolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error) {
+	r.mu.Lock()
+	r.asked = append(r.asked, name)
+	addrs, known := r.answers[name]
+	block, entered, err, packet := r.block, r.entered, r.err, r.replies[name]
+	r.mu.Unlock()
+	if block != nil {
+		entered <- struct{}{}
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if packet != nil {
+		return dnsmsg.ParseReply(packet)
+	}
+	if !known {
+		return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeNameError), nil
+	}
+	reply := dnsmsg.NewReply(name, qtype, dnsmsg.RCodeSuccess)
+	for _, addr := range addrs {
+		reply.WithAddresses(0, netip.MustParseAddr(addr))
+	}
+	return reply, nil
+}
+
+// fakeNetwork is the outside and the agent's namespace.
+type fakeNetwork struct {
+	mu     sync.Mutex // guards the fields below
+	leads  map[netip.AddrPort]string
+	dialed []netip.AddrPort
+	inside string        // where DialPort leads
+	gate   chan struct{} // where set, each dial of a held target takes one from it
+	inDial int
+	peak   int           // of inDial
+	begun  chan struct{} // told of each held dial
+	only4  bool          // there is no route for IPv6
+	flows  []netip.AddrPort
+}
+
+func (n *fakeNetwork) lead(target netip.AddrPort, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leads[target] = to
+}
+
+// set changes the fields under the lock.
+func (n *fakeNetwork) set(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}
+
+func (n *fakeNetwork) routes(addr netip.Addr) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return addr.Is4() || !n.only4
+}
+
+func (n *fakeNetwork) dials() []netip.AddrPort {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.dialed)
+}
+
+// Leads that are no address.
+const (
+	blackhole = "blackhole" // nothing answers
+	held      = "held"      // refused when the test says so
+)
+
+func (n *fakeNetwork) hold() {
+	n.mu.Lock()
+	n.inDial++
+	n.peak = max(n.peak, n.inDial)
+	n.mu.Unlock()
+	n.begun <- struct{}{}
+	<-n.gate
+	n.mu.Lock()
+	n.inDial--
+	n.mu.Unlock()
+}
+
+// dial never leaves this machine: loopback is dialled as the product does it,
+// what leads nowhere is refused.
+func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+	n.mu.Lock()
+	n.dialed = append(n.dialed, to)
+	lead := n.leads[to]
+	n.mu.Unlock()
+	switch {
+	case lead == blackhole:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case lead == held:
+		n.hold()
+		return nil, unix.ECONNREFUSED
+	case lead != "":
+		return new(net.Dialer).DialContext(ctx, network[:3], lead)
+	case to.Addr().IsLoopback():
+		return dial(ctx, network, to)
+	}
+	return nil, unix.ECONNREFUSED
+}
+
+func (n *fakeNetwork) DialPort(ctx context.Context, _ uint16) (*os.File, error) {
+	n.mu.Lock()
+	inside := n.inside
+	n.mu.Unlock()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", inside)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return fileOf(conn)
+}
+
+func (n *fakeNetwork) Flow(agent, target netip.AddrPort) (*os.File, error) {
+	n.mu.Lock()
+	n.flows = append(n.flows, agent, target)
+	n.mu.Unlock()
+	conn, err := net.Dial("udp4", "127.0.0.1:9")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return fileOf(conn)
+}
