@@ -69,8 +69,8 @@ func TestTheRootIsEmpty(t *testing.T) {
 	}
 }
 
-// TestOnlyItsOwnDescriptors: a launch that leaks one on purpose is the control
-// for nothing being left but standard streams, poller and channel.
+// TestOnlyItsOwnDescriptors: standard streams, poller and channel are left,
+// although each launch leaks a file on purpose.
 func TestOnlyItsOwnDescriptors(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())

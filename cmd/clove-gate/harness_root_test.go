@@ -44,7 +44,12 @@ func launch(t testing.TB, flags uintptr, arguments ...string) *gateProcess {
 	}
 	g := &gateProcess{t: t, conn: conn, ended: make(chan struct{})}
 	g.command = exec.Command(testhost.Binary(t, "clove-gate"), arguments...)
-	g.command.ExtraFiles = []*os.File{file}
+	leaked, err := os.Open("/etc/passwd") // as a careless launch could
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaked.Close()
+	g.command.ExtraFiles = []*os.File{file, leaked}
 	g.command.Stderr = &g.stderr
 	g.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	if err := g.command.Start(); err != nil {

@@ -26,7 +26,8 @@ type server struct {
 	dnsConnections *dnsConnections
 	done           chan struct{}
 
-	mu        sync.Mutex // guards listeners
+	mu        sync.Mutex // guards what follows
+	spare     *os.File   // a descriptor for when there is none
 	listeners []interface{ Close() error }
 }
 
@@ -135,6 +136,11 @@ func (s *server) listener(file *os.File) (*net.TCPListener, error) {
 		return nil, errors.New("it is not a TCP listener")
 	}
 	s.keep(listener)
+	if s.spare == nil {
+		if s.spare, err = listener.File(); err != nil {
+			return nil, err
+		}
+	}
 	return listener, nil
 }
 
@@ -194,6 +200,9 @@ func (s *server) close() {
 	defer s.mu.Unlock()
 	for _, listener := range s.listeners {
 		listener.Close()
+	}
+	if s.spare != nil {
+		s.spare.Close()
 	}
 }
 

@@ -27,7 +27,12 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		alive := 0
 		var last interface{ Close() error }
 		for range 3 * limit {
-			near := dial(t, address)
+			near, err := net.Dial("tcp4", address)
+			if errors.Is(err, syscall.ECONNRESET) {
+				continue // before its return
+			}
+			check(t, err)
+			defer near.Close()
 			reset := make(chan error, 1)
 			go func() { _, err := near.Read(make([]byte, 1)); reset <- err }()
 			select {
@@ -53,6 +58,27 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
+}
+
+// TestWithoutDescriptorsClientsAreRefused: the spare one answers each of them,
+// and is there again for the next.
+func TestWithoutDescriptorsClientsAreRefused(t *testing.T) {
+	s, b := begin(t, wire.Limits{}, nil)
+	any, err := net.Listen("tcp4", "127.0.0.1:0")
+	check(t, err)
+	defer any.Close()
+	listener := any.(*net.TCPListener)
+	for range 3 {
+		near := dial(t, listener.Addr().String())
+		s.shed(listener)
+		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%v, want a reset", err)
+		}
+	}
+	if got := get(t, b.refused); got.Reason != wire.ReasonConnections || s.spare == nil {
+		t.Errorf("%+v, spare %v", got, s.spare)
+	}
+	s.shed(listener) // nobody waits: it returns
 }
 
 func TestNewConnectionsPerSecond(t *testing.T) {

@@ -31,6 +31,7 @@ type opening struct {
 	shown  wire.Shown
 	http   bool        // a request: its client understands an answer
 	mute   bool        // nothing may be answered
+	silent bool        // the client has not said anything yet
 	reason wire.Reason // why the gate refuses it; empty if it does not
 }
 
@@ -89,34 +90,55 @@ func (r *recorder) SetReadDeadline(time.Time) error { return nil }
 // name may go on; a name that is shown in a way that can be misread is refused
 // either way.
 func peek(conn net.Conn, port uint16, mayPass bool) opening {
-	began := time.Now()
 	r := &recorder{Conn: conn}
+	began := time.Now()
 	patience := openingTimeout
 	if mayPass {
 		patience = quietTimeout
 	}
-	if err := conn.SetReadDeadline(began.Add(patience)); err != nil {
-		return opening{reason: wire.ReasonTooSlow}
+	err := conn.SetReadDeadline(began.Add(patience))
+	if err == nil {
+		err = r.more()
 	}
-	err := r.more()
-	var found opening
-	switch {
-	case mayPass && errors.Is(err, os.ErrDeadlineExceeded):
-		found = opening{shown: wire.ShownNothing}
-	case err != nil:
-		found = opening{reason: reasonOf(err)}
-	default:
-		err = conn.SetReadDeadline(began.Add(openingTimeout))
-		found = r.name(port)
+	if mayPass && errors.Is(err, os.ErrDeadlineExceeded) {
+		return opening{shown: wire.ShownNothing, silent: true}
 	}
+	return r.judge(began, err, port, mayPass)
+}
+
+// judge reads the rest of an opening whose first read ended with err.
+func (r *recorder) judge(began time.Time, err error, port uint16, mayPass bool) opening {
+	if err == nil {
+		err = r.Conn.SetReadDeadline(began.Add(openingTimeout))
+	}
+	if err != nil {
+		return opening{reason: reasonOf(err)}
+	}
+	found := r.name(port)
 	found.bytes = r.seen
 	if found.reason == wire.ReasonNoName && mayPass {
 		found.reason, found.shown = "", wire.ShownNothing
 	}
-	if err := conn.SetReadDeadline(time.Time{}); err != nil && found.reason == "" {
+	if r.Conn.SetReadDeadline(time.Time{}) != nil && found.reason == "" {
 		found.reason = wire.ReasonTooSlow
 	}
 	return found
+}
+
+// late reads the opening of a client that was silent for as long as it had to
+// be. It may take its time until it speaks, and then is held to the same: else
+// a second of silence would be the way around every denied name. At the end of
+// a client that never spoke there is nothing to judge.
+func late(conn net.Conn, port uint16) opening {
+	r := &recorder{Conn: conn}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return opening{reason: wire.ReasonTooSlow}
+	}
+	err := r.more()
+	if errors.Is(err, io.EOF) {
+		return opening{shown: wire.ShownNothing}
+	}
+	return r.judge(time.Now(), err, port, true)
 }
 
 // recordTypeHandshake begins every TLS hello (RFC 8446 section 5.1), and no

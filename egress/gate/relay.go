@@ -17,11 +17,14 @@ const chunkBytes = 1 << 20
 // traffic counts one relay.
 type traffic struct{ rx, tx atomic.Int64 } // rx: towards the agent
 
+// opener gives the first bytes of a relay.
+type opener func() ([]byte, error)
+
 // relay moves bytes between the agent's side and the other until both have
-// ended, and closes both. First are bytes of the agent's that were read already.
-// An error of one direction resets both connections, as the peers themselves
+// ended, and closes both. First gives the bytes of the agent's that were read
+// already, and may wait for them while the other direction runs. An error of one direction resets both connections, as the peers themselves
 // would have seen it.
-func (s *server) relay(agent, other *net.TCPConn, first []byte, t *traffic) error {
+func (s *server) relay(agent, other *net.TCPConn, first opener, t *traffic) error {
 	sending := make(chan error, 1)
 	fail := func(err error) error {
 		if err != nil {
@@ -31,7 +34,10 @@ func (s *server) relay(agent, other *net.TCPConn, first []byte, t *traffic) erro
 		return err
 	}
 	go func() {
-		err := s.forward(other, first, &t.tx)
+		bytes, err := first()
+		if err == nil {
+			err = s.forward(other, bytes, &t.tx)
+		}
 		if err == nil {
 			err = s.pump(other, agent, &t.tx)
 		}

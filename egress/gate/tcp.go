@@ -29,6 +29,7 @@ func (s *server) accept(listener *net.TCPListener, limits admission, handle func
 			return
 		}
 		if err != nil {
+			s.shed(listener)
 			if !s.pause(acceptBackoff) {
 				return
 			}
@@ -44,6 +45,26 @@ func (s *server) accept(listener *net.TCPListener, limits admission, handle func
 			handle(conn)
 		}()
 	}
+}
+
+// shed answers one connection without a descriptor for it: the one that is kept
+// for this is given up for a moment. The client is refused instead of waiting
+// for ever. The limits keep the gate from ever getting here.
+func (s *server) shed(listener *net.TCPListener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spare != nil {
+		s.spare.Close()
+	}
+	// Whoever waited may have gone meanwhile.
+	if err := listener.SetDeadline(time.Now().Add(acceptBackoff)); err == nil {
+		if conn, err := listener.AcceptTCP(); err == nil {
+			s.refusals.tcp(targetOf(conn), "", wire.ReasonConnections)
+			reset(conn)
+		}
+		_ = listener.SetDeadline(time.Time{}) // fails only if it is closed, and then accept ends
+	}
+	s.spare, _ = listener.File() // without one, clients wait until there are descriptors again
 }
 
 // pause says whether the gate still serves after it.
@@ -126,9 +147,39 @@ func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Ans
 		reset(conn)
 		return
 	}
-	if err := s.relay(conn, other, seen.bytes, &t); errors.Is(err, errBytes) {
+	first := func() ([]byte, error) { return seen.bytes, nil }
+	if seen.silent {
+		first = func() ([]byte, error) { return s.lateOpening(conn, target) }
+	}
+	if err := s.relay(conn, other, first, &t); errors.Is(err, errBytes) {
 		s.refusals.tcp(target, seen.name, wire.ReasonBytes)
 	}
+}
+
+// errDenied ends a relay whose client showed a denied name late.
+var errDenied = errors.New("the client showed a denied name")
+
+// lateOpening asks for the name that a client shows after its connection was
+// opened without one. The connection that this opens as well is not used: the
+// server may have spoken on the first one already.
+func (s *server) lateOpening(conn *net.TCPConn, target netip.AddrPort) ([]byte, error) {
+	seen := late(conn, target.Port())
+	if seen.reason != "" {
+		s.refusals.tcp(target, seen.name, seen.reason)
+		return nil, errDenied
+	}
+	if seen.name == "" {
+		return seen.bytes, nil
+	}
+	answer, err := s.broker.ask(wire.Request{Open: &wire.Open{Target: target, Name: seen.name, Shown: seen.shown}})
+	if err != nil {
+		return nil, err
+	}
+	s.broker.drop(answer)
+	if answer.Verdict == wire.VerdictDenied {
+		return nil, errDenied
+	}
+	return seen.bytes, nil
 }
 
 // onlySocket makes the answer's one descriptor a connection. net.FileConn turns
@@ -168,7 +219,7 @@ func (s *server) publishedConnection(client *net.TCPConn, port uint16) {
 		reset(client)
 		return
 	}
-	if err := s.relay(agent, client, nil, &t); errors.Is(err, errBytes) {
+	if err := s.relay(agent, client, func() ([]byte, error) { return nil, nil }, &t); errors.Is(err, errBytes) {
 		s.refusals.tcp(plain(client.LocalAddr()), "", wire.ReasonBytes)
 	}
 }

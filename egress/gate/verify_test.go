@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,13 +18,18 @@ import (
 // byName is a broker with one rule: a.example, on 80 and 443.
 func byName(t *testing.T, first wire.Verdict) (func(wire.Request) wire.Answer, func(string)) {
 	file, far := outside(t)
+	var given atomic.Bool
 	expect := func(want string) { t.Helper(); expectText(t, far, want) }
 	return func(r wire.Request) wire.Answer {
 		switch {
 		case r.Open.Shown == "":
 			return wire.Answer{Verdict: first}
 		case r.Open.Name == "a.example", r.Open.Shown == wire.ShownNothing && first == wire.VerdictVerifyDeny:
-			return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+			answer := wire.Answer{Verdict: wire.VerdictAllowed, Number: 7}
+			if !given.Swap(true) {
+				answer.Files = []*os.File{file}
+			}
+			return answer
 		}
 		return wire.Answer{Verdict: wire.VerdictDenied, Rule: "no rule for it", Hint: "add --allow " + r.Open.Name}
 	}, expect
@@ -123,6 +129,35 @@ func TestASilentClientMayPass(t *testing.T) {
 	get(t, b.asked)
 	if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing || r.Open.Name != "" {
 		t.Errorf("%+v", r.Open)
+	}
+}
+
+// TestALateNameIsAsked for all the same: silence is no way around a denied
+// name. An allowed one goes on, and so does what is no name at all.
+func TestALateNameIsAsked(t *testing.T) {
+	for _, c := range []struct {
+		data   string
+		passes bool
+	}{
+		{fmt.Sprintf(requestHead, "a.example"), true},
+		{fmt.Sprintf(requestHead, "b.example"), false},
+		{"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", false},
+		{"\x00\x01", true},
+	} {
+		decide, expect := byName(t, wire.VerdictVerifyDeny)
+		s, b := begin(t, wire.Limits{}, decide)
+		near := dial(t, to(t, s, "192.0.2.1:443"))
+		get(t, b.asked)
+		if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing {
+			t.Errorf("%+v", r.Open)
+		}
+		_, err := io.WriteString(near, c.data)
+		check(t, err)
+		if c.passes {
+			expect(c.data)
+		} else if _, err := near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%q: %v, want a reset", c.data, err)
+		}
 	}
 }
 
