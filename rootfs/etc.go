@@ -48,8 +48,7 @@ var credential = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func readEtc(dir string) []entry {
 	var entries []entry
 	for _, pattern := range etcNames {
-		matches, _ := filepath.Glob(filepath.Join(dir, pattern)) // fails on a bad pattern only
-		for _, match := range matches {
+		for _, match := range matching(filepath.Join(dir, pattern)) {
 			_ = filepath.WalkDir(match, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || len(entries) >= etcEntries {
 					return nil // unreadable or vanished: not there
@@ -63,6 +62,16 @@ func readEtc(dir string) []entry {
 		}
 	}
 	return entries
+}
+
+// matching spares a plain name filepath.Glob, which would look for it before the
+// walk does so again.
+func matching(pattern string) []string {
+	if !strings.ContainsAny(pattern, "*[") {
+		return []string{pattern}
+	}
+	matches, _ := filepath.Glob(pattern) // fails on a bad pattern only
+	return matches
 }
 
 // etcEntry looks at path without reading it: its bytes matter only when a new
