@@ -62,8 +62,8 @@ func (t Target) note() string {
 
 // Step is one question of Why and its answer.
 type Step struct {
-	Question string
-	Verdict  Verdict
+	Question string  `json:"question"`
+	Verdict  Verdict `json:"verdict"`
 }
 
 // Why says, without a network, what would happen to a connection: for a name,

@@ -33,14 +33,14 @@ const (
 // Verdict is the answer to one question. The zero Verdict denies.
 type Verdict struct {
 	// Allowed is final only where Verify is VerifyNone: else it holds under that condition.
-	Allowed bool
-	Verify  Verify
-	Name    Name   // the name that allowed it; "" where an address rule did
-	Rule    string // canonical text of the rule that decided; "" where none did
-	Source  string // who gave that rule
-	Reason  string
-	Detail  string // why it was refused, one sentence without a full stop; "" where it was allowed
-	Hint    string // how to ask for what was refused: mostly the flag
+	Allowed bool   `json:"allowed"`
+	Verify  Verify `json:"verify,omitempty"`
+	Name    Name   `json:"name,omitempty"`   // the name that allowed it; "" where an address rule did
+	Rule    string `json:"rule,omitempty"`   // canonical text of the rule that decided; "" where none did
+	Source  string `json:"source,omitempty"` // who gave that rule
+	Reason  string `json:"reason"`
+	Detail  string `json:"detail,omitempty"` // why it was refused, one sentence without a full stop; "" where it was allowed
+	Hint    string `json:"hint,omitempty"`   // how to ask for what was refused: mostly the flag
 }
 
 func allowedBy(r *rule, name Name) Verdict {

@@ -20,7 +20,7 @@ const (
 // Doctor looks at every kernel feature, controller and tool that clove builds
 // on. It needs no root and changes nothing.
 func Doctor() []Finding {
-	executable, _ := findBinary("clove-init") // a missing binary is a row, not an error
+	executable, _ := findInit() // a missing binary is a row, not an error
 	f := gatherFacts(executable)
 	findings := make([]Finding, 0, len(probes))
 	for _, p := range probes {

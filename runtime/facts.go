@@ -145,12 +145,11 @@ func findInitBinary(f *facts) (found, missing string) {
 	return f.init, ""
 }
 
-func findGateBinary(*facts) (found, missing string) {
-	path, err := findBinary("clove-gate")
-	if err != nil {
-		return "", "not found beside clove"
+func findGateBinary(f *facts) (found, missing string) {
+	if path := besideInit(f.init, gateProgram); f.init != "" && isProgram(path) {
+		return path, ""
 	}
-	return path, ""
+	return "", "not found beside clove-init"
 }
 
 func findTransparent(*facts) (found, missing string) {

@@ -32,6 +32,9 @@ type gate struct {
 	undo   undo.Stack
 }
 
+// gateProgram is installed beside clove-init.
+const gateProgram = "clove-gate"
+
 // gateStart bounds the time until clove-gate has dropped its rights and serves.
 const gateStart = 20 * time.Second
 

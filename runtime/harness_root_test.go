@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,7 +29,12 @@ const (
 	killAtVariable = "CLOVE_TEST_KILL_AT"
 	dirVariable    = "CLOVE_TEST_DIR"
 	initVariable   = "CLOVE_TEST_INIT"
+	// sleeperVariable is a key of sleepers.
+	sleeperVariable = "CLOVE_TEST_SLEEPER"
 )
+
+// sleepers are runs that launch in different ways.
+var sleepers = map[string]func() agent.Spec{"plain": sleeper, "gated": gatedSleeper}
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(killAtVariable); at != "" {
@@ -47,7 +53,7 @@ func launchAndDie(at string) int {
 		}
 		return nil
 	}
-	record, err := r.Run(context.Background(), sleeper(), IO{Stderr: os.Stderr})
+	record, err := r.Run(context.Background(), sleepers[os.Getenv(sleeperVariable)](), IO{Stderr: os.Stderr})
 	if err != nil || record.ExitCode != 0 {
 		os.Stderr.WriteString("the launch failed before its step\n")
 	}
@@ -88,6 +94,18 @@ func sleeper() agent.Spec {
 	spec.Name = "sleeper-" + string(spec.ID)
 	spec.Command = []string{"sleep", "1000"}
 	spec.Env = []string{"PATH=/usr/bin:/bin"}
+	return spec
+}
+
+// gatedSleeper has everything of a network that a launch can make. Its one name
+// server is nobody's, so that nothing is ever asked.
+func gatedSleeper() agent.Spec {
+	spec := sleeper()
+	spec.Network = agent.NetworkAllowlist
+	spec.Egress.Rules = []agent.EgressRule{{Target: "api.example.com", Source: "--allow"}}
+	spec.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:9")}
+	spec.Egress.HostPorts = []uint16{9}
+	spec.Egress.Publish = []agent.PublishedPort{{Host: netip.MustParseAddrPort("127.0.0.1:0"), Port: 80}}
 	return spec
 }
 

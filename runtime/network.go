@@ -128,18 +128,14 @@ func isHost(addr netip.Addr) bool {
 }
 
 // openGate starts the gate of a run that needs one.
-func (l *launch) openGate() error {
+func (l *launch) openGate() (err error) {
 	if !l.spec.Gated() {
 		return nil
-	}
-	executable, err := findBinary("clove-gate")
-	if err != nil {
-		return err
 	}
 	limits := l.spec.Egress.Limits
 	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog}
 	l.gate, err = startGate(
-		gateInheritance{executable: executable, id: l.run.Lease.GateID(), namespace: l.network.namespace, publish: l.spec.Egress.Publish},
+		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace, publish: l.spec.Egress.Publish},
 		broker.Config{
 			Rules: l.rules, Resolver: resolver.New(resolver.Config{Servers: l.spec.Egress.DNS}),
 			Limits: wire.Limits{Connections: limits.Connections, PerSecond: limits.PerSecond, Bytes: limits.Bytes},

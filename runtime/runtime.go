@@ -54,7 +54,7 @@ func Open(paths Paths) (*Runtime, error) {
 				Hint: "name others with --root and --run-dir", Err: err}
 		}
 	}
-	executable, err := findBinary("clove-init")
+	executable, err := findInit()
 	if err != nil {
 		return nil, err
 	}
@@ -85,21 +85,28 @@ func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, st
 // to the root that it pivots into. What lies there is readable by root alone.
 const runMode = 0o711
 
-// findBinary looks for one of clove's own programs beside clove itself, then
-// where packages put it.
-func findBinary(name string) (string, error) {
+// findInit looks for clove-init beside clove itself, then where packages put it.
+func findInit() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", agent.Failed("find "+name, err)
+		return "", agent.Failed("find clove-init", err)
 	}
-	for _, path := range []string{filepath.Join(filepath.Dir(self), name), filepath.Join("/usr/libexec/clove", name)} {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+	for _, path := range []string{filepath.Join(filepath.Dir(self), "clove-init"), "/usr/libexec/clove/clove-init"} {
+		if isProgram(path) {
 			return path, nil
 		}
 	}
-	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find " + name,
-		Message: name + " is not beside " + self, Hint: "build all with `make build`, or install all in one directory"}
+	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove-init",
+		Message: "clove-init is not beside " + self, Hint: "build both with `make build`, or install both in one directory"}
 }
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// besideInit is another of clove's programs; they are installed together.
+func besideInit(init, name string) string { return filepath.Join(filepath.Dir(init), name) }
 
 // withStore runs one short use of the store.
 func (r *Runtime) withStore(use func(*store.Store) error) error {

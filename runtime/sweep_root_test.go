@@ -24,6 +24,13 @@ import (
 // failure, which ends by itself.
 func TestEveryStepMayFail(t *testing.T) {
 	r := newRuntime(t)
+	for kind, sleeper := range sleepers {
+		t.Run(kind, func(t *testing.T) { sweepFailures(t, r, sleeper) })
+	}
+}
+
+func sweepFailures(t *testing.T, r *Runtime, sleeper func() agent.Spec) {
+	r.failAt = nil
 	whole := sleeper()
 	whole.Command = []string{"true"}
 	record, err := r.Run(context.Background(), whole, IO{Stderr: os.Stderr})
@@ -62,10 +69,16 @@ func TestEveryStepMayFail(t *testing.T) {
 // nothing. The control is the look before that gc, which finds the dead run.
 func TestEveryStepMayBeTheLast(t *testing.T) {
 	r := newRuntime(t)
+	for kind := range sleepers {
+		t.Run(kind, func(t *testing.T) { sweepKills(t, r, kind) })
+	}
+}
+
+func sweepKills(t *testing.T, r *Runtime, kind string) {
 	for _, s := range steps {
 		t.Run(s.name, func(t *testing.T) {
 			testhost.NoResidue(t, r.paths.Run, r.paths.layers())
-			killLauncher(t, r, s.name)
+			killLauncher(t, r, kind, s.name)
 			problems, err := r.Check()
 			if err != nil || len(problems) == 0 || problems[0].Kind != ProblemRun {
 				t.Errorf("control: check finds %v, %v", problems, err)
@@ -89,13 +102,13 @@ func TestEveryStepMayBeTheLast(t *testing.T) {
 
 // killLauncher starts this binary again as a launcher that dies at a step, and
 // waits until the pipe that everything of it inherits is closed.
-func killLauncher(t *testing.T, r *Runtime, at string) {
+func killLauncher(t *testing.T, r *Runtime, kind, at string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
 	defer cancel()
 	dir := strings.TrimSuffix(r.paths.State, "/state")
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Env = append(os.Environ(), killAtVariable+"="+at, dirVariable+"="+dir, initVariable+"="+r.init)
+	cmd.Env = append(os.Environ(), killAtVariable+"="+at, dirVariable+"="+dir, initVariable+"="+r.init, sleeperVariable+"="+kind)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {

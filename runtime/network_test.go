@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress/broker"
+)
+
+func TestNetworkFilesOfEachMode(t *testing.T) {
+	spec := testSpec()
+	if resolv, hosts, err := networkFiles(spec); resolv+hosts != "" || err != nil {
+		t.Errorf("none: %q, %q, %v", resolv, hosts, err)
+	}
+	spec.Network = agent.NetworkAllowlist
+	resolv, hosts, err := networkFiles(spec)
+	if !strings.Contains(resolv, "nameserver 127.0.0.11\n") || strings.Count(resolv, "nameserver") != 1 || hosts != "" || err != nil {
+		t.Errorf("allowlist: %q, %q, %v", resolv, hosts, err)
+	}
+	own, err := os.ReadFile("/etc/hosts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Network = agent.NetworkHost
+	if _, hosts, err = networkFiles(spec); hosts != string(own) || err != nil {
+		t.Errorf("host: %q, %v", hosts, err)
+	}
+}
+
+func TestOnlyARunWithAGateHasRules(t *testing.T) {
+	for _, row := range []struct {
+		network string
+		egress  agent.Egress
+		gated   bool
+	}{
+		{agent.NetworkNone, agent.Egress{}, false},
+		{agent.NetworkHost, agent.Egress{}, false},
+		{agent.NetworkPublic, agent.Egress{}, true},
+		{agent.NetworkAllowlist, agent.Egress{}, true},
+		{agent.NetworkNone, agent.Egress{HostPorts: []uint16{80}}, true},
+		{agent.NetworkNone, agent.Egress{Publish: []agent.PublishedPort{{Port: 80}}}, true},
+	} {
+		spec := testSpec()
+		spec.Network, spec.Egress = row.network, row.egress
+		if spec.Gated() != row.gated {
+			t.Errorf("%s %+v: gated %v", row.network, row.egress, !row.gated)
+		}
+	}
+}
+
+func TestADecisionIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	log := &decisionLog{agent: "0123456789abcdef", to: &out}
+	d := broker.Decision{Outcome: broker.OutcomeDenied, Kind: broker.KindTCP, Name: "a\nb", Address: netip.MustParseAddrPort("192.0.2.1:80")}
+	log.write(d)
+	log.write(d)
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	var read map[string]any
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &read) != nil || read["agent"] != "0123456789abcdef" || read["verdict"] != "denied" {
+		t.Errorf("%q", out.String())
+	}
+	(&decisionLog{}).write(d) // nobody asked
+}
+
+func TestADenialSaysWhichRuleOrWhy(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, d := range map[string]broker.Denial{
+		"10.0.0.0/8":     {Time: at, Kind: broker.KindTCP, Target: "10.1.2.3:80", Rule: "10.0.0.0/8", Reason: "denied", Count: 3},
+		"nothing allows": {Time: at, Kind: broker.KindTCP, Target: "10.1.2.3:80", Reason: "nothing allows", Count: 3},
+	} {
+		got := denial(d)
+		if got != (agent.Denial{Time: at, Kind: "network", Target: "tcp://10.1.2.3:80", Rule: want, Count: 3}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestWhoseIDIsAGates(t *testing.T) {
+	first, last := agent.Lease{}.GateID(), agent.Lease{IDRange: agent.IDRanges - 1}.GateID()
+	for line, want := range map[string]bool{
+		id(first): true, id(last): true, id(first - 1): false, id(last + 1): false, "0\t0\t0\t0": false, "": false, "x": false,
+	} {
+		if isGateID(line) != want {
+			t.Errorf("%q: %v", line, !want)
+		}
+	}
+	if !isClove(os.Getpid()) || isClove(1<<30) {
+		t.Error("this program is its own parent's kind, and nobody is not")
+	}
+}
+
+func id(n uint32) string { return strconv.FormatUint(uint64(n), 10) + "\t0\t0\t0" }
