@@ -11,7 +11,9 @@ packages() {
 	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
 	lint) echo shellcheck ;;
-	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount ;;
+	# The last line are the real clients of the network's tests.
+	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
+		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;

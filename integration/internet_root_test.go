@@ -222,6 +222,8 @@ func (n *internet) outside(args ...string) (stdout string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	// As in a sandbox: nothing of what this machine's user has set up.
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8"}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := n.here.Do(cmd.Start); err != nil {
