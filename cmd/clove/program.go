@@ -20,6 +20,7 @@ type program struct {
 	open         func(runtime.Paths) (backend, error)
 	doctor       func() []runtime.Finding
 	json         bool // errors are JSON objects
+	raw          bool // the agent has the terminal: a new line does not begin at its left
 }
 
 // exitStatus ends the program with a number and without a message.

@@ -53,7 +53,11 @@ func (p *program) say(who, colour, text string) {
 	if p.colours() {
 		who = colour + who + reset
 	}
-	fmt.Fprintf(p.err, "%s %s\n", who, printable(text))
+	end := "\n"
+	if p.raw {
+		end = "\r\n"
+	}
+	fmt.Fprintf(p.err, "%s %s%s", who, printable(text), end)
 }
 
 // colours follows no-color.org: any value but the empty one turns them off.

@@ -88,6 +88,8 @@ func (p *program) launch(c *cli.Context, h host, spec agent.Spec) (agent.Record,
 		defer log.Close()
 		streams.NetworkLog = log
 	}
+	p.raw = spec.Terminal
+	defer func() { p.raw = false }()
 	return b.Run(c.Context, spec, streams)
 }
 
