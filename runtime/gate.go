@@ -188,3 +188,13 @@ func (p *gateProcess) complaint() error {
 	}
 	return errors.New(how)
 }
+
+// gateDrain is how long the last bytes of an agent that ended by itself may
+// take to leave.
+const gateDrain = 2 * time.Second
+
+func (g *gate) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), gateDrain)
+	defer cancel()
+	g.broker.Drain(ctx)
+}

@@ -77,8 +77,9 @@ type connections struct {
 	number   uint64
 	opened   int64
 	peak     int
-	over     traffic // of those that are closed
-	used     bool    // limits.Bytes is used up
+	over     traffic         // of those that are closed
+	used     bool            // limits.Bytes is used up
+	waiting  []chan struct{} // closed when nothing is open, see Drain
 }
 
 func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Time) *connections {
@@ -117,6 +118,7 @@ func (all *connections) reserve() wire.Reason {
 func (all *connections) giveBack() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	defer all.tellQuiet()
 	all.dialling--
 }
 
@@ -126,6 +128,7 @@ func (all *connections) giveBack() {
 func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	defer all.tellQuiet()
 	all.dialling--
 	if all.used {
 		return c.verdict, wire.ReasonBytes
@@ -177,6 +180,7 @@ func judge(rules *egress.Rules, asked egress.Connection) egress.Verdict {
 func (all *connections) closed(number uint64, said traffic) (c *connection, bytes traffic, wasCut bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	defer all.tellQuiet()
 	c = all.open[number]
 	if c == nil {
 		return nil, traffic{}, false
