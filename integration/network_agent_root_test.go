@@ -55,7 +55,7 @@ type attempt struct {
 	Address string   // connected to; UDP with Datagram
 	Parts   [][]byte // written one by one
 	UDP     bool
-	Brief   bool // an answer is not waited for at length
+	Within  time.Duration // an answer is waited for; 0: attemptTime
 
 	Hello *hello // of TLS, to Address
 
@@ -108,10 +108,10 @@ func (a attempt) make() (said string, err error) {
 		return "", err
 	}
 	defer conn.Close()
-	if a.Brief {
-		conn = &brief{conn}
+	if a.Within == 0 {
+		a.Within = attemptTime
 	}
-	return converse(conn, a.Parts...)
+	return converse(conn, a.Within, a.Parts...)
 }
 
 // fetch ignores proxy variables, and shows the status and the body.
@@ -129,17 +129,10 @@ func fetch(url string) (string, error) {
 	return fmt.Sprintf("%d %s", response.StatusCode, body), err
 }
 
-// brief has little time.
-type brief struct{ net.Conn }
-
-func (b *brief) SetDeadline(time.Time) error {
-	return b.Conn.SetDeadline(time.Now().Add(attemptTime / 10))
-}
-
 // converse writes part by part and returns what is said until the other side
 // ends, is silent for too long, or has said the world's word.
-func converse(conn net.Conn, parts ...[]byte) (string, error) {
-	conn.SetDeadline(time.Now().Add(attemptTime))
+func converse(conn net.Conn, within time.Duration, parts ...[]byte) (string, error) {
+	conn.SetDeadline(time.Now().Add(within))
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetNoDelay(true)
 	}

@@ -21,8 +21,8 @@ func reachAll(uplink int) []probe.Command {
 	reach := func(address, port string, ways ...string) probe.Command {
 		return probe.Command{Args: append([]string{"reach", address, port}, ways...)}
 	}
-	commands := []probe.Command{reach(evilAddress, "80", every...), reach(evilAddress6, "80", every...), reach(siteAddress, "7", "udp"),
-		reach(otherAddress, "22", "tcp"), reach(otherAddress, "25", "tcp"), reach(siteAddress6, "7", "udp"), reach(evilAddress, "53", "udp-blind")}
+	commands := []probe.Command{reach(evilAddress, "80", every...), reach(evilAddress6, "80", every...), reach(siteAddress, "7", "udp-blind"),
+		reach(otherAddress, "22", "tcp"), reach(otherAddress, "25", "tcp"), reach(siteAddress6, "7", "udp-blind"), reach(evilAddress, "53", "udp-blind")}
 	for _, address := range []string{lanAddress, lanAddress2, lanAddress6, cgnatAddress, metadataAddress, metadata6,
 		nat64Address, sixToFour, teredoAddress, linkLocal6 + scope, gatewayAddress, ownAddress, ownAddress6, ownPublicAddress} {
 		commands = append(commands, reach(address, "80", streams...))
@@ -113,6 +113,21 @@ func (n *internet) uplink() int {
 	}
 	n.t.Fatalf("the host has no up0:\n%s", out)
 	return 0
+}
+
+// TestNoneKnowsNoNames, but its own; nobody is asked.
+func TestNoneKnowsNoNames(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	const script = "getent hosts localhost >/dev/null && echo own; getent ahosts api.example.com || echo refused"
+	if out, err := n.outside("sh", "-c", script); err != nil || strings.Contains(out, "refused") {
+		t.Fatalf("control: %q, %v", out, err)
+	}
+	c := n.capture(t)
+	if r := h.sh(script); r.stdout != "own\nrefused\n" {
+		t.Errorf("%q %s", r.stdout, r.stderr)
+	}
+	c.onlyTo()
 }
 
 // TestAgentsDoNotMeet: a port that one agent listens on is not another's, nor

@@ -58,7 +58,7 @@ func (h *hello) say(address string) (string, error) {
 	if err := conn.Handshake(); err != nil {
 		return "", err
 	}
-	return converse(conn, fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", h.Host))
+	return converse(conn, attemptTime, fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", h.Host))
 }
 
 // reshaped changes the first write of a TLS client, which is its hello.

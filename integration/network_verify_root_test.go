@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"clove.run/clove/internal/testhost"
 )
 
 // foreign is a name of the same address as api.example.com that no rule allows.
@@ -26,8 +28,8 @@ func request(name string, parts ...string) attempt {
 func (n *internet) unspoken(t *testing.T, flags []string, attempts []attempt, ends ...string) {
 	t.Helper()
 	for i, a := range attempts {
-		a.Brief = true
-		attempts[i].Brief = true
+		a.Within = testhost.Patience(attemptTime / 10) // an answer is not what counts
+		attempts[i] = a
 		c := n.capture(t)
 		n.attemptOutside(t, []attempt{a})
 		said := false
@@ -171,6 +173,20 @@ func TestAHelloThatCanBeReadTwice(t *testing.T) {
 		{Name: "TLS on port 80", Address: "api.example.com:80", Parts: [][]byte{other}},
 		{Name: "neither on port 80", Address: "api.example.com:80", Parts: [][]byte{[]byte("\x01\x02" + foreign)}},
 	}, append(asks, siteEnds...)...)
+}
+
+// TestWhatIsSaidLaterStaysWithTheAddress: a name rule looks at the first head
+// or hello, so an allowed host that serves others too can be asked for those.
+// What such a connection never does is to lead elsewhere.
+func TestWhatIsSaidLaterStaysWithTheAddress(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	c := n.capture(t)
+	n.passes(t, []string{"--allow=api.example.com"}, []attempt{
+		{Name: "fronted", Address: "api.example.com:443", Hello: &hello{ServerName: "api.example.com", Host: foreign}},
+		request("second request", "GET /redirect?to=/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "GET / HTTP/1.1\r\nHost: "+foreign+"\r\n\r\n"),
+	})
+	c.onlyTo(append(asks, siteEnds...)...)
 }
 
 // TestRedirectsAreNewConnections, each judged by itself.
