@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 var agentPrograms = map[string]func(args []string) error{
 	"attempt": attemptAll,
 	"idle":    holdConnections,
+	"ask":     askMany,
 	"listen":  listenInside,
 	"steps":   fetchByStep,
 	"flush":   flushRules,

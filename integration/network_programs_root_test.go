@@ -97,6 +97,34 @@ func holdConnections(args []string) error {
 	return nil
 }
 
+// askMany sends a crowd of questions to its name server, each about another
+// name, waits for no answer to most, and then until its input ends: COUNT DOMAIN.
+func askMany(args []string) error {
+	count, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	conn, err := net.Dial("udp", insideResolver)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for i := range count {
+		query, err := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.%s.", i, args[1]), dns.TypeA).Pack()
+		if err != nil {
+			return err
+		}
+		conn.Write(query) // what does not fit is dropped, as on any network
+	}
+	conn.SetReadDeadline(time.Now().Add(4 * attemptTime))
+	if _, err := conn.Read(make([]byte, 512)); err != nil {
+		return fmt.Errorf("no answer at all: %w", err)
+	}
+	fmt.Printf("served %d refused %d\n", 1, 0)
+	io.Copy(io.Discard, os.Stdin)
+	return nil
+}
+
 // listenInside serves the world's word on ports of every own address until its
 // input ends: listen ADDRESS...
 func listenInside(args []string) error {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"clove.run/clove/internal/testhost"
 )
@@ -84,54 +83,4 @@ func TestBytesAreCounted(t *testing.T) {
 func lastWords(said string) string {
 	_, after, _ := strings.Cut(said, "… ")
 	return after
-}
-
-// TestOneAgentsCrowdIsItsOwn: an agent that holds all the connections that it
-// can get, and half requests besides, delays no other agent. Its own limit is
-// seen in its record.
-func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
-	h := newHost(t)
-	newInternet(t, h)
-	attempts, limit := 10_000, 1000
-	if testhost.Lane() == testhost.LaneVM {
-		attempts, limit = 500, 100
-	}
-	for _, row := range []struct {
-		name string
-		args []string
-	}{
-		{"idle", []string{otherAddress + ":22", fmt.Sprint(attempts)}},
-		{"half a request", []string{"api.example.com:80", fmt.Sprint(limit), "GET / HTTP/1.1\r\nHost: "}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			crowd := h.start(self("--allow=db.example.com:22", "--allow=api.example.com", "--allow="+otherAddress+":22",
-				fmt.Sprintf("--net-connections=%d", limit), "--net-rate=60000", "--ulimit=nofile=12000", "--name=crowd"),
-				append([]string{agentInside, agentWord, "idle"}, row.args...)...)
-			line := crowd.line()
-			var served, refused int
-			if _, err := fmt.Sscanf(line, "served %d refused %d", &served, &refused); err != nil || served > limit {
-				t.Errorf("%s\n%s", line, &crowd.stderr)
-			}
-			other := h.start(self("--allow=api.example.com"), agentInside, agentWord, "steps")
-			began, slowest := time.Now(), time.Duration(0)
-			for range 20 {
-				asked := time.Now()
-				fmt.Fprintln(other.stdin, "http://api.example.com/")
-				if line := other.line(); !strings.Contains(line, reached) {
-					t.Errorf("%s\n%s", line, &other.stderr)
-				}
-				slowest = max(slowest, time.Since(asked))
-			}
-			other.wait()
-			end := crowd.wait()
-			t.Logf("%s; meanwhile 20 requests of another took %v, the slowest %v; refused %+v", line, time.Since(began), slowest, end.record.Network)
-			if use := end.record.Network; use == nil || use.ConnectionsPeak > int64(limit) || row.name == "idle" && use.ConnectionsPeak < int64(limit) {
-				t.Errorf("record: %+v", use)
-			}
-			// Half of what a person would wait for: far above the usual few milliseconds.
-			if slowest > testhost.Patience(time.Second) {
-				t.Errorf("a request of the other agent took %v", slowest)
-			}
-		})
-	}
 }
