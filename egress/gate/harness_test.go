@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,5 +146,23 @@ func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// expectReset connects, sends data, and wants nothing but a reset, which may
+// come before connect(2) has returned.
+func expectReset(t *testing.T, address, data string) {
+	t.Helper()
+	near, err := net.Dial("tcp4", address)
+	if err == nil {
+		defer near.Close()
+		check(t, near.SetDeadline(time.Now().Add(patience)))
+		_, err = io.WriteString(near, data)
+	}
+	if err == nil {
+		_, err = near.Read(make([]byte, 1))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("%.40q: %v, want a reset", data, err)
 	}
 }

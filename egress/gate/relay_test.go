@@ -116,9 +116,7 @@ func TestTheBudgetIsExact(t *testing.T) {
 	if got := get(t, b.refused); got.Reason != wire.ReasonBytes {
 		t.Errorf("%+v", got)
 	}
-	if _, err := dial(t, address).Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("a new connection: %v", err)
-	}
+	expectReset(t, address, "")
 }
 
 // TestAnUrgentByteDoesNotStop: splice(2) stops before it.
@@ -139,9 +137,7 @@ func TestAnAnswerWithoutItsSocketIsNoConnection(t *testing.T) {
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
 		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 9}
 	})
-	if _, err := dial(t, to(t, s, "192.0.2.1:22")).Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("%v, want a reset", err)
-	}
+	expectReset(t, to(t, s, "192.0.2.1:22"), "")
 	if got := get(t, b.closed); got.Number != 9 {
 		t.Errorf("%+v", got)
 	}

@@ -82,12 +82,7 @@ func TestWhatTheGateRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			decide, _ := byName(t, wire.VerdictVerify)
 			s, b := begin(t, wire.Limits{}, decide)
-			near := dial(t, to(t, s, "192.0.2.1:443"))
-			_, err := io.WriteString(near, c.data)
-			check(t, err)
-			if _, err := near.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("%v, want a reset", err)
-			}
+			expectReset(t, to(t, s, "192.0.2.1:443"), c.data)
 			if got := get(t, b.refused); got.Reason != c.want || got.Target.String() != "192.0.2.1:443" {
 				t.Errorf("%+v", got)
 			}
