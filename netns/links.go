@@ -1,7 +1,6 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -77,31 +76,4 @@ func addRoutes(routes []route) error {
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
-
-// HostOwns tells whether the network namespace of the caller would keep what
-// is sent to a for itself: its own addresses, those that a route of type local
-// makes its own (AnyIP), broadcast and multicast. An address without a route is
-// nobody's.
-func HostOwns(a netip.Addr) (bool, error) {
-	a = a.Unmap().WithZone("")
-	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
-		return true, nil
-	}
-	routes, err := netlink.RouteGet(a.AsSlice())
-	for _, none := range []unix.Errno{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
-		// What ip-route(8) calls unreachable, prohibit, blackhole; or no IPv6 at all.
-		if errors.Is(err, none) {
-			return false, nil
-		}
-	}
-	if err != nil {
-		return false, fmt.Errorf("cannot look up the route to %s: %w", a, err)
-	}
-	for _, r := range routes {
-		if r.Type != unix.RTN_UNICAST {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -18,6 +18,7 @@ type connection struct {
 	kind    Kind
 	asked   egress.Connection // what the rules were asked, with the address that was dialled
 	verdict egress.Verdict    // what they said
+	rules   *egress.Rules     // which ones were asked last; nil asks add's
 	inward  bool              // a published port: sent bytes are the agent's received ones
 
 	fd   int     // a duplicate of its socket; -1 once it is cut
@@ -133,7 +134,7 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	if all.used {
 		return c.verdict, wire.ReasonBytes
 	}
-	if c.ruled() {
+	if c.ruled() && c.rules != all.rules {
 		if verdict := judge(all.rules, c.asked); !verdict.Allowed {
 			return verdict, ""
 		}

@@ -29,6 +29,7 @@ const (
 type dialled struct {
 	file    *os.File
 	asked   egress.Connection
+	rules   *egress.Rules // that were asked
 	verdict egress.Verdict
 }
 
@@ -41,17 +42,19 @@ func (r *refusedAddress) Error() string { return "refused: " + r.verdict.Detail 
 // try is one address to dial. asked is about the same address, but for the
 // host's loopback, which is asked for as 127.0.0.1 alone.
 type try struct {
-	asked egress.Connection
-	to    netip.AddrPort
+	asked   egress.Connection
+	to      netip.AddrPort
+	rules   *egress.Rules // that have allowed it already; nil for none
+	verdict egress.Verdict
 }
 
 // tries are the wanted address, and then the others that were given to the
 // agent for the same name.
-func (b *Broker) tries(asked egress.Connection, verdict egress.Verdict) []try {
+func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) []try {
 	wanted := asked.Target
-	list := []try{{asked, wanted}}
+	list := []try{{asked, wanted, rules, verdict}}
 	if wanted.Addr() == hostLoopback {
-		return append(list, try{asked, netip.AddrPortFrom(netip.IPv6Loopback(), wanted.Port())})
+		return append(list, try{asked, netip.AddrPortFrom(netip.IPv6Loopback(), wanted.Port()), rules, verdict})
 	}
 	name := verdict.Name
 	if name == "" && slices.Contains(asked.Pinned, asked.Shown) {
@@ -69,7 +72,7 @@ func (b *Broker) tries(asked egress.Connection, verdict egress.Verdict) []try {
 		other := asked
 		other.Target = netip.AddrPortFrom(addr, wanted.Port())
 		other.Pinned = b.pins.names(addr)
-		list = append(list, try{other, other.Target})
+		list = append(list, try{asked: other, to: other.Target})
 	}
 	return list
 }
@@ -82,10 +85,12 @@ type result struct {
 
 // dialAny returns the first connection of all tries. Where none succeeds, the
 // error is that of the wanted address.
-func (b *Broker) dialAny(ctx context.Context, asked egress.Connection, verdict egress.Verdict) (dialled, error) {
+func (b *Broker) dialAny(ctx context.Context, list []try) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	list := b.tries(asked, verdict)
+	if len(list) == 1 { // most: no race, no goroutine
+		return b.dialOne(ctx, list[0])
+	}
 	results := make(chan result, len(list))
 	failures := make([]error, len(list))
 	started, ended := 0, 0
@@ -130,10 +135,14 @@ func closeLate(results <-chan result, n int) {
 	}
 }
 
-// dialOne asks the rules about the very address that it dials: since it was
-// pinned it may have become this host's own, or the rules others.
+// dialOne asks the rules about the very address that it dials, unless they just
+// were: since it was pinned it may have become this host's own, or the rules
+// others.
 func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
-	verdict := judge(b.connections.currentRules(), t.asked)
+	rules, verdict := b.connections.currentRules(), t.verdict
+	if rules != t.rules {
+		verdict = judge(rules, t.asked)
+	}
 	if !verdict.Allowed {
 		return dialled{}, &refusedAddress{verdict}
 	}
@@ -150,7 +159,7 @@ func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
 	if err != nil {
 		return dialled{}, err
 	}
-	return dialled{file, t.asked, verdict}, nil
+	return dialled{file, t.asked, rules, verdict}, nil
 }
 
 // dial connects to an address, never to a name.

@@ -31,12 +31,13 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		}
 		asked.Shown = shown
 	}
-	verdict := b.connections.currentRules().Connect(asked)
+	rules := b.connections.currentRules()
+	verdict := rules.Connect(asked)
 	switch {
 	case !verdict.Allowed:
 		return b.deny(kind, asked, verdict)
 	case settled(verdict, asked):
-		return b.connect(ctx, kind, asked, verdict)
+		return b.connect(ctx, kind, asked, rules, verdict)
 	case asked.Looked: // the rules may have been replaced since the first question
 		return b.deny(kind, asked, unseen)
 	case verdict.Verify == egress.VerifyDeny:
@@ -48,12 +49,12 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 // unseen denies what is allowed only to a client that shows a name.
 var unseen = egress.Verdict{Reason: egress.ReasonNoName, Detail: refusals[wire.ReasonNoName]}
 
-// connect dials what the rules allowed and hands it out.
-func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, verdict egress.Verdict) wire.Answer {
+// connect dials what rules allowed and hands it out.
+func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) wire.Answer {
 	if reason := b.connections.reserve(); reason != "" {
 		return b.deny(kind, asked, limited(reason))
 	}
-	socket, err := b.dialAny(ctx, asked, verdict)
+	socket, err := b.dialAny(ctx, b.tries(asked, rules, verdict))
 	if err != nil {
 		b.connections.giveBack()
 		if refused := (*refusedAddress)(nil); errors.As(err, &refused) {
@@ -61,7 +62,7 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 		}
 		return b.unreachable(kind, asked, verdict, err)
 	}
-	c := &connection{kind: kind, asked: socket.asked, verdict: socket.verdict}
+	c := &connection{kind: kind, asked: socket.asked, rules: socket.rules, verdict: socket.verdict}
 	return b.hand(c, socket.file)
 }
 

@@ -1,0 +1,89 @@
+package netns
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// HostOwns tells whether the network namespace of the caller would keep what
+// is sent to a for itself: its own addresses, those that a route of type local
+// makes its own (AnyIP), broadcast and multicast. An address without a route is
+// nobody's.
+func HostOwns(a netip.Addr) (bool, error) {
+	a = a.Unmap().WithZone("")
+	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
+		return true, nil
+	}
+	kind, err := routeType(a)
+	for _, none := range []unix.Errno{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
+		// What ip-route(8) calls unreachable, prohibit, blackhole; or no IPv6 at all.
+		if errors.Is(err, none) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot look up the route to %s: %w", a, err)
+	}
+	return kind != unix.RTN_UNICAST, nil
+}
+
+// routeType asks the kernel which route a packet to a would take, rtnetlink(7).
+// It is on the way of every connection, so it is three system calls and no
+// more: the netlink library's own takes ten, and a buffer that makes each
+// new goroutine's stack grow to 128 KiB.
+func routeType(a netip.Addr) (byte, error) {
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(socket)
+	if err := unix.Sendto(socket, routeQuestion(a), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, err
+	}
+	var answer [1024]byte // one route with its attributes
+	n, _, err := unix.Recvfrom(socket, answer[:], 0)
+	if err != nil {
+		return 0, err
+	}
+	return parseRouteType(answer[:n])
+}
+
+// routeQuestion lays out struct nlmsghdr, struct rtmsg and one RTA_DST.
+func routeQuestion(a netip.Addr) []byte {
+	family, address := byte(unix.AF_INET), a.AsSlice()
+	if a.Is6() {
+		family = unix.AF_INET6
+	}
+	size := unix.SizeofNlMsghdr + unix.SizeofRtMsg + unix.SizeofRtAttr + len(address)
+	native := binary.NativeEndian
+	m := native.AppendUint32(make([]byte, 0, size), uint32(size))
+	m = native.AppendUint16(m, unix.RTM_GETROUTE)
+	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
+	m = append(m, make([]byte, 8)...) // sequence, port id
+	m = append(m, family, byte(8*len(address)), 0, 0, 0, 0, 0, 0)
+	m = native.AppendUint32(m, 0) // flags
+	m = native.AppendUint16(m, uint16(unix.SizeofRtAttr+len(address)))
+	m = native.AppendUint16(m, unix.RTA_DST)
+	return append(m, address...)
+}
+
+// parseRouteType reads rtm_type of struct rtmsg, or the error in its stead.
+func parseRouteType(answer []byte) (byte, error) {
+	const typeAt = unix.SizeofNlMsghdr + 7
+	if len(answer) < unix.SizeofNlMsghdr+4 {
+		return 0, fmt.Errorf("an answer of %d bytes", len(answer))
+	}
+	switch kind := binary.NativeEndian.Uint16(answer[4:]); kind {
+	case unix.NLMSG_ERROR:
+		return 0, unix.Errno(-int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])))
+	case unix.RTM_NEWROUTE:
+		if len(answer) > typeAt {
+			return answer[typeAt], nil
+		}
+	}
+	return 0, errors.New("an answer that is no route")
+}
