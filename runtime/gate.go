@@ -48,27 +48,29 @@ type gateInheritance struct {
 
 // startGate makes the listeners, starts clove-gate and serves it. On failure
 // nothing is left.
-func startGate(in gateInheritance, config broker.Config) (g *gate, err error) {
-	g = &gate{served: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, g.undo.Run())
-		}
-	}()
+func startGate(in gateInheritance, config broker.Config) (*gate, error) {
+	g := &gate{served: make(chan error, 1)}
+	if err := g.start(in, config); err != nil {
+		return nil, errors.Join(err, g.undo.Run())
+	}
+	return g, nil
+}
+
+func (g *gate) start(in gateInheritance, config broker.Config) error {
 	conn, inherited, err := wire.Pair()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	g.undo.Add("gate channel", func() error { conn.Close(); return nil }) // the broker may have closed it
 	g.child, err = startGateProcess(in.executable, in.id, inherited)
 	inherited.Close()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	g.undo.Add("gate process", g.child.kill)
 	config.Namespace = in.namespace
 	if config.Listeners, err = listeners(in); err != nil {
-		return nil, err
+		return err
 	}
 	g.broker = broker.New(config)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,7 +79,7 @@ func startGate(in gateInheritance, config broker.Config) (g *gate, err error) {
 		defer close(g.served)
 		g.served <- g.broker.Serve(ctx, conn)
 	}()
-	return g, g.await()
+	return g.await()
 }
 
 // await waits until clove-gate says that it has no rights left.

@@ -21,5 +21,9 @@ func main() {
 		open:   openRuntime,
 		doctor: runtime.Doctor,
 	}
-	os.Exit(p.execute(os.Args[1:]))
+	// Not here: the main goroutine has the first thread to itself (internal/nsthread),
+	// so that each time it waits costs a hand-over between threads.
+	status := make(chan int)
+	go func() { status <- p.execute(os.Args[1:]) }()
+	os.Exit(<-status)
 }
