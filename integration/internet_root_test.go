@@ -132,25 +132,6 @@ neigh add ` + gatewayAddress6 + ` lladdr ` + thereMAC + ` dev up0 nud permanent
 route add default via ` + gatewayAddress + `
 route add default via ` + gatewayAddress6 + ` dev up0
 `
-	beyond := `addr add ` + gatewayAddress + `/24 dev down0
-addr add ` + gatewayAddress6 + `/64 dev down0 nodad
-addr add ` + linkLocal6 + `/64 dev down0 nodad
-link set lo up
-link set down0 address ` + thereMAC + `
-link set down0 up
-neigh add ` + ownAddress6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
-`
-	for _, address := range []string{siteAddress, siteAddress6, otherAddress, evilAddress, evilAddress6, lanAddress, lanAddress2, lanAddress6,
-		cgnatAddress, metadataAddress, metadata6, nat64Address, sixToFour, teredoAddress, resolverAddress} {
-		bits := netip.MustParseAddr(address).BitLen()
-		beyond += fmt.Sprintf("addr add %s/%d dev lo", address, bits)
-		if bits == 128 {
-			beyond += " nodad"
-		}
-		beyond += "\n"
-	}
-	// The way back to the host's second address.
-	beyond += "route add " + ownPublicAddress + "/32 via " + ownAddress + "\n"
 	// Duplicate address detection would keep an address tentative for a second.
 	if err := n.here.Do(withoutDetection); err != nil {
 		return err
@@ -167,7 +148,31 @@ neigh add ` + ownAddress6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
 	if err := batch(n.here, here); err != nil {
 		return err
 	}
-	return batch(n.there, beyond)
+	return batch(n.there, beyond())
+}
+
+// beyond are the commands that give the world its addresses.
+func beyond() string {
+	commands := `addr add ` + gatewayAddress + `/24 dev down0
+addr add ` + gatewayAddress6 + `/64 dev down0 nodad
+addr add ` + linkLocal6 + `/64 dev down0 nodad
+link set lo up
+link set down0 address ` + thereMAC + `
+link set down0 up
+neigh add ` + ownAddress6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
+`
+	for _, address := range []string{siteAddress, siteAddress6, otherAddress, evilAddress, evilAddress6, lanAddress, lanAddress2, lanAddress6,
+		cgnatAddress, metadataAddress, metadata6, nat64Address, sixToFour, teredoAddress, resolverAddress} {
+		bits := netip.MustParseAddr(address).BitLen()
+		commands += fmt.Sprintf("addr add %s/%d dev lo", address, bits)
+		if bits == 128 {
+			commands += " nodad"
+		}
+		commands += "\n"
+	}
+	// The way back to the host's second address.
+	commands += "route add " + ownPublicAddress + "/32 via " + ownAddress + "\n"
+	return commands
 }
 
 // withoutDetection concerns the caller's network namespace.

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // gateOf finds the gate of a running clove among its children.
@@ -119,11 +119,11 @@ func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 	again.wait()
 }
 
-// TestEveryDecisionIsVisible: in the log, once on stderr, counted in the
-// record, before the run and without one.
-func TestEveryDecisionIsVisible(t *testing.T) {
+// TestEveryRefusalIsVisible: once on stderr, counted in the record, and with
+// everything else in the log.
+func TestEveryRefusalIsVisible(t *testing.T) {
 	h := newHost(t)
-	n := newInternet(t, h)
+	newInternet(t, h)
 	log := filepath.Join(t.TempDir(), "network.log")
 	refused := web("evil.example.net", "evil.example.net", evilAddress, lanAddress)
 	for i := range refused {
@@ -131,17 +131,11 @@ func TestEveryDecisionIsVisible(t *testing.T) {
 	}
 	r := h.agentWith(string(encoded(t, append(refused, web("api.example.com")...))),
 		self("--allow=api.example.com", "--deny=10.0.0.0/8", "--network-log="+log, "--name=seen"), agentInside, agentWord, "attempt")
-	counts := map[string]int64{}
-	for _, d := range r.record.Denials {
-		if d.Kind == "network" {
-			counts[d.Target] += d.Count
-		}
-	}
 	for _, target := range []string{"evil.example.net", evilAddress, lanAddress} {
 		told, lines := int64(0), 0
-		for at, count := range counts {
-			if strings.Contains(at, target) {
-				told += count
+		for _, d := range r.record.Denials {
+			if d.Kind == "network" && strings.Contains(d.Target, target) {
+				told += d.Count
 			}
 		}
 		for line := range strings.Lines(r.stderr) {
@@ -153,6 +147,16 @@ func TestEveryDecisionIsVisible(t *testing.T) {
 			t.Errorf("%s: %d in the record, %d lines on stderr\n%+v\n%s", target, told, lines, r.record.Denials, r.stderr)
 		}
 	}
+	verdicts := verdictsIn(t, log)
+	if verdicts["allowed"] == 0 || verdicts["denied"] < 4 {
+		t.Errorf("the log tells of %v", verdicts)
+	}
+}
+
+// verdictsIn counts the decisions of a log, each of which says when, of whom,
+// and what.
+func verdictsIn(t *testing.T, log string) map[string]int {
+	t.Helper()
 	file, err := os.Open(log)
 	if err != nil {
 		t.Fatal(err)
@@ -171,24 +175,29 @@ func TestEveryDecisionIsVisible(t *testing.T) {
 			}
 		}
 	}
-	if verdicts["allowed"] == 0 || verdicts["denied"] < 4 {
-		t.Errorf("the log tells of %v", verdicts)
-	}
+	return verdicts
+}
+
+// TestRulesAreExplainedOffline: no packet is sent to answer.
+func TestRulesAreExplainedOffline(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
 	c := n.capture(t)
-	explained := h.clove("run", "--allow=api.example.com", "--deny=10.0.0.0/8", "--explain-network", "--", "true")
+	rules := []string{"--allow=api.example.com", "--deny=10.0.0.0/8"}
+	explained := h.clove(append(append([]string{"run"}, rules...), "--explain-network", "--", "true")...)
 	for _, want := range []string{"api.example.com", "10.0.0.0/8", "--allow", "--deny"} {
 		if !strings.Contains(explained.stdout, want) {
 			t.Errorf("--explain-network does not say %q:\n%s%s", want, explained.stdout, explained.stderr)
 		}
 	}
 	for target, want := range map[string]int{"api.example.com:443": 0, "evil.example.net": 1, "10.1.2.3:80": 1} {
-		why := h.clove("why", target, "--allow", "api.example.com", "--deny", "10.0.0.0/8")
+		why := h.clove(append([]string{"why", target}, rules...)...)
 		host, _, _ := strings.Cut(target, ":")
 		if why.code != want || !strings.Contains(why.stdout, host) {
 			t.Errorf("why %s: exit %d, %s%s", target, why.code, why.stdout, why.stderr)
 		}
 	}
-	c.onlyTo() // offline
+	c.onlyTo()
 }
 
 // TestTheHostModeIsToldAsWeak.
@@ -210,9 +219,5 @@ func (n *internet) call(from interface{ Do(func() error) error }, address string
 		return "", err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(attemptTime))
-	fmt.Fprintln(conn, "hello")
-	buffer := make([]byte, 100)
-	size, err := conn.Read(buffer)
-	return string(buffer[:size]), err
+	return converse(conn, testhost.Patience(attemptTime), []byte("hello\n"))
 }

@@ -91,39 +91,3 @@ func TestTheHostMoves(t *testing.T) {
 		t.Error(end.stderr)
 	}
 }
-
-// TestRulesCannotBeChangedFromInside, by root in the sandbox without a filter
-// neither: whatever it tries fails, and the rules hold. The control tries the
-// same as root in a network namespace that it owns.
-func TestRulesCannotBeChangedFromInside(t *testing.T) {
-	h := newHost(t)
-	n := newInternet(t, h)
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const own = `ip link set lo up; ip route add local default dev lo table local; exec "$0" ` + agentWord + " flush"
-	out, err := n.outside("unshare", "-n", "sh", "-c", own, path)
-	if err != nil {
-		t.Fatalf("control: %v", err)
-	}
-	for name, r := range attacked(t, []byte(out)) {
-		if !r.OK {
-			t.Errorf("control: %s: %+v", name, r)
-		}
-	}
-	for _, flags := range [][]string{{"--user=root"}, {"--user=root", "--seccomp=unconfined"}, {"--seccomp=unconfined"}} {
-		c := n.capture(t)
-		script := agentInside + " " + agentWord + " flush; printf '" + siteURL + "\\nhttp://" + evilAddress + "/\\n' | " + agentInside + " " + agentWord + " steps >&2"
-		r := h.agent(self(append(flags, "--allow=api.example.com")...), "sh", "-c", script)
-		for name, got := range attacked(t, []byte(r.stdout)) {
-			if got.OK && name != "list rules" { // reading is no change, whoever may
-				t.Errorf("%v: %s works", flags, name)
-			}
-		}
-		if strings.Count(r.stderr, reached) != 1 {
-			t.Errorf("%v: %s", flags, r.stderr)
-		}
-		c.onlyTo(append(asks, siteEnds...)...)
-	}
-}

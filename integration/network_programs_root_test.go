@@ -4,25 +4,17 @@ package integration
 
 import (
 	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/google/nftables"
 	"github.com/miekg/dns"
-	"github.com/vishvananda/netlink"
-
-	"clove.run/clove/integration/probe"
 )
 
 // ask puts one question to a name server and shows the answer; an answer that
@@ -162,79 +154,4 @@ func fetchByStep([]string) error {
 		fmt.Printf("%q\n", said)
 	}
 	return lines.Err()
-}
-
-// flushRules tries, as whoever it is, to change the rules of its own network
-// namespace, in every way that there is.
-func flushRules([]string) error {
-	out := json.NewEncoder(os.Stdout)
-	_, everything, _ := net.ParseCIDR("0.0.0.0/0")
-	loopback, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	ways := []struct {
-		name string
-		try  func() error
-	}{
-		{"sysctl ip_nonlocal_bind", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_nonlocal_bind", []byte("1"), 0) }},
-		{"sysctl route_localnet", func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/lo/route_localnet", []byte("1"), 0) }},
-		{"sysctl ping_group_range", func() error {
-			return os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0)
-		}},
-		{"add address", func() error {
-			return netlink.AddrAdd(loopback, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(9, 1, 1, 1), Mask: net.CIDRMask(32, 32)}})
-		}},
-		{"add route", func() error {
-			return netlink.RouteAdd(&netlink.Route{LinkIndex: loopback.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4(9, 2, 2, 0).To4(), Mask: net.CIDRMask(24, 32)}})
-		}},
-		{"delete route", func() error {
-			return netlink.RouteDel(&netlink.Route{LinkIndex: loopback.Attrs().Index, Dst: everything, Table: 255, Type: syscall.RTN_LOCAL, Scope: netlink.SCOPE_HOST})
-		}},
-		{"add rule", func() error {
-			rule := netlink.NewRule()
-			rule.Table, rule.Mark = 254, 7
-			return netlink.RuleAdd(rule)
-		}},
-		{"add link", func() error {
-			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0"}, PeerName: "v1"})
-		}},
-		{"list rules", func() error { _, err := (&nftables.Conn{}).ListTables(); return err }},
-		{"flush rules", func() error {
-			c := &nftables.Conn{}
-			c.FlushRuleset()
-			return c.Flush()
-		}},
-		{"bind transparently", func() error { return bindElsewhere("93.184.216.77:80") }},
-		{"link down", func() error { return netlink.LinkSetDown(loopback) }},
-	}
-	for _, way := range ways {
-		err := way.try()
-		r := probe.Result{Probe: way.name, OK: err == nil}
-		if err != nil {
-			r.Detail = err.Error()
-			r.Errno = "EPERM"
-			if !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EROFS) {
-				r.Errno = r.Detail
-			}
-		}
-		if err := out.Encode(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bindElsewhere takes an address that is not this host's, IP_TRANSPARENT, ip(7).
-func bindElsewhere(address string) error {
-	at := netip.MustParseAddrPort(address)
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		return err
-	}
-	defer syscall.Close(fd)
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_IP, syscall.IP_TRANSPARENT, 1); err != nil {
-		return err
-	}
-	return syscall.Bind(fd, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()})
 }
