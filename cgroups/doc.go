@@ -12,7 +12,8 @@
 //	v1      as hybrid, without the last
 //
 // Host.Missing says why a controller cannot be enforced and what to do about
-// it. Host.Prepare makes the parent of all agents able to hold them, and
+// it. Host.Prepare makes the parent of all agents able to hold them (in a
+// container on v2 it moves the container's processes into a leaf first), and
 // Host.Place names an agent's directories before they exist, so that a lease
 // can record them first. A Group is opened from those paths; it needs neither
 // the Host nor a live supervisor, which is how leftovers of a killed clove are

@@ -91,21 +91,19 @@ func (h *Host) missingV2(controller string) *lack {
 	return t.undelegable(controller)
 }
 
-// undelegable tells why controller cannot be handed to children of the mount:
-// only the real root may hold processes and delegate too ("no internal
-// processes" in cgroups(7)), and a container's root is not the real one.
+// undelegable tells why controller cannot be handed to children of the mount.
+// Processes that Prepare can move out of the way are no reason. Those of a pid
+// namespace that clove does not see are: they show as 0, and 0 means the writer.
 func (t tree) undelegable(controller string) *lack {
 	enabled, err := readWords(t.mount, "cgroup.subtree_control")
-	if err == nil && slices.Contains(enabled, controller) {
+	if err == nil && slices.Contains(enabled, controller) || isRealRoot(t.mount) {
 		return nil
 	}
-	isRealRoot := !exists(t.mount, "cgroup.events")
-	pids, err := readPids(t.mount)
-	if isRealRoot || (err == nil && len(pids) == 0) {
+	if pids, err := readPids(t.mount); err == nil && !slices.Contains(pids, 0) {
 		return nil
 	}
-	return &lack{fmt.Sprintf("%s holds processes itself, so %s cannot be enabled below it", t.mount, controller),
-		fmt.Sprintf("move them first: mkdir %[1]s/init && for p in $(cat %[1]s/cgroup.procs); do echo $p > %[1]s/init/cgroup.procs; done", t.mount)}
+	return &lack{fmt.Sprintf("%s holds processes that are not visible here, so %s cannot be enabled below it", t.mount, controller),
+		fmt.Sprintf("move them to %s/%s from where they are visible, or start the container with --cgroupns=host", t.mount, leafV2)}
 }
 
 func (t tree) unwritable(dir string) *lack {

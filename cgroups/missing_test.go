@@ -1,6 +1,7 @@
 package cgroups
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,8 @@ func v1Machine(files machine) machine {
 
 func TestMissing(t *testing.T) {
 	busy := machine{"cgroup.controllers": "cpu memory", "cgroup.subtree_control": "cpu", "cgroup.events": "populated 1\n"}
+	foreign := maps.Clone(busy)
+	foreign["cgroup.procs"] = "1\n0\n"
 	idle := machine{"cgroup.controllers": "memory", "cgroup.subtree_control": "", "cgroup.events": "populated 1\n", "cgroup.procs": ""}
 	bare := machine{"cgroup.controllers": "cpu memory", "cgroup.subtree_control": ""}
 	cases := []struct {
@@ -72,7 +75,8 @@ func TestMissing(t *testing.T) {
 		{"v2 the real root may hold processes", "memory", v2Machine(bare), "", ""},
 		{"v2 not offered", "pids", v2Machine(bare), `cgroup.controllers has "cpu memory"`, "cgroup_enable=pids"},
 		{"v2 nothing readable", "pids", v2Machine(nil), "does not offer", "cgroup_enable=pids"},
-		{"v2 in a container that holds processes", "memory", v2Machine(busy), "holds processes itself", "/init"},
+		{"v2 in a container whose processes can be moved", "memory", v2Machine(busy), "", ""},
+		{"v2 in a container with processes of others", "memory", v2Machine(foreign), "not visible here", "/init"},
 		{"v2 there, but enabled already", "cpu", v2Machine(busy), "", ""},
 		{"v2 in a container without processes at its root", "memory", v2Machine(idle), "", ""},
 		{"v2 device rules are programs", "devices", v2Machine(nil), "", ""},

@@ -66,7 +66,8 @@ func (h *Host) parent(name string) string {
 }
 
 // Prepare makes what Place needs: on v2 the slice, with every wanted controller
-// that this host offers enabled from the mount point down to it. On v1 a
+// that this host offers enabled from the mount point down to it; in a container
+// the processes at the mount point move out of the way (delegate). On v1 a
 // directory has its controller from the start, and libcontainer makes the
 // parent. It is idempotent and safe in any number of processes at once.
 func (h *Host) Prepare() error {
@@ -77,12 +78,10 @@ func (h *Host) Prepare() error {
 	if err := os.Mkdir(slice, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot make the parent of all agents: %w", err)
 	}
-	for _, dir := range []string{root, slice} {
-		if err := enable(dir); err != nil {
-			return err
-		}
+	if err := delegate(root); err != nil {
+		return err
 	}
-	return nil
+	return enable(slice)
 }
 
 // enable turns on in dir's children what dir itself has. Controllers are
