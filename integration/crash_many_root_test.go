@@ -79,12 +79,12 @@ func TestKilledAtRandomMoments(t *testing.T) {
 }
 
 // killedAfter tells whether the kill found clove alive.
-func (h *host) killedAfter(moment time.Duration, remove bool) bool {
+func (h *host) killedAfter(moment time.Duration, remove bool, flags ...string) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
-	cmd := h.command(ctx, "run", "--rm="+strconv.FormatBool(remove), "--", "true")
-	if err := cmd.Start(); err != nil {
+	cmd := h.command(ctx, append(append([]string{"run", "--rm=" + strconv.FormatBool(remove)}, flags...), "--", "true")...)
+	if err := h.begin(cmd); err != nil {
 		h.t.Fatal(err)
 	}
 	kill := time.AfterFunc(moment, func() { cmd.Process.Kill() })

@@ -6,12 +6,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -117,6 +119,38 @@ func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 		t.Errorf("the port is not free: %q\n%s", line, &again.stderr)
 	}
 	again.wait()
+}
+
+// TestKilledAtRandomMomentsWithANetwork: no gate and no listener is left. The
+// control is that runs were killed before their end.
+func TestKilledAtRandomMomentsWithANetwork(t *testing.T) {
+	h := newHost(t)
+	newInternet(t, h)
+	rounds, killed := 60, 0
+	if testhost.Lane() == testhost.LaneVM {
+		rounds = 8
+	}
+	flags := []string{"--allow=api.example.com", "-p=9090:80"}
+	run := append(append([]string{"run", "--rm"}, flags...), "--", "true")
+	h.clove(run...) // makes the template of the layers
+	began := time.Now()
+	h.clove(run...)
+	spread := time.Since(began) * 5 / 4
+	moments := rand.New(rand.NewPCG(3, 300))
+	for range rounds {
+		if h.killedAfter(time.Duration(moments.Int64N(int64(spread))), true, flags...) {
+			killed++
+		}
+	}
+	if gc := h.clove("gc"); gc.code != 0 {
+		t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+	}
+	if killed < rounds/4 {
+		t.Errorf("control: %d of %d were killed", killed, rounds)
+	}
+	if r := h.clove(run...); r.code != 0 {
+		t.Errorf("the published port is not free: %s", r.stderr)
+	}
 }
 
 // TestEveryRefusalIsVisible: once on stderr, counted in the record, and with

@@ -135,6 +135,19 @@ func TestAllowedNamesResolve(t *testing.T) {
 	}
 }
 
+// TestAWildcardIsNotItsApex: any depth below, and no other name that ends so.
+func TestAWildcardIsNotItsApex(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	for _, name := range []string{"example.com", "notexample.com", "xn--bcher-kva.example.com"} {
+		n.zone.add(name + ". 60 IN A " + siteAddress)
+	}
+	n.passes(t, []string{"--allow=*.example.com"}, web("api.example.com", "deep.chain.example.com"))
+	n.held(t, []string{"--allow=*.example.com"}, web("example.com", "notexample.com", "evil.example.net"))
+	n.held(t, []string{"--allow=*.example.com", "--deny=*.chain.example.com"}, web("deep.chain.example.com"))
+	n.passes(t, []string{"--allow=B\u00dcCHER.example.com."}, web("xn--bcher-kva.example.com"))
+}
+
 // TestTheCLibraryResolves: getent asks as any C program does, hosts file,
 // reverse look-ups and localhost included.
 func TestTheCLibraryResolves(t *testing.T) {

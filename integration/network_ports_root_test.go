@@ -54,6 +54,13 @@ func TestPublishedPorts(t *testing.T) {
 	}
 }
 
+// TestAPublishedPortIsNoWayOut: the gate that lets in lets nothing out.
+func TestAPublishedPortIsNoWayOut(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	n.held(t, []string{"-p=9001:8080"}, web(siteAddress, "["+siteAddress6+"]", lanAddress, "api.example.com", ownAddress))
+}
+
 // TestAPortIsPublishedOnce: what cannot be had stops the start.
 func TestAPortIsPublishedOnce(t *testing.T) {
 	h := newHost(t)

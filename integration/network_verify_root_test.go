@@ -110,6 +110,12 @@ func TestTheHostIsTheAllowedOne(t *testing.T) {
 	n.held(t, flags, []attempt{
 		request("no host", "GET / HTTP/1.0\r\n\r\n"),
 		request("an address", get+"Host: "+siteAddress+"\r\n\r\n"),
+		request("another port", get+"Host: api.example.com:8080\r\n\r\n"),
+		request("an empty label", get+"Host: api..example.com\r\n\r\n"),
+		request("two last dots", get+"Host: api.example.com..\r\n\r\n"),
+		request("a parent", get+"Host: example.com\r\n\r\n"),
+		request("a child", get+"Host: x.api.example.com\r\n\r\n"),
+		request("another alphabet", get+"Host: xn--pi-7kc.example.com\r\n\r\n"),
 	}, append(asks, siteEnds...)...)
 }
 
