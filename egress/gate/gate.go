@@ -23,6 +23,7 @@ type server struct {
 	refusals       *refusals
 	queries        *queries
 	flows          *flows
+	named          *named
 	dnsConnections *dnsConnections
 	done           chan struct{}
 
@@ -80,6 +81,7 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	s.refusals = newRefusals(conn)
 	s.queries = newQueries()
 	s.flows = newFlows()
+	s.named = newNamed()
 	s.dnsConnections = &dnsConnections{}
 	return s, nil
 }

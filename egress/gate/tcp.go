@@ -109,30 +109,6 @@ func (s *server) agentConnection(conn *net.TCPConn) {
 	s.connect(conn, target)
 }
 
-func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
-	request := wire.Open{Target: target}
-	answer, err := s.broker.ask(wire.Request{Open: &request})
-	if err != nil {
-		reset(conn)
-		return
-	}
-	var seen opening
-	if answer.Verdict == wire.VerdictVerify || answer.Verdict == wire.VerdictVerifyDeny {
-		closeFiles(answer.Files)
-		seen = peek(conn, target.Port(), answer.Verdict == wire.VerdictVerifyDeny)
-		if seen.reason != "" {
-			s.refuse(conn, target, seen)
-			return
-		}
-		request.Name, request.Shown = seen.name, seen.shown
-		if answer, err = s.broker.ask(wire.Request{Open: &request}); err != nil {
-			reset(conn)
-			return
-		}
-	}
-	s.carry(conn, target, answer, seen)
-}
-
 // carry relays what was allowed, and turns away the rest.
 func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Answer, seen opening) {
 	if answer.Verdict != wire.VerdictAllowed {

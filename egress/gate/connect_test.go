@@ -1,0 +1,130 @@
+package gate
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"clove.run/clove/egress/wire"
+)
+
+// knows is a gate that asked about target before, and was told to see a name.
+func knows(t *testing.T, target string, decide func(wire.Request) wire.Answer) (*server, *fakeBroker) {
+	t.Helper()
+	s, b := begin(t, wire.Limits{}, decide)
+	s.named.learn(netip.MustParseAddrPort(target), wire.VerdictVerify)
+	return s, b
+}
+
+// TestAKnownTargetIsAskedForOnce, by the name; the first time is the control.
+func TestAKnownTargetIsAskedForOnce(t *testing.T) {
+	const target = "192.0.2.1:443"
+	hello := string(helloOf(t, &tls.Config{ServerName: "a.example"}))
+	for _, known := range []bool{false, true} {
+		decide, expect := byName(t, wire.VerdictVerify)
+		s, b := begin(t, wire.Limits{}, decide)
+		questions := 2
+		if known {
+			questions = 1
+			s.named.learn(netip.MustParseAddrPort(target), wire.VerdictVerify)
+		}
+		near := dial(t, to(t, s, target))
+		_, err := io.WriteString(near, hello+"and more")
+		check(t, err)
+		expect(hello + "and more")
+		if len(b.asked) != questions {
+			t.Errorf("known %t: asked %d times", known, len(b.asked))
+		}
+		if !s.named.has(netip.MustParseAddrPort(target)) {
+			t.Errorf("known %t: forgotten", known)
+		}
+	}
+}
+
+// TestAKnownTargetRefusesTheSame as one that is not known.
+func TestAKnownTargetRefusesTheSame(t *testing.T) {
+	for _, c := range []struct {
+		name, data string
+		want       wire.Reason
+	}{
+		{"no name", string(helloOf(t, &tls.Config{InsecureSkipVerify: true})), wire.ReasonNoName},
+		{"other protocol", "SSH-2.0-x y\r\n", wire.ReasonNoName},
+		{"two hosts", "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", wire.ReasonMalformed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			decide, _ := byName(t, wire.VerdictVerify)
+			s, b := knows(t, "192.0.2.1:443", decide)
+			expectReset(t, to(t, s, "192.0.2.1:443"), c.data)
+			if got := get(t, b.refused); got.Reason != c.want {
+				t.Errorf("%+v", got)
+			}
+			if r := get(t, b.asked); r.Open.Name != "" || r.Open.Shown != "" || len(b.asked) != 0 {
+				t.Errorf("asked %+v and %d times more", r.Open, len(b.asked))
+			}
+		})
+	}
+	t.Run("another name", func(t *testing.T) {
+		decide, _ := byName(t, wire.VerdictVerify)
+		s, b := knows(t, "192.0.2.1:443", decide)
+		expectReset(t, to(t, s, "192.0.2.1:443"), string(helloOf(t, &tls.Config{ServerName: "b.example"})))
+		if r := get(t, b.asked); r.Open.Name != "b.example" {
+			t.Errorf("asked %+v", r.Open)
+		}
+	})
+}
+
+// TestNewRulesMayWantNoName of a known target: whatever was read goes on, a
+// silent client is let through, and the target is forgotten.
+func TestNewRulesMayWantNoName(t *testing.T) {
+	for _, first := range []wire.Verdict{wire.VerdictAllowed, wire.VerdictVerifyDeny} {
+		for _, data := range []string{"", "SSH-2.0-x y\r\n", fmt.Sprintf(requestHead, "192.0.2.1")} {
+			t.Run(fmt.Sprintf("%s %.3q", first, data), func(t *testing.T) {
+				t.Parallel() // a silent client is waited for
+				file, far := outside(t)
+				var last atomic.Value
+				decide := func(r wire.Request) wire.Answer {
+					last.Store(r.Open.Shown)
+					if r.Open.Shown == "" && first == wire.VerdictVerifyDeny {
+						return wire.Answer{Verdict: first}
+					}
+					return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+				}
+				s, _ := knows(t, "192.0.2.1:80", decide)
+				near := dial(t, to(t, s, "192.0.2.1:80"))
+				_, err := io.WriteString(near, data)
+				check(t, err)
+				expectSpeech(t, near, far, data)
+				if want := map[wire.Verdict]wire.Shown{wire.VerdictVerifyDeny: wire.ShownNothing}[first]; last.Load() != want {
+					t.Errorf("asked with %q last", last.Load())
+				}
+				if s.named.has(netip.MustParseAddrPort("192.0.2.1:80")) {
+					t.Error("still known")
+				}
+			})
+		}
+	}
+}
+
+// expectSpeech lets the server speak first, and sees what the client sent.
+func expectSpeech(t *testing.T, near, far *net.TCPConn, sent string) {
+	t.Helper()
+	_, err := io.WriteString(far, "hello")
+	check(t, err)
+	expectText(t, near, "hello")
+	expectText(t, far, sent)
+}
+
+func TestTheMemoryOfTargetsIsBounded(t *testing.T) {
+	n := newNamed()
+	for port := range 3 * namedTargets {
+		n.learn(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port)), wire.VerdictVerify)
+		if len(n.targets) > namedTargets {
+			t.Fatalf("%d targets", len(n.targets))
+		}
+	}
+}
