@@ -1,8 +1,8 @@
 // Command bench measures clove beside its peers on the same work, and prints
-// one table: how long the whole command of `clove run --rm -- /bin/true`
-// takes, when the agent's first instruction comes, what it costs in CPU time,
-// and what an idle agent holds of the host's memory. The same figures go to a
-// JSON file.
+// two tables. The first says how long the whole command of
+// `clove run --rm -- /bin/true` takes, when the agent's first instruction
+// comes, what it costs in CPU time, and what an idle agent holds of the host's
+// memory; the second what the way out costs. The same figures go to a JSON file.
 //
 // # How it measures
 //
@@ -20,6 +20,17 @@
 // stands beside an idle agent: the command itself and its descendants without
 // the agent. Pages of a program's file are shared among all that run it, and the
 // kernel can drop them; what is anonymous is each agent's own.
+//
+// # The network
+//
+// The second table is about the way out: a connection that the client makes
+// itself, through the gate, through tinyproxy and through squid. Clove, the proxies and
+// the clients run in a network namespace of the benchmark's, the servers in
+// another; no packet leaves the two. The client is this binary in another role, one on each way for
+// the whole run, taking orders by lines of JSON; clove's is in a sandbox. A new
+// connection is measured from connect to the first byte of an answer; what
+// is beyond the direct one's median was added. The ratio is to the better of the
+// two proxies in the same row.
 //
 // # What it refuses
 //

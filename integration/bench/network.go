@@ -182,9 +182,13 @@ func bestProxy(unit string, byPeer map[string]taken, gain func(string) []float64
 	return best
 }
 
-// less takes one column from another, round by round.
+// less takes one column from another, round by round; from nothing, where there
+// is no other.
 func less(values, base []float64) []float64 {
-	differences := make([]float64, min(len(values), len(base)))
+	if len(base) == 0 {
+		return values
+	}
+	differences := make([]float64, len(values))
 	for i := range differences {
 		differences[i] = values[i] - base[i]
 	}

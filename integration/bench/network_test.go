@@ -1,0 +1,104 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+// rounds makes samples of one value a round.
+func rounds(values ...float64) taken {
+	t := make(taken, len(values))
+	for i, v := range values {
+		t[i] = []float64{v}
+	}
+	return t
+}
+
+func figureOf(t *testing.T, figures []networkFigure, peer string) networkFigure {
+	t.Helper()
+	i := slices.IndexFunc(figures, func(f networkFigure) bool { return f.Peer == peer })
+	if i < 0 {
+		t.Fatalf("no figure of %s", peer)
+	}
+	return figures[i]
+}
+
+// What a connection costs beyond the direct one is compared, and with the
+// proxy that adds the least.
+func TestLatenciesAreComparedByWhatIsAdded(t *testing.T) {
+	figures := judge(errand{what: whatAddress, unit: unitLatency}, map[string]taken{
+		peerDirect: rounds(100, 100, 1000), peerClove: rounds(150, 150, 1050),
+		peerTinyproxy: rounds(300, 300, 1200), peerSquid: rounds(200, 200, 1100),
+	})
+	clove := figureOf(t, figures, peerClove)
+	if clove.Best != peerSquid || clove.Ratio.Medians != 0.5 || clove.Ratio.High != 0.5 {
+		t.Errorf("%+v to %s, not half of squid", clove.Ratio, clove.Best)
+	}
+	if clove.Added.P50 != 50 || clove.Added.P99 != 50 {
+		t.Errorf("added %+v, not 50", clove.Added)
+	}
+	if direct := figureOf(t, figures, peerDirect); direct.Added != nil || direct.Ratio != nil {
+		t.Errorf("the direct connection is compared: %+v", direct)
+	}
+}
+
+// The better proxy is the one with more bytes in a second.
+func TestRatesAreComparedWithTheFasterProxy(t *testing.T) {
+	figures := judge(errand{what: whatOne, unit: unitRate}, map[string]taken{
+		peerDirect: rounds(4000), peerClove: rounds(3000), peerTinyproxy: rounds(500), peerSquid: rounds(1000)})
+	if clove := figureOf(t, figures, peerClove); clove.Best != peerSquid || clove.Ratio.Medians != 3 || clove.Added != nil {
+		t.Errorf("%+v to %s", clove.Ratio, clove.Best)
+	}
+	if names := []string{figures[0].Peer, figures[1].Peer}; !slices.Equal(names, []string{peerDirect, peerClove}) {
+		t.Errorf("begins with %v", names)
+	}
+}
+
+func TestWithoutProxiesNothingIsCompared(t *testing.T) {
+	figures := judge(errand{what: whatAnswers, unit: unitAnswers}, map[string]taken{peerDirect: rounds(9), peerClove: rounds(3)})
+	if clove := figureOf(t, figures, peerClove); len(figures) != 2 || clove.Ratio != nil || clove.Best != "" {
+		t.Errorf("%+v", figures)
+	}
+}
+
+// A denial has no direct connection beside it: all of it is what was added.
+func TestADenialCountsWhole(t *testing.T) {
+	figures := judge(errand{what: whatDenied, unit: unitLatency}, map[string]taken{peerClove: rounds(30), peerSquid: rounds(60)})
+	if clove := figureOf(t, figures, peerClove); clove.Added.P50 != 30 || clove.Ratio == nil || clove.Ratio.Medians != 0.5 {
+		t.Errorf("%+v, %v", clove.Added, clove.Ratio)
+	}
+}
+
+func TestWaysDoWhatMakesSense(t *testing.T) {
+	direct, gated, proxy := &way{}, &way{gated: true}, &way{proxy: true}
+	for _, c := range []struct {
+		name string
+		does order
+		want []*way
+	}{
+		{"connections", order{Times: 1}, []*way{direct, gated, proxy}},
+		{"denials", order{Times: 1, Denied: true}, []*way{gated, proxy}},
+		{"questions", order{Questions: 1}, []*way{direct, gated}},
+	} {
+		for _, w := range []*way{direct, gated, proxy} {
+			if got := w.can(c.does); got != slices.Contains(c.want, w) {
+				t.Errorf("%s: %+v says %t", c.name, w, got)
+			}
+		}
+	}
+}
+
+// The gate's limit of queries would be measured instead of the gate.
+func TestQuestionsOfARoundStayBelowTheGatesPace(t *testing.T) {
+	const burst, perSecond = 400, 200
+	questions := 0
+	for _, e := range errands {
+		questions += e.does.Questions
+		if e.does.Lookup {
+			questions += e.does.Times
+		}
+	}
+	if questions > burst || questions > 2*perSecond {
+		t.Errorf("%d questions in each round", questions)
+	}
+}
