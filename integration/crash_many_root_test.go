@@ -70,7 +70,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		ends[run.Record.Status]++
 	}
 	t.Logf("%d rounds within %v, %d killed before their end, %d of %d looks found leftovers; ends: %v", rounds, spread, killed, dirty, (rounds+9)/10, ends)
-	if killed < rounds/4 || killed == rounds || dirty == 0 || ends[agent.StatusKilled] == 0 {
+	// A run that a busy machine slows down may outlast all of a few moments.
+	allKilled := rounds >= 100 && killed == rounds
+	if killed < rounds/4 || allKilled || dirty == 0 || ends[agent.StatusKilled] == 0 {
 		t.Errorf("control: %d kills, %d left something, ends %v: the moments are wrong", killed, dirty, ends)
 	}
 	if left, _ := os.ReadDir(h.run); len(left) != 0 {
