@@ -87,11 +87,12 @@ func mapError(source string, err error) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", errUnmappable, source, kind, err)
+	return fmt.Errorf("%w of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", ErrUnmappable, source, kind, err)
 }
 
-// errUnmappable is the refusal that an overlayStep may have a fallback for.
-var errUnmappable = errors.New("cannot map the owners")
+// ErrUnmappable is the kernel's refusal of a file system, overlayfs above all. A
+// step may have a fallback for it; it is also said when that fails.
+var ErrUnmappable = errors.New("cannot map the owners")
 
 // copyTree makes to a copy of the directory from, with owners, links and holes.
 // Nothing is followed out of it.

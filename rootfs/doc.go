@@ -54,10 +54,11 @@
 // The clones are id-mapped: host id k is the sandbox's id k, an unprivileged id
 // of the host. For a workspace, an interpreter's prefix and a bind the owner of
 // the directory is the agent instead: behind a writable bind the agent acts as
-// that owner, and what it creates belongs to that owner. A base directory that
-// cannot be id-mapped (in a container the host's root is an overlay) is shown as
-// it is, with files that belong to nobody; a workspace is copied into the layer;
-// a bind is refused.
+// that owner, and what it creates belongs to that owner. What cannot be id-mapped
+// (in a container the host's root is an overlay, and overlayfs has no such mounts)
+// is shown as it is, with files that belong to nobody, where it is read-only or a
+// base directory; a workspace, and the base for root of the sandbox, who installs
+// into it, is copied into the layer; a writable bind is refused.
 //
 // # A root of the caller's own
 //

@@ -101,8 +101,12 @@ func (p *planner) layer(kind string, common func() []entry, own []entry) {
 func (p *planner) planBase() {
 	p.layer(templateBase, p.facts.skeleton, personal(p.cfg, p.facts))
 	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
+	without := asIs
+	if p.cfg.AgentUID == 0 {
+		without = byCopy // root inside must own the base to install into it
+	}
 	for _, dir := range p.facts.Base {
-		p.overlay(overlayStep{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: asIs})
+		p.overlay(overlayStep{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: without})
 	}
 	p.base = append([]string{"/"}, p.facts.Base...)
 }

@@ -187,7 +187,7 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 		source = b.staged("layer", skeletonDir)
 	}
 	clone, err := b.clone(source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
-	if errors.Is(err, errUnmappable) && s.Else != fail {
+	if errors.Is(err, ErrUnmappable) && s.Else != fail {
 		clone, err = s.without(b, source)
 	}
 	if err != nil {
@@ -214,7 +214,7 @@ func (s overlayStep) without(b *builder, source string) (*os.File, error) {
 	defer from.Close()
 	copied := b.staged("layer", fmt.Sprintf("copy-%d", s.Index))
 	if err := copyTree(from, copied); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w of %s, and %w", ErrUnmappable, source, err)
 	}
 	return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true})
 }

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -48,7 +49,13 @@ func (s bindStep) String() string {
 }
 
 func (s bindStep) run(b *builder) error {
-	clone, err := b.clone(s.Source, s.Map, cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir})
+	flags := cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir}
+	clone, err := b.clone(s.Source, s.Map, flags)
+	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
+		// Nobody's files: the agent reads what every user of the host may read.
+		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
+		clone, err = b.clone(s.Source, idMap{}, flags)
+	}
 	if err != nil {
 		return err
 	}

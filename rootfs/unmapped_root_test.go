@@ -3,6 +3,7 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +52,58 @@ func TestBaseOnAnOverlayIsShownAsItIs(t *testing.T) {
 	b.refused(tree, sandboxRoot, "echo y >/opt/open", "Permission denied")
 }
 
+// Root of the sandbox installs into the base, so it must own it: it has a copy.
+func TestBaseOnAnOverlayIsCopiedForRoot(t *testing.T) {
+	b := newBench(t)
+	opt := b.mkdir("opt", map[string]string{"open": "x\n", "closed": "y\n"})
+	if err := os.Chmod(filepath.Join(opt, "closed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.fakeHost(map[string]string{"/opt": opt})
+	b.overlayOver("/opt")
+	cfg := testConfig(b.dir)
+	cfg.AgentUID, cfg.AgentGID = 0, 0
+	tree := b.mount(cfg)
+	out := b.must(tree, sandboxRoot, "cat /opt/closed && echo z >>/opt/open && rm /opt/closed && touch /opt/new && stat -c %u /opt/open /opt/new")
+	if out != "y\n0\n0\n" {
+		t.Errorf("got %q", out)
+	}
+	if data, err := os.ReadFile(filepath.Join(opt, "closed")); err != nil || string(data) != "y\n" {
+		t.Errorf("the host's file reads %q (%v)", data, err)
+	}
+	if got, want := b.diff(tree.Uppers()), []string{"D /opt/closed", "A /opt/new", "C /opt/open"}; !slices.Equal(got, want) {
+		t.Errorf("diff %q, want %q", got, want)
+	}
+}
+
+func TestBindFromAnOverlayIsReadOnlyOrRefused(t *testing.T) {
+	b := newBench(t)
+	files := map[string]string{"open": "x\n", "closed": "SECRET"}
+	source, plain := b.mkdir("data", files), b.mkdir("plain", files)
+	for _, dir := range []string{source, plain} {
+		if err := os.Chmod(filepath.Join(dir, "closed"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.overlayOver(source)
+	cfg := testConfig(b.dir)
+	cfg.Binds = []Bind{{Source: source, Target: "/data"}, {Source: plain, Target: "/plain"}}
+	if _, err := b.tryMount(cfg); !errors.Is(err, ErrUnmappable) {
+		t.Errorf("a writable bind: %v", err)
+	}
+	cfg.Binds[0].ReadOnly = true
+	tree := b.mount(cfg)
+	if out := b.must(tree, sandboxAgent, "cat /data/open"); out != "x\n" {
+		t.Errorf("got %q", out)
+	}
+	b.refused(tree, sandboxRoot, "cat /data/closed", "Permission denied")
+	b.refused(tree, sandboxRoot, "echo y >/data/open", "Read-only file system")
+	// Control: mapped, the files are the agent's own.
+	if out := b.must(tree, sandboxAgent, "cat /plain/closed"); out != "SECRET" {
+		t.Errorf("control: got %q", out)
+	}
+}
+
 func TestWorkspaceOnAnOverlayIsCopied(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
@@ -78,7 +131,7 @@ func TestWorkspaceThatDoesNotFitIsAnError(t *testing.T) {
 	cfg.DiskBytes = 16 << 20
 	cfg.Workspace = b.mkdir("ws", map[string]string{"large": strings.Repeat("x", 20<<20)})
 	b.overlayOver(cfg.Workspace)
-	if _, err := b.tryMount(cfg); err == nil || !strings.Contains(err.Error(), "No space left on device") {
+	if _, err := b.tryMount(cfg); err == nil || !errors.Is(err, ErrUnmappable) || !strings.Contains(err.Error(), "No space left on device") {
 		t.Errorf("got %v", err)
 	}
 	// Control: it fits into a larger layer.

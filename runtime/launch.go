@@ -93,8 +93,11 @@ func stepFailed(step string, err error) error {
 	if errors.As(err, &known) && known.Step != "" {
 		return err
 	}
-	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err,
-		Hint: "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"}
+	hint := "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"
+	if errors.Is(err, rootfs.ErrUnmappable) {
+		hint = "in a container put it on a volume, whose owners can be mapped; what is copied for want of one has to fit into --disk"
+	}
+	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err, Hint: hint}
 }
 
 func (l *launch) awaitNetwork() error {
