@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -40,7 +39,7 @@ type probe struct {
 }
 
 var probes = []probe{
-	{"privilege", nil, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
+	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"clove-init", nil, "reaps, forwards signals and holds the deadline inside", "run `make build`", findInitBinary},
 	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside is nobody outside",
 		"sysctl user.max_user_namespaces=65536", namespaceProbe("user")},
@@ -116,26 +115,6 @@ var mechanismWords = map[string]string{
 	agent.ControlWallClock:  "clove-init",
 	agent.ControlOutput:     "pipes",
 	agent.ControlSeccomp:    "seccomp",
-}
-
-func findPrivilege(*facts) (found, missing string) {
-	if os.Geteuid() != 0 {
-		return "", fmt.Sprintf("running as uid %d", os.Geteuid())
-	}
-	if hasCapability(unix.CAP_SYS_RESOURCE) {
-		return "root", ""
-	}
-	return "root without CAP_SYS_RESOURCE: hard rlimits cannot be raised", ""
-}
-
-// hasCapability tells whether this process holds a capability, capget(2).
-func hasCapability(capability int) bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false
-	}
-	return data[capability/32].Effective&(1<<(capability%32)) != 0
 }
 
 func findInitBinary(f *facts) (found, missing string) {

@@ -1,0 +1,47 @@
+//go:build root
+
+package runtime
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/testhost"
+)
+
+// TestRootOfAContainerMayLackARight: what is missing is said before anything is
+// made, with what to do in Docker.
+func TestRootOfAContainerMayLackARight(t *testing.T) {
+	testhost.Root(t)
+	if found, missing := findPrivilege(nil); found == "" {
+		t.Fatalf("control: %s", missing)
+	}
+	for capability, name := range map[int]string{unix.CAP_SYS_ADMIN: "CAP_SYS_ADMIN", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"} {
+		thread, err := nsthread.Start(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = thread.Do(func() error { // capabilities are a thread's, capabilities(7)
+			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+			var data [2]unix.CapUserData
+			if err := unix.Capget(&header, &data[0]); err != nil {
+				return err
+			}
+			data[capability/32].Effective &^= 1 << (capability % 32)
+			if err := unix.Capset(&header, &data[0]); err != nil {
+				return err
+			}
+			if found, missing := findPrivilege(nil); found != "" || !strings.Contains(missing, name) || !strings.Contains(missing, "; ") {
+				t.Errorf("without %s: %q, %q", name, found, missing)
+			}
+			return nil
+		})
+		thread.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
