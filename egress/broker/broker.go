@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -64,7 +63,7 @@ type Broker struct {
 	// What tests replace.
 	now    func() time.Time
 	routed func(netip.Addr) bool
-	dial   func(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error)
+	dial   func(ctx context.Context, network string, to netip.AddrPort) (*os.File, error)
 }
 
 // New makes a broker; Serve starts it.

@@ -2,16 +2,10 @@ package broker
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress"
 )
@@ -150,68 +144,9 @@ func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
 	if t.to.Addr().Is4() {
 		network = "tcp4"
 	}
-	conn, err := b.dial(ctx, network, t.to)
-	if err != nil {
-		return dialled{}, err
-	}
-	defer conn.Close() // the file is a descriptor of its own
-	file, err := fileOf(conn)
+	file, err := b.dial(ctx, network, t.to)
 	if err != nil {
 		return dialled{}, err
 	}
 	return dialled{file, t.asked, rules, verdict}, nil
-}
-
-// dial connects to an address, never to a name.
-func dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
-	dialer := net.Dialer{ControlContext: options} // keep-alive and TCP_NODELAY are net's defaults
-	dialer.SetMultipathTCP(false)                 // one peer address, one TCP_INFO
-	conn, err := dialer.DialContext(ctx, network, to.String())
-	if err != nil {
-		return nil, err
-	}
-	if err := connectedTo(conn, to); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-// options takes back SO_BROADCAST, which net sets on every datagram socket: a
-// subnet's broadcast address looks like any other.
-func options(_ context.Context, network, _ string, raw syscall.RawConn) error {
-	if network != "udp4" && network != "udp6" {
-		return nil
-	}
-	var err error
-	controlErr := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BROADCAST, 0) })
-	return errors.Join(controlErr, err)
-}
-
-// connectedTo asks the kernel where conn really leads.
-func connectedTo(conn net.Conn, want netip.AddrPort) error {
-	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return fmt.Errorf("cannot check connection: %w", err)
-	}
-	var peer netip.AddrPort
-	var peerErr error
-	controlErr := raw.Control(func(fd uintptr) { peer, peerErr = socketAddress(unix.Getpeername(int(fd))) })
-	if err := errors.Join(controlErr, peerErr); err != nil {
-		return fmt.Errorf("cannot check connection: %w", err)
-	}
-	if peer != want {
-		return fmt.Errorf("cannot use connection: it leads to %s instead of %s", peer, want)
-	}
-	return nil
-}
-
-func fileOf(conn net.Conn) (*os.File, error) {
-	switch conn := conn.(type) {
-	case *net.TCPConn:
-		return conn.File()
-	case *net.UDPConn:
-		return conn.File()
-	}
-	return nil, fmt.Errorf("cannot hand out a %T", conn)
 }

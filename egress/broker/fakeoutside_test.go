@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -132,7 +133,7 @@ func (n *fakeNetwork) hold() {
 
 // dial never leaves this machine: loopback is dialled as the product does it,
 // what leads nowhere is refused.
-func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, to)
 	lead := n.leads[to]
@@ -145,7 +146,7 @@ func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPor
 		n.hold()
 		return nil, unix.ECONNREFUSED
 	case lead != "":
-		return new(net.Dialer).DialContext(ctx, network[:3], lead)
+		return dial(ctx, network[:3]+"4", netip.MustParseAddrPort(lead))
 	case to.Addr().IsLoopback():
 		return dial(ctx, network, to)
 	}
@@ -174,4 +175,12 @@ func (n *fakeNetwork) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	}
 	defer conn.Close()
 	return fileOf(conn)
+}
+
+// fileOf is the descriptor alone, as the broker has it of all sockets.
+func fileOf(conn net.Conn) (*os.File, error) {
+	if conn, ok := conn.(interface{ File() (*os.File, error) }); ok {
+		return conn.File()
+	}
+	return nil, errors.ErrUnsupported
 }

@@ -35,12 +35,7 @@ func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside
 	if f.Target.Addr().Is4() {
 		network = "udp4"
 	}
-	conn, err := b.dial(ctx, network, f.Target)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer conn.Close()
-	if outside, err = fileOf(conn); err != nil {
+	if outside, err = b.dial(ctx, network, f.Target); err != nil {
 		return nil, nil, err
 	}
 	if inside, err = b.config.Namespace.Flow(f.Agent, f.Target); err != nil {
