@@ -55,8 +55,12 @@ def network():
         connection.settimeout(1)
         try:
             connection.connect(("192.0.2.1", 80))
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answer = connection.recv(200).decode(errors="replace")
         except OSError as problem:
             return f"refused: {problem.strerror or problem}"
+    if " 403 " in answer.partition("\n")[0]:
+        return "a gate, which refuses what no rule allows"
     return "open"
 
 
