@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "probe.h"
@@ -91,6 +92,9 @@ static void by_way(const void *arg, struct outcome *out)
 		size = echo_request(packet);
 	int yes = 1;
 	setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes));
+	/* connect waits no longer than this either, socket(7). */
+	struct timeval patience = {.tv_sec = PATIENCE_MS / 1000, .tv_usec = PATIENCE_MS % 1000 * 1000};
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	long result;
 	if (way->talk == STREAM && !way->flags) {
 		result = connect(fd, address, target.length);

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Runs a command as PID 1 of what a privileged Docker container is, without
+# Docker: container.sh NAME SCRATCH BIN COMMAND...
+#
+# NAME is the container's cgroup, SCRATCH an empty directory, BIN what stands at
+# /opt/clove inside. The root is an overlay over this machine's, /dev has no
+# nodes of loop devices, and the cgroup namespace's root holds the processes.
+set -eu
+name=$1 scratch=$2 bin=$3
+shift 3
+
+# hierarchies prints "CONTROLLER DIRECTORY" for each mounted one, with this
+# script's own directory in it.
+hierarchies() {
+	if [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]; then
+		echo "v2 /sys/fs/cgroup"
+		return
+	fi
+	local controllers path first
+	while IFS=: read -r _ controllers path; do
+		first=${controllers#name=}
+		[ -z "$controllers" ] || echo "$controllers /sys/fs/cgroup/$first$path"
+	done </proc/self/cgroup
+}
+
+enter() {
+	local controller parent file
+	while read -r controller parent; do
+		if [ "$controller" = v2 ]; then
+			for file in cpu cpuset io memory pids; do echo "+$file" >"$parent/cgroup.subtree_control"; done
+		fi
+		mkdir "$parent/$name"
+		if [ "$controller" = cpuset ]; then
+			for file in cpuset.cpus cpuset.mems; do cat "$parent/$file" >"$parent/$name/$file"; done
+		fi
+		echo "$BASHPID" >"$parent/$name/cgroup.procs"
+	done < <(hierarchies)
+	exec unshare --mount --pid --net --ipc --uts --cgroup --fork --kill-child "$0" inside "$scratch" "$bin" "$@"
+}
+
+# leave removes the cgroups; the kernel may still be taking the last process out.
+leave() {
+	local dir try
+	while read -r _ dir; do
+		for try in $(seq 100); do
+			find "$dir/$name" -depth -type d -exec rmdir {} + 2>/dev/null || true
+			[ -d "$dir/$name" ] || break
+			sleep 0.05
+		done
+		[ ! -d "$dir/$name" ] || echo "container.sh: $dir/$name stays after $try tries" >&2
+	done < <(hierarchies)
+}
+
+inside() {
+	mount -t tmpfs container "$scratch"
+	mkdir "$scratch"/{upper,work,root}
+	mount -t overlay container "$scratch/root" -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work"
+	cd "$scratch/root"
+	mount -t proc proc proc
+	mount -t sysfs sysfs sys
+	mount -t tmpfs tmpfs run
+	mount -t tmpfs tmpfs dev
+	local node
+	for node in null zero full random urandom tty loop-control; do cp -a "/dev/$node" dev; done
+	mkdir -p dev/pts opt/clove .old
+	mount -t devpts devpts dev/pts -o newinstance,ptmxmode=0666
+	ln -s pts/ptmx dev/ptmx
+	ln -s /proc/self/fd dev/fd
+	mount --bind "$bin" opt/clove
+	cgroups
+	ip link set lo up
+	pivot_root . .old
+	umount -l /.old
+	exec env -i PATH=/opt/clove:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CLOVE_ROOT=/srv/clove "$@"
+}
+
+cgroups() {
+	local controller parent at
+	while read -r controller parent; do
+		if [ "$controller" = v2 ]; then
+			mount -t cgroup2 cgroup sys/fs/cgroup
+			return
+		fi
+		[ -d sys/fs/cgroup/memory ] || mount -t tmpfs tmpfs sys/fs/cgroup 2>/dev/null
+		at=sys/fs/cgroup/${controller#name=}
+		mkdir -p "$at"
+		case $controller in name=*) controller=none,$controller ;; esac
+		mount -t cgroup cgroup "$at" -o "$controller"
+	done < <(hierarchies)
+}
+
+if [ "$name" = inside ]; then
+	inside "$@"
+fi
+(enter "$@") && status=0 || status=$?
+leave
+exit "$status"
