@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -174,12 +173,13 @@ func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
 // routed tells whether this host would send a packet to addr. connect(2) on a
 // datagram socket sends nothing: it looks up the route.
 func routed(addr netip.Addr) bool {
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 53)))
-	if err != nil {
-		return !unreachable(err)
+	family, name := socketName(netip.AddrPortFrom(addr.Unmap(), 53))
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Connect(fd, name)
+		unix.Close(fd)
 	}
-	conn.Close()
-	return true
+	return err == nil || !unreachable(err)
 }
 
 // unreachable tells a missing route from what this process lacks (descriptors,
