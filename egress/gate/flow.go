@@ -15,6 +15,9 @@ import (
 const (
 	// flowEarly is how many datagrams wait while the broker is asked.
 	flowEarly = 8
+	// earlyBytes is how much waits in all flows together: an agent that keeps the
+	// broker busy would make the gate hold 512 KiB for each of a thousand flows.
+	earlyBytes = 1 << 20
 	// denialMemory keeps a flood to one target from being a flood of questions.
 	denialMemory  = time.Second
 	denialEntries = 4096
@@ -25,6 +28,8 @@ type pair struct{ agent, target netip.AddrPort }
 
 // flows are the UDP flows that are being asked for or relayed.
 type flows struct {
+	early atomic.Int64 // bytes that wait, see earlyBytes
+
 	mu     sync.Mutex // guards what follows
 	open   map[pair]*flow
 	denied map[pair]time.Time
@@ -42,9 +47,12 @@ type flow struct {
 	began    time.Time    // of the relay
 	last     atomic.Int64 // nanoseconds from began to what passed last
 
+	waiting *atomic.Int64 // bytes in early, of all flows
+
 	mu      sync.Mutex   // guards what follows
 	early   [][]byte     // datagrams that came before outside was there
 	outside *net.UDPConn // nil until allowed
+	over    bool         // nothing waits any more
 }
 
 // serveFlows handles the datagrams that belong to no flow's own socket.
@@ -86,22 +94,32 @@ func (s *server) datagram(p pair, data []byte) {
 }
 
 // wait keeps a datagram for later, or says where it can go now. Beyond
-// flowEarly it is lost, as datagrams may be.
+// flowEarly and earlyBytes it is lost, as datagrams may be.
 func (f *flow) wait(data []byte) *net.UDPConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.outside == nil && len(f.early) < flowEarly {
-		f.early = append(f.early, append([]byte(nil), data...))
+	if f.over || len(f.early) == flowEarly {
+		return f.outside
 	}
-	return f.outside
+	size := int64(len(data))
+	if f.waiting.Add(size) > earlyBytes {
+		f.waiting.Add(-size)
+		return nil
+	}
+	f.early = append(f.early, append([]byte(nil), data...))
+	return nil
 }
 
-// allowed ends the waiting.
-func (f *flow) allowed(outside *net.UDPConn) [][]byte {
+// endWait gives out what waited; outside is where the rest can go, nil if
+// nowhere.
+func (f *flow) endWait(outside *net.UDPConn) [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	early := f.early
-	f.early, f.outside = nil, outside
+	for _, data := range early {
+		f.waiting.Add(-int64(len(data)))
+	}
+	f.early, f.outside, f.over = nil, outside, true
 	return early
 }
 
@@ -119,7 +137,7 @@ func (s *server) flowOf(p pair) (f *flow, fresh bool) {
 		s.refusals.udp(p.target, reason)
 		return nil, false
 	}
-	f = &flow{pair: p}
+	f = &flow{pair: p, waiting: &s.flows.early}
 	s.flows.open[p] = f
 	return f, true
 }
@@ -141,6 +159,7 @@ func (s *server) deny(p pair) {
 
 // serveFlow is a flow's whole life.
 func (s *server) serveFlow(f *flow) {
+	defer f.endWait(nil) // of one that was not allowed
 	answer, err := s.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
 	if err != nil || answer.Verdict != wire.VerdictAllowed {
 		closeFiles(answer.Files)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -136,4 +137,35 @@ func TestIdleFlowsEnd(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); s.passAll(f, from, to, &f.traffic.rx, func() {}) }()
 	get(t, done)
+}
+
+// TestWhatWaitsForTheBrokerIsBounded: many flows at once, each with the longest
+// datagrams, while the broker has no time. What one flow held is free again
+// when it is denied.
+func TestWhatWaitsForTheBrokerIsBounded(t *testing.T) {
+	ask := make(chan struct{})
+	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
+		<-ask
+		return wire.Answer{Verdict: wire.VerdictDenied}
+	})
+	const flows, size = 100, 60000
+	p := flowPair
+	for range flows {
+		p.agent = netip.AddrPortFrom(p.agent.Addr(), p.agent.Port()+1)
+		for range flowEarly {
+			s.datagram(p, make([]byte, size))
+		}
+	}
+	if held := s.flows.early.Load(); held > earlyBytes || held < earlyBytes-size {
+		t.Errorf("%d bytes wait, want up to %d", held, earlyBytes)
+	}
+	close(ask)
+	for range flows {
+		get(t, b.asked)
+	}
+	for began := time.Now(); s.flows.early.Load() != 0; runtime.Gosched() {
+		if time.Since(began) > patience {
+			t.Fatalf("%d bytes still wait", s.flows.early.Load())
+		}
+	}
 }

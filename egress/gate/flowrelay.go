@@ -24,7 +24,7 @@ var datagramBuffers = sync.Pool{New: func() any { return new([datagramBytes]byte
 // relayFlow passes datagrams both ways until neither side says anything more.
 func (s *server) relayFlow(f *flow, outside, inside *net.UDPConn) {
 	f.began = time.Now()
-	for _, data := range f.allowed(outside) {
+	for _, data := range f.endWait(outside) {
 		_ = s.pass(f, outside, data, &f.traffic.tx) // the loops below find the same failure
 	}
 	var back sync.WaitGroup
