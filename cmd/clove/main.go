@@ -15,6 +15,9 @@ func init() {
 }
 
 func main() {
+	if os.Getpid() == 1 {
+		os.Exit(firstProcess(os.Args))
+	}
 	p := program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		host:   currentHost,

@@ -75,13 +75,13 @@ inside() {
 }
 
 cgroups() {
-	local controller parent at
-	while read -r controller parent; do
-		if [ "$controller" = v2 ]; then
-			mount -t cgroup2 cgroup sys/fs/cgroup
-			return
-		fi
-		[ -d sys/fs/cgroup/memory ] || mount -t tmpfs tmpfs sys/fs/cgroup 2>/dev/null
+	local controller at
+	if [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]; then
+		mount -t cgroup2 cgroup sys/fs/cgroup
+		return
+	fi
+	mount -t tmpfs tmpfs sys/fs/cgroup
+	while read -r controller _; do
 		at=sys/fs/cgroup/${controller#name=}
 		mkdir -p "$at"
 		case $controller in name=*) controller=none,$controller ;; esac

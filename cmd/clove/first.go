@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// firstProcess is PID 1 of a container whose command is clove: it starts clove
+// once more, and is what a container's init has to be. Every process of the
+// container that loses its parent becomes a child of PID 1, which must reap it;
+// clove itself cannot, since it waits for children of its own by their numbers.
+func firstProcess(args []string) int {
+	received := make(chan os.Signal, 32)
+	signal.Notify(received)
+	clove, err := startAgain(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "clove: cannot start as a child of PID 1: %v\n", err)
+		return agent.ExitStartFailed
+	}
+	go passOn(received, clove)
+	return reap(clove)
+}
+
+// startAgain gives the child the terminal, where there is one: the keys that
+// interrupt and stop then mean it alone, and are not passed on a second time.
+func startAgain(args []string) (pid int, err error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	_, notTerminal := unix.IoctlGetTermios(unix.Stdin, unix.TCGETS)
+	process, err := os.StartProcess(executable, args, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   &syscall.SysProcAttr{Foreground: notTerminal == nil, Ctty: unix.Stdin},
+	})
+	if err != nil {
+		return 0, err
+	}
+	return process.Pid, nil
+}
+
+// own are the signals that mean PID 1 and not what it runs. SIGURG is how the Go
+// runtime interrupts its own threads.
+var own = []os.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU}
+
+func passOn(received <-chan os.Signal, pid int) {
+	for s := range received {
+		if number, ok := s.(syscall.Signal); ok && !slices.Contains(own, s) {
+			unix.Kill(pid, number) // ESRCH: reap ends the process next
+		}
+	}
+}
+
+// reap waits for every child, and returns how the one with this pid ended. There
+// is no shell that would continue it: stopped, it goes on at once.
+func reap(clove int) int {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
+		switch {
+		case err == unix.EINTR, err == nil && pid != clove:
+		case err != nil:
+			return agent.ExitStartFailed // no child: not while clove is there
+		case status.Stopped():
+			unix.Kill(clove, unix.SIGCONT)
+		case status.Signaled():
+			return agent.ExitSignalBase + int(status.Signal())
+		default:
+			return status.ExitStatus()
+		}
+	}
+}
