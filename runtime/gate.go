@@ -142,8 +142,19 @@ func (g *gate) stop() error { return g.undo.Run() }
 type gateProcess struct {
 	command *exec.Cmd
 	thread  *nsthread.Thread // its parent: the parent-death signal is tied to a thread
-	stderr  *bytes.Buffer
+	stderr  *head
 	waited  bool
+}
+
+// head keeps the first of what is written to it. A gate that was taken over
+// can write for ever, and what it writes is kept in root's memory.
+type head struct{ kept bytes.Buffer }
+
+const headBytes = 4 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.kept.Write(p[:min(len(p), headBytes-h.kept.Len())])
+	return len(p), nil // else the gate's write would fail
 }
 
 // gateNamespaces is every kind but the user's: clove-gate gives up root by
@@ -155,7 +166,7 @@ func startGateProcess(executable string, id uint32, channel *os.File) (*gateProc
 	if err != nil {
 		return nil, err
 	}
-	p := &gateProcess{thread: thread, stderr: &bytes.Buffer{}}
+	p := &gateProcess{thread: thread, stderr: &head{}}
 	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
 	p.command.Env = []string{}
 	p.command.Dir = "/"
@@ -185,7 +196,7 @@ func (p *gateProcess) kill() error {
 // called after kill, which is how one ends that did not end by itself.
 func (p *gateProcess) complaint() error {
 	how := p.command.ProcessState.String()
-	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.String()), "\n"); line != "" {
+	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.kept.String()), "\n"); line != "" {
 		how += ": " + line
 	}
 	return errors.New(how)
