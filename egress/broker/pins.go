@@ -24,6 +24,11 @@ const (
 // its name is looked up again.
 const maxPins = 8192
 
+// maxNames bounds the names of one address: under a wildcard an agent can make
+// up any number of them, and each connection to the address asks about all. Few
+// programs use more names of one server at once.
+const maxNames = 64
+
 // pins remember which addresses were given to the agent as answers for which
 // names.
 type pins struct {
@@ -62,6 +67,9 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 	if p.order.Len() >= maxPins {
 		p.remove(p.order.Front().Value.(*pin))
 	}
+	if names := p.byAddr[addr]; len(names) >= maxNames {
+		p.remove(firstToExpire(names))
+	}
 	fresh := &pin{name: name, addr: addr, expires: expires}
 	fresh.element = p.order.PushBack(fresh)
 	if p.byName[name] == nil {
@@ -71,6 +79,16 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 		p.byAddr[addr] = map[egress.Name]*pin{}
 	}
 	p.byName[name][addr], p.byAddr[addr][name] = fresh, fresh
+}
+
+func firstToExpire(names map[egress.Name]*pin) *pin {
+	var first *pin
+	for _, pin := range names {
+		if first == nil || pin.expires.Before(first.expires) {
+			first = pin
+		}
+	}
+	return first
 }
 
 // names returns the names that led to addr, sorted. Dead pins go on the way.

@@ -46,6 +46,18 @@ func TestAtTheBoundTheOldestPinGoes(t *testing.T) {
 	}
 }
 
+func TestOneAddressHasSoManyNames(t *testing.T) {
+	p := newPins(time.Now)
+	addr := netip.MustParseAddr("93.184.216.34")
+	p.add("early.example.com", addr, time.Hour)
+	for i := range maxNames {
+		p.add(egress.Name(fmt.Sprintf("n%d.example.com", i)), addr, 2*time.Hour)
+	}
+	if names := p.names(addr); len(names) != maxNames || slices.Contains(names, "early.example.com") || len(p.addresses("early.example.com")) != 0 {
+		t.Errorf("%d names: %v", len(names), names)
+	}
+}
+
 // TestPinsAreWhatAListWouldBe compares with the plainest thing that could work.
 func TestPinsAreWhatAListWouldBe(t *testing.T) {
 	type pair struct {
