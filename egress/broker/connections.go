@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
 	"clove.run/clove/egress"
@@ -21,8 +20,9 @@ type connection struct {
 	rules   *egress.Rules     // which ones were asked last; nil asks add's
 	inward  bool              // a published port: sent bytes are the agent's received ones
 
-	fd   int     // a duplicate of its socket; -1 once it is cut
-	last traffic // when it was cut
+	fd     int             // a duplicate of its socket; -1 once it is cut
+	closes *sync.WaitGroup // those under way
+	last   traffic         // when it was cut
 }
 
 // traffic is what the kernel counted; nothing for UDP, for which it does not.
@@ -61,7 +61,10 @@ func (c *connection) release() {
 		return
 	}
 	c.last = c.traffic()
-	unix.Close(c.fd)
+	// With SO_LINGER, which is the gate's to set, the last close(2) waits for a
+	// peer that does not read. Not here: the caller holds the lock.
+	fd := c.fd
+	c.closes.Go(func() { letGo(fd) })
 	c.fd = -1
 }
 
@@ -81,6 +84,8 @@ type connections struct {
 	over     traffic         // of those that are closed
 	used     bool            // limits.Bytes is used up
 	waiting  []chan struct{} // closed when nothing is open, see Drain
+
+	closes sync.WaitGroup // of descriptors, under way
 }
 
 func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Time) *connections {
@@ -140,7 +145,7 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 		}
 	}
 	all.number++
-	c.number = all.number
+	c.number, c.closes = all.number, &all.closes
 	all.open[c.number] = c
 	all.opened++
 	all.peak = max(all.peak, len(all.open))

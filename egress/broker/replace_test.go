@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func TestCuttingResets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &connection{fd: fd}
+		c := &connection{fd: fd, closes: new(sync.WaitGroup)}
 		alive(t, conn, peer)
 		c.cut()
 		reset(t, peer)

@@ -36,6 +36,7 @@ func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	conn.Close() // ends the workers' sends as well
 	workers.Wait()
 	b.logCut(b.connections.end(), ReasonOver)
+	b.connections.awaitCloses()
 	if stopped {
 		return nil
 	}

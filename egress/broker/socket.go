@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,6 +77,32 @@ func cut(fd int) error {
 		return nil // not connected: the peer was faster
 	}
 	return fmt.Errorf("cannot cut connection: %w", errors.Join(err, destroyErr))
+}
+
+// letGo closes a socket that the gate had. An honest gate lingers for no time at
+// all (a reset) or not; another could set it again meanwhile, so this may block.
+func letGo(fd int) {
+	linger, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER)
+	if err == nil && linger.Onoff != 0 && linger.Linger != 0 {
+		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{}) // cannot fail where it was read
+	}
+	unix.Close(fd)
+}
+
+// closeTimeout bounds the wait for closes at the end: one that blocks holds
+// nobody up, and ends with the process.
+const closeTimeout = time.Second
+
+func (all *connections) awaitCloses() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all.closes.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTimeout):
+	}
 }
 
 // silence ends a datagram socket: shutdown(2) stops what is sent, a filter that
