@@ -29,7 +29,7 @@ const (
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
-	ProblemGate   = "gate"          // a process with the id of a gate and no clove as its parent
+	ProblemGate   = "gate"          // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
 	// those that are long unused, which are no problem.
 	ProblemTemplate = "template"

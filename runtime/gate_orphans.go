@@ -1,9 +1,6 @@
 package runtime
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,8 +9,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// orphanGates are processes with the id of a gate whose parent is no clove: its
-// supervisor died and, against all of its walls, it did not.
+// orphanGates are processes with the id of a gate whose supervisor died and
+// which, against all of their walls, did not: they are PID 1's then. No living
+// supervisor is PID 1; clove starts itself once more where it would be.
 func orphanGates() []Problem {
 	var orphans []Problem
 	for _, name := range names("/proc") {
@@ -25,9 +23,8 @@ func orphanGates() []Problem {
 		if err != nil || strings.HasPrefix(status["State"], "Z") {
 			continue // it has ended
 		}
-		parent, _ := strconv.Atoi(status["PPid"])
-		if isGateID(status["Uid"]) && !isClove(parent) {
-			orphans = append(orphans, Problem{ProblemGate, name, "no clove owns this process with the id of a gate"})
+		if isGateID(status["Uid"]) && status["PPid"] == "1" {
+			orphans = append(orphans, Problem{ProblemGate, name, "the clove that owned this process with the id of a gate is gone"})
 		}
 	}
 	return orphans
@@ -42,13 +39,6 @@ func isGateID(line string) bool {
 	id, err := strconv.ParseUint(fields[0], 10, 32)
 	first := uint64(agent.Lease{}.GateID())
 	return err == nil && id >= first && id < first+agent.IDRanges
-}
-
-// isClove tells by its executable, this one's or one of its name.
-func isClove(pid int) bool {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	self, _ := os.Executable()
-	return err == nil && (path == self || strings.HasPrefix(filepath.Base(path), "clove"))
 }
 
 // sweepGate kills an orphan, if its number still means it.
