@@ -26,8 +26,9 @@ const (
 // below the parent that does not have it is not ours to list, kill or remove.
 var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}(-[0-9a-f]{8})?$`) })
 
-// wanted are the v2 controllers that limits and figures rest upon.
-var wanted = []string{"cpu", "cpuset", "io", "memory", "pids"}
+// wanted are the v2 controllers that limits and figures rest upon. The domain
+// controllers come first: only they are refused where processes are in the way.
+var wanted = []string{"memory", "io", "cpu", "cpuset", "pids"}
 
 // Placement says where an agent's cgroups are.
 type Placement struct {

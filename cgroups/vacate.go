@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,32 +22,39 @@ const vacateTries = 100
 // of its own as the root, and its processes sit in it; but only the real root may
 // hold processes and give controllers to children ("no internal processes" in
 // cgroups(7)). So there they move one step down, with all their limits above them.
+//
+// They move before anything is enabled: a root with processes and only threaded
+// controllers (cpu) takes neither domain controllers nor processes in a child.
 func delegate(root string) error {
-	err := enable(root)
-	for try := 0; errors.Is(err, unix.EBUSY) && try < vacateTries; try++ {
-		if moved := vacate(root); moved != nil {
-			return errors.Join(moved, err)
-		}
-		err = enable(root)
+	if isRealRoot(root) {
+		return enable(root)
 	}
-	return err
+	for try := 1; ; try++ {
+		if err := vacate(root); err != nil {
+			return err
+		}
+		// A process that was forked meanwhile is in the way again.
+		if err := enable(root); !errors.Is(err, unix.EBUSY) || try == vacateTries {
+			return err
+		}
+	}
 }
 
 // vacate moves every process of dir into its leaf.
 func vacate(dir string) error {
-	if isRealRoot(dir) {
+	pids, err := readPids(dir)
+	if err != nil {
+		return fmt.Errorf("cannot read the processes of %s: %w", dir, err)
+	}
+	if len(pids) == 0 {
 		return nil
 	}
 	leaf := filepath.Join(dir, leafV2)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot make a place for the container's processes: %w", err)
 	}
-	pids, err := readPids(dir)
-	if err != nil {
-		return fmt.Errorf("cannot read the processes of %s: %w", dir, err)
-	}
 	for _, pid := range pids {
-		err := write(leaf, "cgroup.procs", fmt.Sprint(pid))
+		err := write(leaf, "cgroup.procs", strconv.Itoa(pid))
 		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
 			return fmt.Errorf("cannot move process %d out of %s: %w", pid, dir, err)
 		}

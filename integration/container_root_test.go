@@ -149,7 +149,7 @@ func TestTheGateHoldsInAContainer(t *testing.T) {
 		clove run --rm --allow 192.0.2.0/24 -- $get 192.0.2.80 80; echo own
 		clove run --rm --host-port 8099 -- $get 127.0.0.1 8099; echo host-port
 		clove run --allow 192.0.2.81 -- sleep 60 & sleep=$!
-		until clove ps | grep -q running; do :; done
+		while kill -0 $sleep && ! clove ps | grep -q running; do :; done
 		kill -9 $sleep; wait $sleep; clove check; echo check $?
 		clove gc; clove check && echo clean`)
 	wantAll(t, out, "192.0.2.80 200\ncontrol\n192.0.2.80 200\nallowed\n", "refused tcp://192.0.2.80:80", "192.0.2.80 403\nrefused\n",

@@ -6,6 +6,9 @@
 # /opt/clove inside. The root is an overlay over this machine's, /dev has no
 # nodes of loop devices, and the cgroup namespace's root holds the processes.
 set -eu
+stage=$1
+case $stage in join | inside) shift ;; esac
+arguments=("$@")
 name=$1 scratch=$2 bin=$3
 shift 3
 
@@ -23,7 +26,9 @@ hierarchies() {
 	done </proc/self/cgroup
 }
 
-enter() {
+# join is PID 1 already, because a process in the container's cgroup that its
+# pid namespace does not have is what no container has.
+join() {
 	local controller parent file
 	while read -r controller parent; do
 		if [ "$controller" = v2 ]; then
@@ -33,9 +38,9 @@ enter() {
 		if [ "$controller" = cpuset ]; then
 			for file in cpuset.cpus cpuset.mems; do cat "$parent/$file" >"$parent/$name/$file"; done
 		fi
-		echo "$BASHPID" >"$parent/$name/cgroup.procs"
+		echo 0 >"$parent/$name/cgroup.procs" # the writer itself
 	done < <(hierarchies)
-	exec unshare --mount --pid --net --ipc --uts --cgroup --fork --kill-child "$0" inside "$scratch" "$bin" "$@"
+	exec unshare --mount --net --ipc --uts --cgroup "$0" inside "$name" "$scratch" "$bin" "$@"
 }
 
 # leave removes the cgroups; the kernel may still be taking the last process out.
@@ -89,9 +94,11 @@ cgroups() {
 	done < <(hierarchies)
 }
 
-if [ "$name" = inside ]; then
-	inside "$@"
-fi
-(enter "$@") && status=0 || status=$?
-leave
-exit "$status"
+case $stage in
+join | inside) "$stage" "$@" ;;
+*)
+	(exec unshare --pid --fork --kill-child "$0" join "${arguments[@]}") && status=0 || status=$?
+	leave
+	exit "$status"
+	;;
+esac
