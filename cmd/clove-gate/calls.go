@@ -54,6 +54,7 @@ func socketOptions() []program {
 	var tests []program
 	for _, option := range []struct{ level, name uint32 }{
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY}, {unix.SOL_SOCKET, unix.SO_LINGER}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+		{unix.SOL_SOCKET, unix.SO_RCVBUF}, {unix.SOL_SOCKET, unix.SO_SNDBUF},
 		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT},
 		{unix.SOL_IP, unix.IP_RECVORIGDSTADDR}, {unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR},
 	} {

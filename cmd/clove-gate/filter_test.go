@@ -95,6 +95,8 @@ func TestCalls(t *testing.T) {
 		{"sendmsg that connects", unix.SYS_SENDMSG, []uint64{3, 0, unix.MSG_FASTOPEN | unix.MSG_NOSIGNAL}, killed},
 		{"linger", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.SO_LINGER}, allowed},
 		{"keep-alive", unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_KEEPCNT}, allowed},
+		{"small buffers", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUF}, allowed},
+		{"buffers beyond the host's limit", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE}, killed},
 		{"its number at another level", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_IP, unix.SO_KEEPALIVE}, killed},
 		{"source route", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_IP, unix.IP_OPTIONS}, killed},
 		{"socket filter", unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}, killed},

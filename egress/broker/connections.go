@@ -147,6 +147,9 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.number++
 	c.number, c.closes = all.number, &all.closes
 	all.open[c.number] = c
+	if len(all.open) > wire.Crowd && c.asked.Proto == egress.TCP {
+		narrow(c.fd)
+	}
 	all.opened++
 	all.peak = max(all.peak, len(all.open))
 	return c.verdict, ""

@@ -3,10 +3,13 @@ package broker
 import (
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
@@ -208,6 +211,28 @@ func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
 	f.stop()
 	if err := f.result(); err != nil {
 		t.Errorf("Serve: %v", err)
+	}
+}
+
+// TestACrowdHasSmallBuffers outside as well, whatever the gate does with its own.
+func TestACrowdHasSmallBuffers(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
+	servers := f.leadsTo("93.184.216.34:22")
+	for n := range wire.Crowd + 2 {
+		_, conn := f.gate.connected("93.184.216.34:22", "")
+		<-servers
+		small := func(option int) bool {
+			size, err := 0, error(nil)
+			raw, _ := conn.(*net.TCPConn).SyscallConn()
+			raw.Control(func(fd uintptr) { size, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, option) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return size == 2*wire.CrowdBuffer
+		}
+		if want := n >= wire.Crowd; small(unix.SO_SNDBUF) != want || want && !small(unix.SO_RCVBUF) {
+			t.Errorf("connection %d: small buffers %v", n+1, !want)
+		}
 	}
 }
 

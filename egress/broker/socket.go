@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/egress/wire"
 )
 
 // traffic are the bytes of one or many sockets, seen from this host.
@@ -77,6 +79,13 @@ func cut(fd int) error {
 		return nil // not connected: the peer was faster
 	}
 	return fmt.Errorf("cannot cut connection: %w", errors.Join(err, destroyErr))
+}
+
+// narrow keeps the buffers of one connection of a crowd small. Neither call
+// fails on an open socket; with the kernel's own buffers it serves as well.
+func narrow(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wire.CrowdBuffer)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, wire.CrowdBuffer)
 }
 
 // letGo closes a socket that the gate had. An honest gate lingers for no time at

@@ -124,7 +124,12 @@ func (s *server) stream(file *os.File, handle func(*net.TCPConn)) (func(), error
 	if err != nil {
 		return nil, err
 	}
-	return func() { s.accept(listener, s.limits, handle) }, nil
+	return func() {
+		s.accept(listener, s.limits, func(conn *net.TCPConn) {
+			s.limits.narrow(conn)
+			handle(conn)
+		})
+	}, nil
 }
 
 func (s *server) listener(file *os.File) (*net.TCPListener, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"sync/atomic"
 
 	"clove.run/clove/egress/wire"
@@ -73,6 +74,16 @@ func (l *limits) admit() wire.Reason {
 }
 
 func (l *limits) release() { l.open.Add(-1) }
+
+// narrow keeps the buffers of a connection small that is one of a crowd.
+func (l *limits) narrow(conn *net.TCPConn) {
+	if l.open.Load() <= wire.Crowd {
+		return
+	}
+	// Neither fails on an open socket; with the kernel's own it serves as well.
+	_ = conn.SetReadBuffer(wire.CrowdBuffer)
+	_ = conn.SetWriteBuffer(wire.CrowdBuffer)
+}
 
 // budget is what all connections together may still carry.
 type budget struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clove.run/clove/egress/wire"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -142,5 +143,30 @@ func TestRefusalsAreNotAFlood(t *testing.T) {
 	}
 	if told > refusalsBurst || len(r.told) > refusalsRemember {
 		t.Errorf("%d were told, %d are remembered", told, len(r.told))
+	}
+}
+
+// TestACrowdHasSmallBuffers: nothing else bounds what the kernel keeps for an
+// agent that opens all that it may and reads nothing.
+func TestACrowdHasSmallBuffers(t *testing.T) {
+	for open, want := range map[int64]bool{wire.Crowd: false, wire.Crowd + 1: true} {
+		conn, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		check(t, err)
+		defer conn.Close()
+		near := dial(t, conn.Addr().String())
+		var l limits
+		l.open.Store(open)
+		l.narrow(near)
+		check(t, control(near, func(fd int) error {
+			size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+			if small := size == 2*wire.CrowdBuffer; err != nil || small != want {
+				t.Errorf("%d open: %d bytes to send, %v", open, size, err)
+			}
+			size, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+			if err != nil || (want && size != 2*wire.CrowdBuffer) {
+				t.Errorf("%d open: %d bytes to receive, %v", open, size, err)
+			}
+			return nil
+		}))
 	}
 }

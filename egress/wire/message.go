@@ -159,3 +159,13 @@ type Limits struct {
 	PerSecond   int   `json:"per_second"`  // new ones, with a burst of twice as many
 	Bytes       int64 `json:"bytes"`       // both ways together, over the whole run
 }
+
+// The first Crowd connections have buffers that the kernel makes as large as
+// their path wants (tcp(7)): up to 20 MB of kernel memory for one whose ends do
+// not read, which no limit of the agent's counts and all TCP of the host shares
+// (net.ipv4.tcp_mem). The buffers of those beyond are never larger than the
+// kernel's first ones: CrowdBuffer, which it doubles.
+const (
+	Crowd       = 64
+	CrowdBuffer = 64 << 10
+)
