@@ -60,6 +60,7 @@ type Decision struct {
 	Reason  string         `json:"reason,omitempty"` // one word: egress's reasons, wire's, or the broker's own below
 	Detail  string         `json:"detail,omitempty"` // why, one sentence without a full stop
 	Hint    string         `json:"hint,omitempty"`   // how to ask for what was denied
+	Count   int64          `json:"count,omitempty"`  // how many it stands for, if not for one
 }
 
 // Target is what the decision was about, as a person would write it.

@@ -54,19 +54,20 @@ func (all *denials) add(d Decision) {
 func (all *denials) count(d Decision) (Denial, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.total++
+	times := max(1, d.Count)
+	all.total += times
 	key := denialKey{d.Kind, d.Target()}
 	if known := all.byKey[key]; known != nil {
-		known.Count++
+		known.Count += times
 		return *known, false
 	}
-	fresh := &Denial{Time: d.Time, Kind: d.Kind, Target: key.target, Rule: d.Rule, Reason: cmp.Or(d.Detail, d.Reason), Hint: d.Hint, Count: 1}
+	fresh := &Denial{Time: d.Time, Kind: d.Kind, Target: key.target, Rule: d.Rule, Reason: cmp.Or(d.Detail, d.Reason), Hint: d.Hint, Count: times}
 	if len(all.byKey) < MaxDenials {
 		all.byKey[key] = fresh
 		return *fresh, true
 	}
 	if all.others != nil {
-		all.others.Count++
+		all.others.Count += times
 		return *all.others, false
 	}
 	fresh.Target, fresh.Rule, fresh.Reason, fresh.Hint = OtherTargets, "", "", ""

@@ -142,9 +142,15 @@ var refusals = map[wire.Reason]string{
 	wire.ReasonProtocol:    "neither TCP nor UDP",
 }
 
+// mostRefusals is more than a gate can count between two messages.
+const mostRefusals = 1 << 30
+
 func checkRefused(r *wire.Refused) error {
 	if refusals[r.Reason] == "" {
 		return distrust("the reason %+q", r.Reason)
+	}
+	if r.Count < 1 || r.Count > mostRefusals {
+		return distrust("%d refusals at once", r.Count)
 	}
 	if r.Target != (netip.AddrPort{}) {
 		if err := checkTarget(r.Target); err != nil {

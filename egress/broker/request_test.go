@@ -37,10 +37,12 @@ func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
 		"the end of nothing":            {Closed: &wire.Closed{}},
 		"negative bytes":                {Closed: &wire.Closed{Number: 1, RxBytes: -1}},
 		"more bytes than there are":     {Closed: &wire.Closed{Number: 1, TxBytes: math.MaxInt64}},
-		"a reason of its own":           {Refused: &wire.Refused{Target: public, Reason: "because"}},
-		"no reason":                     {Refused: &wire.Refused{Target: public}},
-		"a refusal with a zone":         {Refused: &wire.Refused{Target: at("[fe80::1%eth0]:80"), Reason: wire.ReasonRate}},
-		"a refusal of an endless name":  {Refused: &wire.Refused{Name: strings.Repeat("a", 2000), Reason: wire.ReasonRate}},
+		"a reason of its own":           {Refused: &wire.Refused{Target: public, Reason: "because", Count: 1}},
+		"no refusal at all":             {Refused: &wire.Refused{Target: public, Reason: wire.ReasonRate}},
+		"endless refusals":              {Refused: &wire.Refused{Target: public, Reason: wire.ReasonRate, Count: mostRefusals + 1}},
+		"no reason":                     {Refused: &wire.Refused{Target: public, Count: 1}},
+		"a refusal with a zone":         {Refused: &wire.Refused{Target: at("[fe80::1%eth0]:80"), Reason: wire.ReasonRate, Count: 1}},
+		"a refusal of an endless name":  {Refused: &wire.Refused{Name: strings.Repeat("a", 2000), Reason: wire.ReasonRate, Count: 1}},
 		"a name that breaks the bounds": {ID: 1, Open: &wire.Open{Target: public, Name: strings.Repeat("a", 2000), Shown: wire.ShownTLS}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +91,7 @@ func TestARequestThatAnAgentCanCause(t *testing.T) {
 	f.gate.tell(wire.Request{Ready: &wire.Ready{}})
 	<-f.broker.Ready()
 	for reason := range refusals {
-		f.gate.tell(wire.Request{Refused: &wire.Refused{Target: at("93.184.216.34:443"), Name: "A.test", UDP: reason == wire.ReasonRate, Reason: reason}})
+		f.gate.tell(wire.Request{Refused: &wire.Refused{Target: at("93.184.216.34:443"), Name: "A.test", UDP: reason == wire.ReasonRate, Reason: reason, Count: 1}})
 	}
 	f.gate.lookup("localhost", 1)
 	kinds := map[Kind]int{}

@@ -142,6 +142,9 @@ func (b *Broker) noteClosed(said *wire.Closed) error {
 
 func (b *Broker) noteRefused(r *wire.Refused) {
 	d := Decision{Kind: KindTCP, Outcome: OutcomeDenied, Address: r.Target, Reason: string(r.Reason), Detail: refusals[r.Reason]}
+	if r.Count > 1 {
+		d.Count = r.Count
+	}
 	name, ok := canonical(r.Name)
 	if ok {
 		d.Name = string(name)

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/egress/wire"
@@ -13,7 +14,7 @@ import (
 const (
 	refusalsPerSecond = 50
 	refusalsBurst     = 100
-	refusalsWaiting   = 64              // beyond, they are lost
+	refusalsWaiting   = 64              // beyond, they are only counted
 	refusalsRemember  = 256             // of those told
 	refusalsForget    = 1 * time.Second // and when the same is told again
 )
@@ -23,7 +24,9 @@ type refusals struct {
 	conn    *wire.Conn
 	waiting chan wire.Refused
 	rate    *rate.Limiter
-	told    map[wire.Refused]time.Time // only report touches it
+	silent  atomic.Int64               // refusals since the last message
+	last    wire.Refused               // only report touches it and told
+	told    map[wire.Refused]time.Time // when each was told
 }
 
 func newRefusals(conn *wire.Conn) *refusals {
@@ -43,6 +46,7 @@ func (r *refusals) udp(target netip.AddrPort, reason wire.Reason) {
 }
 
 func (r *refusals) add(refused wire.Refused) {
+	r.silent.Add(1)
 	select {
 	case r.waiting <- refused:
 	default:
@@ -51,18 +55,29 @@ func (r *refusals) add(refused wire.Refused) {
 
 // report sends until done.
 func (r *refusals) report(done <-chan struct{}) {
+	rest := time.NewTicker(refusalsForget)
+	defer rest.Stop()
 	for {
 		select {
 		case <-done:
 			return
 		case refused := <-r.waiting:
-			if !r.news(refused, time.Now()) {
-				continue
+			if r.last = refused; r.news(refused, time.Now()) {
+				r.tell(refused)
 			}
-			// A channel that is gone ends the process by its receiving side.
-			_ = r.conn.SendRequest(wire.Request{Refused: &refused})
+		case <-rest.C:
+			r.tell(r.last)
 		}
 	}
+}
+
+// tell says how many there were, if there were any.
+func (r *refusals) tell(refused wire.Refused) {
+	if refused.Count = r.silent.Swap(0); refused.Count == 0 {
+		return
+	}
+	// A channel that is gone ends the process by its receiving side.
+	_ = r.conn.SendRequest(wire.Request{Refused: &refused})
 }
 
 // news says whether refused is worth a message.

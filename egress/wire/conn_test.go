@@ -31,7 +31,7 @@ func TestARequestArrivesAsItWasSent(t *testing.T) {
 		{Ready: &Ready{}},
 		{ID: 7, Lookup: &Lookup{Name: "api.example.com", Type: 28}},
 		{ID: 8, Open: &Open{Target: target, Name: "api.example.com", Shown: ShownTLS}},
-		{Refused: &Refused{Target: target, UDP: true, Reason: ReasonRate}},
+		{Refused: &Refused{Target: target, UDP: true, Reason: ReasonRate, Count: 3}},
 		{Closed: &Closed{Number: 4, RxBytes: 1, TxBytes: 2}},
 	} {
 		if err := gate.SendRequest(want); err != nil {

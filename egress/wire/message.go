@@ -79,6 +79,9 @@ type Refused struct {
 	Name   string         `json:"name,omitempty"`
 	UDP    bool           `json:"udp,omitempty"`
 	Reason Reason         `json:"reason"`
+	// Count is how many refusals this stands for: those since the last message,
+	// which may have had other targets.
+	Count int64 `json:"count"`
 }
 
 // Reason is why the gate turned something away by itself.
