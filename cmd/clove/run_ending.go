@@ -32,6 +32,9 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case known && record.Limit != nil && record.Limit.Name == agent.LimitDiskFiles:
 		lines = append(lines, fmt.Sprintf("disk limit reached with %d files: raise --disk, which brings room for more, or let the agent remove what it no longer needs",
 			record.Limit.Value))
+	case record.Status == agent.StatusOOM && record.Limit != nil && farBelow(record.Limit.Peak, record.Limit.Value):
+		lines = append(lines, fmt.Sprintf("out of memory at %s, below the limit of %s: the host, or the container that clove runs in, had no more; give that more, or let the agent hold less at once",
+			size(*record.Limit.Peak), size(record.Limit.Value)))
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusPolicyKill:
@@ -46,6 +49,10 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	}
 	return lines
 }
+
+// farBelow: whom his own limit kills was within a huge page of it. Who is killed
+// with much less meets a limit further up, or the end of the machine's memory.
+func farBelow(peak *int64, limit int64) bool { return peak != nil && *peak < limit-limit/4 }
 
 func peak(value *int64, unit func(int64) string) string {
 	if value == nil {

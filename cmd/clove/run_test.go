@@ -141,6 +141,8 @@ func TestEndings(t *testing.T) {
 		{agent.Record{Status: agent.StatusStartFailed, ExitCode: 125}, nil},
 		{agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: hit("memory", 256<<20, number(255<<20))},
 			[]string{"memory limit of 256MiB reached (peak 255MiB): raise --memory, or let the agent hold less at once"}},
+		{agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: hit("memory", 512<<20, number(94<<20))},
+			[]string{"out of memory at 94MiB, below the limit of 512MiB: the host, or the container that clove runs in, had no more; give that more, or let the agent hold less at once"}},
 		{agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: hit("memory", 256<<20, nil)},
 			[]string{"memory limit of 256MiB reached: raise --memory, or let the agent hold less at once"}},
 		{agent.Record{Status: agent.StatusTimeout, ExitCode: 124, Limit: hit("wall-clock", 1500, number(1502))},
