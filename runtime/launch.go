@@ -49,7 +49,8 @@ type launch struct {
 	keep    bool // the layer outlives the run
 
 	decisions   *decisionLog
-	networkLost string // why the gate ended before the agent did
+	notices     *outbox // what is said of the network while the agent runs
+	networkLost string  // why the gate ended before the agent did
 }
 
 // step is one row of the launch; its name is what a failure reports.

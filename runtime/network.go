@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -133,7 +131,11 @@ func (l *launch) openGate() (err error) {
 		return nil
 	}
 	limits := l.spec.Egress.Limits
-	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog}
+	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog, outbox: newOutbox(decisionsWaiting)}
+	l.notices = newOutbox(broker.MaxDenials + 2) // all that a run can have: nobody ever waits
+	stop := func(gate func() error) error {
+		return l.notices.until(func() error { return l.decisions.outbox.until(gate) })
+	}
 	l.gate, err = startGate(
 		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace, publish: l.spec.Egress.Publish},
 		broker.Config{
@@ -142,16 +144,16 @@ func (l *launch) openGate() (err error) {
 			Log:    l.decisions.write, Denied: l.tellDenial,
 		})
 	if err != nil {
-		return err
+		return errors.Join(err, stop(func() error { return nil }))
 	}
-	l.undo.Add("gate", l.gate.stop)
+	l.undo.Add("gate", func() error { return stop(l.gate.stop) })
 	return nil
 }
 
 // tellDenial lets the user know at once, not only from the record.
 func (l *launch) tellDenial(d broker.Denial) {
 	if l.streams.Denied != nil {
-		l.streams.Denied(denial(d), d.Reason, d.Hint)
+		l.notices.put(func() { l.streams.Denied(denial(d), d.Reason, d.Hint) })
 	}
 }
 
@@ -175,12 +177,15 @@ func (l *launch) networkUse(record *agent.Record) {
 		Refused: totals.Refused, Limits: l.spec.Egress.Limits, Lost: l.networkLost}
 }
 
+// decisionsWaiting is how many lines a slow reader of --network-log may be
+// behind before the agent waits for it.
+const decisionsWaiting = 1024
+
 // decisionLog writes each decision as one line of JSON.
 type decisionLog struct {
-	agent agent.ID
-
-	mu sync.Mutex // guards to: decisions come from many goroutines
-	to io.Writer  // nil: nobody asked
+	agent  agent.ID
+	to     io.Writer // nil: nobody asked
+	outbox *outbox
 }
 
 func (log *decisionLog) write(d broker.Decision) {
@@ -194,9 +199,7 @@ func (log *decisionLog) write(d broker.Decision) {
 	if err != nil {
 		return // a value of clove's own making always encodes
 	}
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	fmt.Fprintf(log.to, "%s\n", line)
+	log.outbox.put(func() { log.to.Write(append(line, '\n')) })
 }
 
 // loseNetwork notes that the gate ended first. The agent goes on without a
@@ -204,7 +207,7 @@ func (log *decisionLog) write(d broker.Decision) {
 func (s *supervisor) loseNetwork(reason error) {
 	s.networkLost = strings.ReplaceAll(s.gate.ending(reason).Error(), "\n", ", ")
 	if s.streams.Denied != nil {
-		s.streams.Denied(agent.Denial{Time: time.Now().UTC(), Kind: "network", Target: "everything", Rule: "fail closed", Count: 1},
-			s.networkLost, "the run goes on; start it again to have a network")
+		d, reason := agent.Denial{Time: time.Now().UTC(), Kind: "network", Target: "everything", Rule: "fail closed", Count: 1}, s.networkLost
+		s.notices.put(func() { s.streams.Denied(d, reason, "the run goes on; start it again to have a network") })
 	}
 }

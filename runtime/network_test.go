@@ -57,10 +57,11 @@ func TestOnlyARunWithAGateHasRules(t *testing.T) {
 
 func TestADecisionIsOneLine(t *testing.T) {
 	var out bytes.Buffer
-	log := &decisionLog{agent: "0123456789abcdef", to: &out}
+	log := &decisionLog{agent: "0123456789abcdef", to: &out, outbox: newOutbox(1)}
 	d := broker.Decision{Outcome: broker.OutcomeDenied, Kind: broker.KindTCP, Name: "a\nb", Address: netip.MustParseAddrPort("192.0.2.1:80")}
-	log.write(d)
-	log.write(d)
+	if err := log.outbox.until(func() error { log.write(d); log.write(d); return nil }); err != nil {
+		t.Error(err)
+	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	var read map[string]any
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &read) != nil || read["agent"] != "0123456789abcdef" || read["verdict"] != "denied" {

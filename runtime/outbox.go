@@ -1,0 +1,50 @@
+package runtime
+
+import "time"
+
+// outboxPatience is how long the end of a run waits for a reader that does not
+// read.
+const outboxPatience = 2 * time.Second
+
+// outbox does in its own time what can block: writes to a terminal that was
+// stopped, or to a pipe that nobody reads. Otherwise such a reader would hold up
+// the broker, with it the end of the run, and the loop that holds the limits.
+type outbox struct {
+	work  chan func()
+	over  chan struct{} // closed: nobody waits any more
+	ended chan struct{} // closed: all is done
+}
+
+func newOutbox(capacity int) *outbox {
+	o := &outbox{work: make(chan func(), capacity), over: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		for f := range o.work {
+			f()
+		}
+	}()
+	return o
+}
+
+// put waits while there is no room: nothing is lost before the end, and the
+// agent waits with it.
+func (o *outbox) put(f func()) {
+	select {
+	case o.work <- f:
+	case <-o.over:
+	}
+}
+
+// until does the rest beside stop, after which nobody puts any more. What cannot
+// be done in outboxPatience is given up.
+func (o *outbox) until(stop func() error) error {
+	patience := time.AfterFunc(outboxPatience, func() { close(o.over) })
+	defer patience.Stop()
+	err := stop()
+	close(o.work)
+	select {
+	case <-o.ended:
+	case <-o.over:
+	}
+	return err
+}
