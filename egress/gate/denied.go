@@ -94,7 +94,11 @@ func say(conn *net.TCPConn, status int, text string) {
 		Body:          io.NopCloser(bytes.NewReader([]byte(text))),
 		ContentLength: int64(len(text)),
 	}
-	if response.Write(conn) != nil || conn.CloseWrite() != nil {
+	var whole bytes.Buffer // one segment: a client that reads once has the reason
+	if response.Write(&whole) != nil {
+		return
+	}
+	if _, err := conn.Write(whole.Bytes()); err != nil || conn.CloseWrite() != nil {
 		return
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(conn, farewellBytes)) // until its end or the deadline

@@ -65,6 +65,9 @@ func judgeHead(head []byte, port uint16) opening {
 	if err != nil || len(hosts) > 1 || request.ProtoMajor != 1 || request.URL.User != nil {
 		return malformed
 	}
+	if request.URL.Scheme != "" && request.URL.Host == "" {
+		return malformed // http:b.example/ is a path to some, and a host to others
+	}
 	if request.URL.Host != "" {
 		hosts = append(hosts, request.URL.Host)
 	}

@@ -34,6 +34,8 @@ func TestHeads(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a.example\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: a.example, b.example" + rest, "", wire.ReasonMalformed},
 		{"GET http://a.example/ HTTP/1.1\r\nHost:" + rest, "", wire.ReasonMalformed},
+		{"GET http:b.example/ HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
+		{"GET http:///b.example HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		// Ports.
 		{"GET / HTTP/1.1\r\nHost: a.example:81" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: a.example:080" + rest, "", wire.ReasonMalformed},
