@@ -26,9 +26,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 		l.box.reap()
 	}
 	ended := time.Now()
-	if l.gate != nil && seen.cause == causeNone {
-		l.gate.drain()
-	}
+	l.closeGate(seen)
 	stats := l.measure(&seen)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)

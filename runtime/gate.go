@@ -29,6 +29,7 @@ type gate struct {
 	broker *broker.Broker
 	child  *gateProcess
 	served chan error // closed when the broker ended; its reason comes first
+	cancel context.CancelFunc // ends the broker
 	undo   undo.Stack
 }
 
@@ -74,7 +75,8 @@ func (g *gate) start(in gateInheritance, config broker.Config) error {
 	}
 	g.broker = broker.New(config)
 	ctx, cancel := context.WithCancel(context.Background())
-	g.undo.Add("broker", func() error { cancel(); <-g.served; return nil })
+	g.cancel = cancel
+	g.undo.Add("broker", func() error { g.conclude(); return nil })
 	go func() {
 		defer close(g.served)
 		g.served <- g.broker.Serve(ctx, conn)
@@ -133,6 +135,13 @@ func listenOnHost(p agent.PublishedPort) (*os.File, error) {
 	}
 	defer listener.Close()
 	return listener.File()
+}
+
+// conclude ends the broker; its account is complete then. A second call finds
+// that it has.
+func (g *gate) conclude() {
+	g.cancel()
+	<-g.served
 }
 
 // stop ends the process and the broker.
@@ -210,4 +219,16 @@ func (g *gate) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), gateDrain)
 	defer cancel()
 	g.broker.Drain(ctx)
+}
+
+// closeGate ends the agent's network, so that the record has all of it. What an
+// agent that ended by itself still has on its way may leave.
+func (l *launch) closeGate(seen outcome) {
+	if l.gate == nil {
+		return
+	}
+	if seen.cause == causeNone {
+		l.gate.drain()
+	}
+	l.gate.conclude()
 }

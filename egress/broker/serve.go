@@ -16,6 +16,10 @@ import (
 // with them the gate.
 const maxAtOnce = 256
 
+// lastWords is how long the gate may take, at the end of a run, to tell what
+// went through the flows that are still open: the kernel does not count them.
+const lastWords = 200 * time.Millisecond
+
 // ErrGateGone is Serve's error when the gate ended first: the agent has lost
 // its network.
 var ErrGateGone = errors.New("the gate is gone")
@@ -26,7 +30,10 @@ var ErrGateGone = errors.New("the gate is gone")
 // may still hold are cut. A Broker serves once.
 func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.CloseSend() // a gate that is gone says nothing more either
+		time.AfterFunc(lastWords, func() { conn.Close() })
+	})
 	var workers sync.WaitGroup
 	workers.Go(func() { b.watchBytes(ctx) })
 	err := b.serve(ctx, conn, &workers)
@@ -71,7 +78,7 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 		select {
 		case atOnce <- struct{}{}:
 		case <-ctx.Done():
-			return nil
+			continue // nothing is answered any more, but what is told counts
 		}
 		workers.Go(func() {
 			defer func() { <-atOnce }()

@@ -47,6 +47,8 @@ type flow struct {
 	began    time.Time    // of the relay
 	last     atomic.Int64 // nanoseconds from began to what passed last
 
+	number   atomic.Uint64 // the broker's, until its end is told
+
 	waiting *atomic.Int64 // bytes in early, of all flows
 
 	mu      sync.Mutex   // guards what follows
@@ -142,6 +144,21 @@ func (s *server) flowOf(p pair) (f *flow, fresh bool) {
 	return f, true
 }
 
+// tellEnd tells the end of f once; the broker numbers none 0.
+func (s *server) tellEnd(f *flow) {
+	s.broker.closed(f.number.Swap(0), f.traffic.rx.Load(), f.traffic.tx.Load())
+}
+
+// tellFlows is the last that the broker hears: flows have no end of their own,
+// and what went through those that are open nobody else knows.
+func (s *server) tellFlows() {
+	s.flows.mu.Lock()
+	defer s.flows.mu.Unlock()
+	for _, f := range s.flows.open {
+		s.tellEnd(f)
+	}
+}
+
 func (s *server) forget(p pair) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
@@ -166,7 +183,8 @@ func (s *server) serveFlow(f *flow) {
 		s.deny(f.pair)
 		return
 	}
-	defer func() { s.broker.closed(answer.Number, f.traffic.rx.Load(), f.traffic.tx.Load()) }()
+	f.number.Store(answer.Number)
+	defer s.tellEnd(f)
 	outside, inside, err := twoSockets(answer.Files)
 	if err != nil {
 		s.deny(f.pair)

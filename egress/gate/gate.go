@@ -25,6 +25,7 @@ type server struct {
 	flows          *flows
 	named          *named
 	dnsConnections *dnsConnections
+	closing  sync.Once
 	done           chan struct{}
 
 	mu        sync.Mutex // guards what follows
@@ -67,8 +68,13 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	for _, start := range starts {
 		go start()
 	}
-	go s.refusals.report(s.done)
-	return s.broker.receive()
+	var reporting sync.WaitGroup
+	reporting.Go(func() { s.refusals.report(s.done) })
+	err = s.broker.receive()
+	s.close()
+	reporting.Wait()
+	s.tellFlows()
+	return err
 }
 
 func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
@@ -201,7 +207,9 @@ func (s *server) addressed() []int {
 	return fds
 }
 
-func (s *server) close() {
+func (s *server) close() { s.closing.Do(s.closeAll) }
+
+func (s *server) closeAll() {
 	close(s.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,6 +60,7 @@ func (r *refusals) report(done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
+			r.tell(r.last)
 			return
 		case refused := <-r.waiting:
 			if r.last = refused; r.news(refused, time.Now()) {

@@ -63,6 +63,14 @@ func NewConn(file *os.File) (*Conn, error) {
 // Close ends the channel; the other side sees io.EOF.
 func (c *Conn) Close() error { return c.file.Close() }
 
+// CloseSend says that nothing more comes: the other side sees io.EOF, and what
+// it has still to say can be received.
+func (c *Conn) CloseSend() error {
+	var shutErr error
+	err := c.raw.Control(func(fd uintptr) { shutErr = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return errors.Join(err, shutErr)
+}
+
 // SendRequest is the gate's.
 func (c *Conn) SendRequest(r Request) error { return c.send(r, nil) }
 
