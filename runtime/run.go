@@ -80,13 +80,21 @@ func (l *launch) register() (err error) {
 	u.Add("run directory", l.dir.remove)
 	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
-	err = l.runtime.withStore(func(s *store.Store) (err error) {
+	enter := func(s *store.Store) (err error) {
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
-		if err == nil {
-			dead, err = l.runtime.dead(s)
+		if err == nil || agent.KindOf(err) == agent.KindConflict {
+			var failed error
+			dead, failed = l.runtime.dead(s)
+			err = errors.Join(err, failed)
 		}
 		return err
-	})
+	}
+	err = l.runtime.withStore(enter)
+	if agent.KindOf(err) == agent.KindConflict && len(dead) > 0 {
+		// Who has the name may be dead: then it is told as it is, lost.
+		l.runtime.bury(dead) // what fails here is reported by `clove check`
+		err = l.runtime.withStore(enter)
+	}
 	if err != nil {
 		return agent.Failed("store", err)
 	}

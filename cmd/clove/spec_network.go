@@ -187,7 +187,9 @@ func (r *request) checkNetwork() error {
 	case r.spec.Network == agent.NetworkHost && len(e.Rules)+len(e.HostPorts)+len(e.Publish)+len(e.DNS) > 0:
 		return invalid(flagNetwork, "use --network public or allowlist with rules; in the host's own network nothing holds them",
 			"%q takes no rules, ports or name servers", r.spec.Network)
-	case r.spec.Network == agent.NetworkNone && len(e.Rules)+len(e.DNS) > 0:
+	case r.spec.Network == agent.NetworkNone && len(e.Rules) == 0 && len(e.DNS) > 0:
+		return invalid(flagDNS, "add --allow NAME, or --network public", "there is no name that the agent may ask for")
+	case r.spec.Network == agent.NetworkNone && len(e.Rules) > 0:
 		return invalid(flagNetwork, "leave --network away, or write --network allowlist", "%q allows nothing, but there are rules", r.spec.Network)
 	}
 	_, err := rulesFor(r.spec)

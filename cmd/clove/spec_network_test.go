@@ -62,7 +62,7 @@ func TestNetworkRefusals(t *testing.T) {
 		"-p 80:80 -p 80:80":                      "published twice",
 		"--network public --dns dns.example.com": "not a name server",
 		"--network public --dns 192.0.2.1:0":     "not a name server",
-		"--dns 192.0.2.1":                        "allows nothing",
+		"--dns 192.0.2.1":                        "no name",
 		"--network public --net-connections 0":   "not a number",
 		"--network public --net-rate many":       "not a number",
 		"--network public --net-bytes 12X":       "--net-bytes",

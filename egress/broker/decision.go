@@ -76,5 +76,8 @@ func (d Decision) Target() string {
 	case d.Address.IsValid():
 		return d.Address.Addr().String()
 	}
+	if d.Kind == KindDNS {
+		return "(no host name)"
+	}
 	return "everything"
 }
