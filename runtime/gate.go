@@ -28,7 +28,7 @@ import (
 type gate struct {
 	broker *broker.Broker
 	child  *gateProcess
-	served chan error // closed when the broker ended; its reason comes first
+	served chan error         // closed when the broker ended; its reason comes first
 	cancel context.CancelFunc // ends the broker
 	undo   undo.Stack
 }

@@ -47,7 +47,7 @@ type flow struct {
 	began    time.Time    // of the relay
 	last     atomic.Int64 // nanoseconds from began to what passed last
 
-	number   atomic.Uint64 // the broker's, until its end is told
+	number atomic.Uint64 // the broker's, until its end is told
 
 	waiting *atomic.Int64 // bytes in early, of all flows
 

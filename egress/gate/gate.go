@@ -25,7 +25,7 @@ type server struct {
 	flows          *flows
 	named          *named
 	dnsConnections *dnsConnections
-	closing  sync.Once
+	closing        sync.Once
 	done           chan struct{}
 
 	mu        sync.Mutex // guards what follows
