@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"reflect"
 	"testing"
@@ -15,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // The golden file is what is on people's disks. A field that was renamed or
-// lost its place there shows as a difference: then schema 2 needs a migration.
+// lost its place there shows as a difference: then schema 3 needs a migration.
 // A field that is new needs only -update.
 func TestStoredFieldsAreGolden(t *testing.T) {
 	const golden = "testdata/run.golden.json"
@@ -49,7 +50,7 @@ func fillAll(t *testing.T, v reflect.Value, number *int) {
 		v.SetString(fmt.Sprintf("text %d", n))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(n))
-	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(n % 256))
 	case reflect.Float64:
 		v.SetFloat(float64(n) + 0.5)
@@ -70,6 +71,10 @@ func fillAll(t *testing.T, v reflect.Value, number *int) {
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			v.Set(reflect.ValueOf(time.Unix(int64(n), int64(n)).UTC()))
+			return
+		}
+		if v.Type() == reflect.TypeFor[netip.AddrPort]() {
+			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(n)}), uint16(n))))
 			return
 		}
 		for i := range v.NumField() {
