@@ -23,6 +23,8 @@ type IO struct {
 	// Denied hears of the first time that the gate turns a target away, and of a
 	// gate that is lost; it must not block. nil: nobody listens.
 	Denied func(d agent.Denial, reason, hint string)
+	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
+	Started func(*Live)
 }
 
 // streams carries bytes between the agent's pipes and an IO.

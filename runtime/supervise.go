@@ -25,6 +25,8 @@ type supervisor struct {
 	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
 	gateEnd  <-chan error // why the gate ended; nil: there is none to watch
+	asks     chan func()  // what others want to be done here, see Live
+	ended    chan struct{}
 }
 
 // lastResort is how long after clove-init's own deadline and grace clove
@@ -33,7 +35,9 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer()}
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(),
+		asks: make(chan func()), ended: make(chan struct{})}
+	defer close(s.ended)
 	defer s.cpu.Stop()
 	defer s.last.Stop()
 	watching, cancel := context.WithCancel(context.Background())
@@ -68,6 +72,8 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 		case reason := <-s.gateEnd:
 			s.gateEnd = nil
 			s.loseNetwork(reason)
+		case ask := <-s.asks:
+			ask()
 		case <-done:
 			done = nil
 			s.end(causeUser, l.spec.Limits.StopGrace)
@@ -139,6 +145,9 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	if err != nil {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
+	}
+	if s.streams.Started != nil {
+		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
 	}
 }
 
