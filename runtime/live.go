@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"context"
+	"io"
 	"syscall"
 	"time"
 
@@ -16,6 +18,11 @@ type Live struct {
 	s     *supervisor     // touched in the loop only
 }
 
+// errEnded is every method's answer behind the end.
+func errEnded() error {
+	return &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended", Hint: "`clove ps -a` shows how"}
+}
+
 // do runs f in the supervisor's loop, where everything else happens too.
 func (l *Live) do(f func() error) error {
 	answer := make(chan error, 1)
@@ -23,11 +30,12 @@ func (l *Live) do(f func() error) error {
 	case l.asks <- func() { answer <- f() }:
 		return <-answer
 	case <-l.ended:
-		return &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended", Hint: "`clove ps -a` shows how"}
+		return errEnded()
 	}
 }
 
-// Signal sends the agent a signal. KILL ends all of its processes.
+// Signal sends the agent a signal. KILL ends all of its processes. One that is
+// paused gets it when it is resumed.
 func (l *Live) Signal(number syscall.Signal) error {
 	return l.do(func() error {
 		if number == syscall.SIGKILL {
@@ -40,6 +48,50 @@ func (l *Live) Signal(number syscall.Signal) error {
 }
 
 // Stop ends the agent: TERM, the grace, then KILL of all. It returns at once.
+// A paused one is resumed for it.
 func (l *Live) Stop(grace time.Duration) error {
 	return l.do(func() error { l.s.end(causeUser, grace); return nil })
 }
+
+var errUnfinished = &agent.Error{Kind: agent.KindInternal, Message: "this build cannot do that"}
+
+// Pause stops every process of the agent until Resume, without a signal that
+// it could see. The wall clock goes on and ends it also while it is paused.
+func (l *Live) Pause() error { return errUnfinished }
+
+// Resume lets a paused agent go on; one that is not paused is a KindConflict.
+func (l *Live) Resume() error { return errUnfinished }
+
+// Paused tells whether Pause is in force.
+func (l *Live) Paused() (bool, error) { return false, errUnfinished }
+
+// Update changes limits and network rules: all that u names, or nothing. What
+// this host cannot hold, or what the agent exceeds already, is refused.
+// CLOVE_MEMORY_BYTES and its like in the agent's environment stay what they
+// were at the start, and so do the sizes of its tmpfs.
+func (l *Live) Update(u agent.Update) error { return errUnfinished }
+
+// Stats tells what the agent uses now.
+func (l *Live) Stats() (agent.Stats, error) { return agent.Stats{}, errUnfinished }
+
+// Processes lists every process of the agent, PID 1 (clove-init) first.
+func (l *Live) Processes() ([]agent.Process, error) { return nil, errUnfinished }
+
+// Exec runs one more process in the sandbox and returns its exit status, 128
+// and the signal's number where a signal ended it. An error says that it never
+// ran: exitCode is then 125, 126 or 127 as of `clove run`. It is killed with
+// what is in its process group when ctx ends, and with the agent. Of streams
+// only Stdin, Stdout and Stderr count; the caller closes them.
+func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
+	return agent.ExitStartFailed, errUnfinished
+}
+
+// CopyOut writes the file or folder at path, as a tar archive whose names begin
+// with path's last element. It reads as the agent could, no link leads it out
+// of the agent's root, and what is neither file, folder nor symbolic link is
+// refused.
+func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error { return errUnfinished }
+
+// CopyIn unpacks a tar archive in the folder at path, which must exist. It
+// writes as the agent could; the files are the agent's.
+func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error { return errUnfinished }
