@@ -29,8 +29,6 @@ type Stats struct {
 	Usage       Usage     `json:"usage"`
 	Events      Events    `json:"events"`
 	Limits      Limits    `json:"limits"` // those in force
-	// Connections are open through the gate now; absent without a gate.
-	Connections *int64 `json:"connections,omitempty"`
 }
 
 // Process is one process of an agent. Ids are the sandbox's own.
@@ -50,7 +48,7 @@ type Process struct {
 // same ids, limits, filter, namespaces and cgroup, and never more.
 type Exec struct {
 	Command  []string `json:"command"`
-	Env      []string `json:"env,omitempty"` // KEY=VALUE, on top of the agent's
-	Dir      string   `json:"dir,omitempty"` // empty: the agent's
+	Env      []string `json:"env,omitempty"`      // KEY=VALUE, on top of the agent's
+	Dir      string   `json:"dir,omitempty"`      // empty: the agent's
 	Terminal bool     `json:"terminal,omitempty"` // a pty; its size is that of the terminal that stdin is
 }

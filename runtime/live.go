@@ -55,27 +55,11 @@ func (l *Live) Stop(grace time.Duration) error {
 
 var errUnfinished = &agent.Error{Kind: agent.KindInternal, Message: "this build cannot do that"}
 
-// Pause stops every process of the agent until Resume, without a signal that
-// it could see. The wall clock goes on and ends it also while it is paused.
-func (l *Live) Pause() error { return errUnfinished }
-
-// Resume lets a paused agent go on; one that is not paused is a KindConflict.
-func (l *Live) Resume() error { return errUnfinished }
-
-// Paused tells whether Pause is in force.
-func (l *Live) Paused() (bool, error) { return false, errUnfinished }
-
 // Update changes limits and network rules: all that u names, or nothing. What
 // this host cannot hold, or what the agent exceeds already, is refused.
 // CLOVE_MEMORY_BYTES and its like in the agent's environment stay what they
 // were at the start, and so do the sizes of its tmpfs.
 func (l *Live) Update(u agent.Update) error { return errUnfinished }
-
-// Stats tells what the agent uses now.
-func (l *Live) Stats() (agent.Stats, error) { return agent.Stats{}, errUnfinished }
-
-// Processes lists every process of the agent, PID 1 (clove-init) first.
-func (l *Live) Processes() ([]agent.Process, error) { return nil, errUnfinished }
 
 // Exec runs one more process in the sandbox and returns its exit status, 128
 // and the signal's number where a signal ended it. An error says that it never

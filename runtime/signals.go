@@ -50,7 +50,9 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 	case unix.SIGTSTP:
 		s.suspend()
 	case unix.SIGCONT:
-		s.group.Thaw() // also when it was not frozen
+		if !s.paused {
+			s.group.Thaw() // also when it was not frozen
+		}
 	case unix.SIGINT:
 		if all.ctrlC++; all.ctrlC >= patience {
 			s.end(causeUser, 0)

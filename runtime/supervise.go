@@ -27,6 +27,8 @@ type supervisor struct {
 	gateEnd  <-chan error // why the gate ended; nil: there is none to watch
 	asks     chan func()  // what others want to be done here, see Live
 	ended    chan struct{}
+	paused   bool
+	due      *time.Timer // the wall clock's end, for an agent that is paused then
 }
 
 // lastResort is how long after clove-init's own deadline and grace clove
@@ -35,11 +37,12 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(),
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(),
 		asks: make(chan func()), ended: make(chan struct{})}
 	defer close(s.ended)
 	defer s.cpu.Stop()
 	defer s.last.Stop()
+	defer s.due.Stop()
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -64,6 +67,8 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			s.end(causeOutput, 0)
 		case <-s.cpu.C:
 			s.checkCPU()
+		case <-s.due.C:
+			s.thaw() // clove-init is frozen with the rest; it does what is due
 		case <-s.last.C:
 			s.blame(causeDeadline)
 			s.killAll()
@@ -127,9 +132,7 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
 	limits := s.spec.Limits
-	if limits.WallClock > 0 {
-		s.last.Reset(limits.WallClock + limits.StopGrace + lastResort)
-	}
+	s.setDeadline()
 	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {
 		s.cpu.Reset(s.untilCPULimit(limits.CPUTime))
 	}
@@ -188,9 +191,21 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		s.killAll()
 		return
 	}
-	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil {
+	// Who is frozen hears nothing.
+	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.thaw() != nil {
 		s.killAll()
 	}
+}
+
+// setDeadline arms clove's own clocks for the wall clock as it stands.
+func (s *supervisor) setDeadline() {
+	limits := s.spec.Limits
+	if limits.WallClock == 0 {
+		return
+	}
+	left := limits.WallClock - time.Duration(bootTime()-s.began)
+	s.due.Reset(left)
+	s.last.Reset(left + limits.StopGrace + lastResort)
 }
 
 // checkCPU compares the tree's CPU time with its limit, and otherwise looks
