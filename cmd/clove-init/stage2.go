@@ -22,6 +22,29 @@ func secondStage() error {
 	if err != nil {
 		return err
 	}
+	return obey(conn)
+}
+
+// enter is a second stage that came into a living sandbox from outside. Its
+// parent is no PID 1 of ours, and the agent runs beside it: it must be
+// unreadable before anything else.
+func enter() error {
+	runtime.LockOSThread()
+	if err := notDumpable(); err != nil {
+		return err
+	}
+	conn, err := initproto.NewConn(initproto.ControlFD)
+	if err != nil {
+		return err
+	}
+	if err := conn.Send(initproto.Message{Entered: &initproto.Entered{}}); err != nil {
+		return err
+	}
+	return obey(conn)
+}
+
+// obey waits for the orders and carries them out.
+func obey(conn *initproto.Conn) error {
 	m, err := conn.Receive()
 	if err == io.EOF {
 		return nil // PID 1 refused the orders, and says so itself
