@@ -128,7 +128,7 @@ func TestCheckFindsALostPage(t *testing.T) {
 const (
 	metaFreelist = 48 // the page of the free list
 	metaPages    = 56 // how many pages there are
-	metaTxid     = 64
+
 )
 
 // newestMeta returns the meta page of the last transaction, and the page size.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"clove.run/clove/client"
 	"clove.run/clove/runtime"
 )
 
@@ -19,6 +20,7 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		host:   currentHost,
 		open:   openRuntime,
+		dial:   client.Dial,
 		doctor: runtime.Doctor,
 	}
 	os.Exit(p.execute(os.Args[1:]))

@@ -1,0 +1,24 @@
+package api
+
+// The methods that act on a live run.
+const (
+	MethodRunStop    = "run.stop"
+	MethodRunSignal  = "run.signal"
+	MethodRunPause   = "run.pause"
+	MethodRunResume  = "run.resume"
+	MethodRunRestart = "run.restart"
+	MethodRunUpdate  = "run.update"
+)
+
+// StopParams ends a run: TERM, its grace, then KILL.
+type StopParams struct {
+	RunParams
+	// GraceNS is in nanoseconds; absent: the run's own.
+	GraceNS *int64 `json:"grace_ns,omitempty"`
+}
+
+// SignalParams sends the agent a signal.
+type SignalParams struct {
+	RunParams
+	Signal int `json:"signal"`
+}
