@@ -38,4 +38,5 @@ type Turn struct {
 	Starts    int       `json:"starts,omitempty"`     // how often it was queued
 	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
 	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
+	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
 }

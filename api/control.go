@@ -1,5 +1,7 @@
 package api
 
+import "clove.run/clove/agent"
+
 // The methods that act on a live run.
 const (
 	MethodRunStop    = "run.stop"
@@ -21,4 +23,11 @@ type StopParams struct {
 type SignalParams struct {
 	RunParams
 	Signal int `json:"signal"`
+}
+
+// UpdateParams changes limits and rules of a live run: all that is named, or
+// nothing.
+type UpdateParams struct {
+	RunParams
+	Update agent.Update `json:"update"`
 }

@@ -1,9 +1,16 @@
 package api
 
+import "clove.run/clove/agent"
+
 // The methods that hold a session.
 const (
-	MethodRunAttach = "run.attach"
-	MethodRunExec   = "run.exec"
+	MethodRunAttach  = "run.attach"
+	MethodRunExec    = "run.exec"
+	MethodRunCopyIn  = "run.copy_in"
+	MethodRunCopyOut = "run.copy_out"
+
+	// StreamTar is the output stream of run.copy_out.
+	StreamTar = "tar"
 )
 
 // What both sides say in a session.
@@ -49,4 +56,21 @@ type AttachResult struct {
 // ExecResult says how the process ended.
 type ExecResult struct {
 	ExitCode int `json:"exit_code"`
+}
+
+// ExecParams runs one more process in a live run's sandbox. It ends with the
+// session.
+type ExecParams struct {
+	RunParams
+	Exec  agent.Exec   `json:"exec"`
+	Stdin bool         `json:"stdin,omitempty"` // it reads the session's input; else the end of a file
+	Size  *SessionSize `json:"size,omitempty"`  // of its terminal
+}
+
+// CopyParams names a path inside a live run's sandbox. What goes over the
+// session is a tar archive: as input of run.copy_in, which unpacks it in the
+// folder, as output "tar" of run.copy_out.
+type CopyParams struct {
+	RunParams
+	Path string `json:"path"`
 }

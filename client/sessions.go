@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -28,6 +29,49 @@ func (c *Client) Open(ctx context.Context, method string, params any) (*Session,
 // Attach joins a live run's streams; the answer is an api.AttachResult.
 func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, error) {
 	return c.Open(ctx, api.MethodRunAttach, p)
+}
+
+// Exec runs one more process in a live run; the answer is an api.ExecResult.
+func (c *Client) Exec(ctx context.Context, p api.ExecParams) (*Session, error) {
+	return c.Open(ctx, api.MethodRunExec, p)
+}
+
+// CopyOut writes a path of a live run to to, as a tar archive.
+func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
+	s, err := c.Open(ctx, api.MethodRunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Answer(ctx, nil, func(piece api.SessionOutput) error {
+		_, err := to.Write(piece.Data)
+		return err
+	})
+}
+
+// CopyIn unpacks a tar archive in a folder of a live run.
+func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
+	s, err := c.Open(ctx, api.MethodRunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(s, from)
+		if err == nil {
+			err = s.CloseInput()
+		} else {
+			s.Close() // half an archive must not look like a whole one
+		}
+		sent <- err
+	}()
+	err = s.Answer(ctx, nil, func(api.SessionOutput) error { return nil })
+	s.Close() // what is not sent yet was refused
+	if serr := <-sent; err == nil {
+		err = serr
+	}
+	return err
 }
 
 // Answer gives every piece of output to each and returns with the session's end.

@@ -108,7 +108,8 @@ func restart(c *call, p api.StopParams) (any, error) {
 }
 
 func cleanSlate(run *agent.Run) {
-	run.Turn.NotBefore, run.Turn.Restarts, run.Turn.StopAsked, run.Turn.GivenUp = time.Time{}, 0, false, false
+	t := &run.Turn
+	t.NotBefore, t.Restarts, t.StopAsked, t.GivenUp, t.Paused = time.Time{}, 0, false, false, false
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a

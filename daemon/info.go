@@ -28,6 +28,12 @@ var handlers = map[string]handler{
 	api.MethodRunStop:    handle(stop),
 	api.MethodRunSignal:  handle(signal),
 	api.MethodRunRestart: handle(restart),
+	api.MethodRunPause:   handle(pause),
+	api.MethodRunResume:  handle(resume),
+	api.MethodRunUpdate:  handle(update),
+
+	api.MethodRunStats:     pass[api.StatsResult](api.MethodRunStats),
+	api.MethodRunProcesses: pass[api.ProcessesResult](api.MethodRunProcesses),
 
 	api.MethodRunLogs:     handle(readLogs),
 	api.MethodEventFollow: handle(followEvents),

@@ -124,7 +124,7 @@ func (k *keeper) restart() error {
 func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
 		r.Turn.Since = time.Now().UTC()
-		r.Turn.Starts++
+		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
 		change(r)
 	})
 	if err == nil && run.Layer != "" {

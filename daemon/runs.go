@@ -110,7 +110,7 @@ func list(c *call, p api.ListParams) (any, error) {
 // brief is as much of a run as a table shows.
 func brief(run agent.Run) agent.Run {
 	s := run.Spec
-	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
+	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
 	if r := run.Record; r != nil {
 		run.Record = &agent.Record{Version: r.Version, ID: r.ID, Name: r.Name, Started: r.Started, Ended: r.Ended, WallMS: r.WallMS,
 			Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal}

@@ -51,7 +51,8 @@ func (p *program) attach(c *cli.Context) error {
 	}
 	defer session.Close()
 	go t.follow(session)
-	go p.feed(session, keys)
+	// The end of this input is not the end of the agent's: another may attach.
+	go p.feed(session, keys, func() {})
 	var result api.AttachResult
 	if err := session.Answer(c.Context, &result, p.show); err != nil {
 		return err

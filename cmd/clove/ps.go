@@ -94,6 +94,9 @@ func psRow(run agent.Run, now time.Time) []string {
 	} else if !run.Started.IsZero() {
 		ran = now.Sub(run.Started).Round(time.Second).String()
 	}
+	if run.Turn.Paused && run.State == agent.StateRunning {
+		state = "paused"
+	}
 	words := slices.Clone(run.Spec.Command)
 	if len(words) > 1 {
 		// An interpreter's path would leave no room for the script's.

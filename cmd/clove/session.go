@@ -83,8 +83,9 @@ func (p *program) show(piece api.SessionOutput) error {
 	return err
 }
 
-// feed passes input on until it ends or the detach keys are typed.
-func (p *program) feed(session *client.Session, keys []byte) {
+// feed passes input on until it ends or the detach keys are typed. ended is
+// what the end of the input means.
+func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
 	for {
@@ -103,7 +104,7 @@ func (p *program) feed(session *client.Session, keys []byte) {
 			return
 		}
 		if err != nil {
-			_ = session.CloseInput()
+			ended()
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"clove.run/clove/api"
@@ -9,15 +10,17 @@ import (
 
 // sessions are the methods that keep their connection.
 var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
-	api.MethodRunAttach: (*server).attach,
+	api.MethodRunAttach:  (*server).attach,
+	api.MethodRunExec:    (*server).exec,
+	api.MethodRunCopyIn:  (*server).copyIn,
+	api.MethodRunCopyOut: (*server).copyOut,
 }
 
 // attach joins a caller with the agent's streams until one of them has enough.
 // The agent notices neither.
 func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	var p api.AttachParams
-	if err := json.Unmarshal(request.Params, &p); err != nil {
-		_ = c.Respond(request.ID, nil, api.Failure(api.CodeParams, "", "the parameters cannot be read: %v", err))
+	if !decode(c, request, &p) {
 		return
 	}
 	if p.Size != nil {
@@ -39,6 +42,26 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	case <-v.ended:
 		result = api.AttachResult{ExitCode: v.record.ExitCode}
 	default:
+	}
+	_ = c.Respond(request.ID, result, nil)
+}
+
+// decode reads a session's parameters, or answers that it cannot.
+func decode(c *rpc.Conn, request rpc.Message, into any) bool {
+	decoder := json.NewDecoder(bytes.NewReader(request.Params))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if err != nil {
+		_ = c.Respond(request.ID, nil, api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err))
+	}
+	return err == nil
+}
+
+// conclude answers a session with its result or its error.
+func conclude(c *rpc.Conn, request rpc.Message, result any, err error) {
+	if err != nil {
+		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		return
 	}
 	_ = c.Respond(request.ID, result, nil)
 }

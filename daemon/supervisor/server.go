@@ -139,6 +139,17 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 	api.MethodRunSignal: with(func(v *server, p api.SignalParams) (any, error) {
 		return api.Nothing{}, v.live.Signal(unix.Signal(p.Signal))
 	}),
+	api.MethodRunPause:  with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Pause() }),
+	api.MethodRunResume: with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Resume() }),
+	api.MethodRunUpdate: with(func(v *server, p api.UpdateParams) (any, error) { return api.Nothing{}, v.live.Update(p.Update) }),
+	api.MethodRunStats: with(func(v *server, _ api.RunParams) (any, error) {
+		stats, err := v.live.Stats()
+		return api.StatsResult{Stats: stats}, err
+	}),
+	api.MethodRunProcesses: with(func(v *server, _ api.RunParams) (any, error) {
+		processes, err := v.live.Processes()
+		return api.ProcessesResult{Processes: processes}, err
+	}),
 }
 
 // MethodWait answers with the record, and its connection's end without an
