@@ -61,15 +61,6 @@ var errUnfinished = &agent.Error{Kind: agent.KindInternal, Message: "this build 
 // were at the start, and so do the sizes of its tmpfs.
 func (l *Live) Update(u agent.Update) error { return errUnfinished }
 
-// Exec runs one more process in the sandbox and returns its exit status, 128
-// and the signal's number where a signal ended it. An error says that it never
-// ran: exitCode is then 125, 126 or 127 as of `clove run`. It is killed with
-// what is in its process group when ctx ends, and with the agent. Of streams
-// only Stdin, Stdout and Stderr count; the caller closes them.
-func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
-	return agent.ExitStartFailed, errUnfinished
-}
-
 // CopyOut writes the file or folder at path, as a tar archive whose names begin
 // with path's last element. It reads as the agent could, no link leads it out
 // of the agent's root, and what is neither file, folder nor symbolic link is

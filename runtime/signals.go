@@ -46,7 +46,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 	switch number {
 	case unix.SIGPIPE:
 	case unix.SIGWINCH:
-		s.resizeTerminal()
+		s.resizeTerminals()
 	case unix.SIGTSTP:
 		s.suspend()
 	case unix.SIGCONT:

@@ -24,8 +24,9 @@ type supervisor struct {
 	last     *time.Timer // clove's own deadline, behind clove-init's
 	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
-	gateEnd  <-chan error // why the gate ended; nil: there is none to watch
-	asks     chan func()  // what others want to be done here, see Live
+	visitors map[*terminal]bool // of Live.Exec
+	gateEnd  <-chan error       // why the gate ended; nil: there is none to watch
+	asks     chan func()        // what others want to be done here, see Live
 	ended    chan struct{}
 	paused   bool
 	due      *time.Timer // the wall clock's end, for an agent that is paused then
@@ -37,7 +38,7 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(),
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), visitors: map[*terminal]bool{},
 		asks: make(chan func()), ended: make(chan struct{})}
 	defer close(s.ended)
 	defer s.cpu.Stop()
@@ -84,7 +85,7 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			s.end(causeUser, l.spec.Limits.StopGrace)
 		}
 	}
-	s.restoreTerminal()
+	s.terminal.restore()
 	return s.seen
 }
 
