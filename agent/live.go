@@ -11,7 +11,7 @@ type Update struct {
 	MemorySwapBytes *int64   `json:"memory_swap_bytes,omitempty"`
 	CPUs            *float64 `json:"cpus,omitempty"`
 	Pids            *int64   `json:"pids,omitempty"`
-	// WallClock is the whole of it, from the agent's start.
+	// WallClock is the whole of it, from the agent's start; 0 takes it away.
 	WallClock *time.Duration `json:"wall_clock_ns,omitempty"`
 	// Rules take the place of all rules of Egress. The mode, the host's ports and
 	// the published ones stay what they were at the start.

@@ -55,12 +55,6 @@ func (l *Live) Stop(grace time.Duration) error {
 
 var errUnfinished = &agent.Error{Kind: agent.KindInternal, Message: "this build cannot do that"}
 
-// Update changes limits and network rules: all that u names, or nothing. What
-// this host cannot hold, or what the agent exceeds already, is refused.
-// CLOVE_MEMORY_BYTES and its like in the agent's environment stay what they
-// were at the start, and so do the sizes of its tmpfs.
-func (l *Live) Update(u agent.Update) error { return errUnfinished }
-
 // CopyOut writes the file or folder at path, as a tar archive whose names begin
 // with path's last element. It reads as the agent could, no link leads it out
 // of the agent's root, and what is neither file, folder nor symbolic link is

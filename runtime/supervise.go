@@ -91,7 +91,7 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
-	messages := make(chan initproto.Message, 4) // it never says more
+	messages := make(chan initproto.Message, 4) // what it says by itself
 	go func() {
 		defer close(messages)
 		for {
@@ -202,6 +202,8 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 func (s *supervisor) setDeadline() {
 	limits := s.spec.Limits
 	if limits.WallClock == 0 {
+		s.due.Stop()
+		s.last.Stop()
 		return
 	}
 	left := limits.WallClock - time.Duration(bootTime()-s.began)

@@ -52,6 +52,26 @@ func TestExtendOfARunWithoutAClock(t *testing.T) {
 	}
 }
 
+// TestExtendTakesTheClockAway has TestDeadline as its control too.
+func TestExtendTakesTheClockAway(t *testing.T) {
+	orders := shell(`echo ready; exec sleep 1000`)
+	orders.WallClock = time.Second
+	b := start(t, orders)
+	b.started()
+	b.expect("ready")
+	if !b.extend(0) {
+		t.Fatal("refused")
+	}
+	check(t, b.conn.SetReceiveDeadline(time.Now().Add(orders.WallClock+500*time.Millisecond)))
+	if m, err := b.conn.Receive(); err == nil {
+		t.Fatalf("it did not outlive its first clock: %+v", m)
+	}
+	b.send(initproto.Message{Stop: &initproto.Stop{}})
+	if got := b.exited(); got.Cause != initproto.CauseStop {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestExtendComesTooLate(t *testing.T) {
 	b := start(t, shell(`trap '' TERM; echo ready; while :; do sleep 1000; done`))
 	b.started()

@@ -136,14 +136,21 @@ func (s *sandbox) onCommand(m initproto.Message, ok bool, report *report) {
 	case m.Stop != nil:
 		s.stop(initproto.CauseStop, m.Stop.Grace)
 	case m.Extend != nil:
-		report.send(initproto.Message{Extended: &initproto.Extended{Accepted: s.extend(m.Extend.WallClock)}})
+		report.send(initproto.Message{Extended: &initproto.Extended{
+			WallClock: m.Extend.WallClock, Accepted: s.extend(m.Extend.WallClock)}})
 	}
 }
+
+// never is further away than any host lasts.
+const never = 200 * 365 * 24 * time.Hour
 
 // extend gives the run another wall clock, unless that is over or the end has
 // begun.
 func (s *sandbox) extend(wallClock time.Duration) bool {
 	left := wallClock - time.Duration(bootTimeNS()-s.agent.startedNS)
+	if wallClock == 0 {
+		left = never
+	}
 	if !s.started || s.stopping || s.killing || left <= 0 {
 		return false
 	}

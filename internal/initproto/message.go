@@ -49,7 +49,7 @@ type Stop struct {
 }
 
 // Extend gives the run another wall clock, from Started on as that of the
-// orders. It is answered with Extended.
+// orders; 0 takes it away. It is answered with Extended.
 type Extend struct {
 	WallClock time.Duration `json:"wall_clock_ns"`
 }
@@ -57,7 +57,8 @@ type Extend struct {
 // Extended answers Extend. Without Accepted everything is as it was: the time
 // is over already, or the agent is being ended.
 type Extended struct {
-	Accepted bool `json:"accepted"`
+	WallClock time.Duration `json:"wall_clock_ns"` // as it was asked for
+	Accepted  bool          `json:"accepted"`
 }
 
 // EnterArgument makes clove-init a second stage that another supervisor's

@@ -30,7 +30,7 @@ var wire = []struct {
 	{Message{Signal: &Signal{Number: unix.SIGINT}}, `{"signal":{"number":2}}`},
 	{Message{Stop: &Stop{Grace: time.Second}}, `{"stop":{"grace_ns":1000000000}}`},
 	{Message{Extend: &Extend{WallClock: time.Minute}}, `{"extend":{"wall_clock_ns":60000000000}}`},
-	{Message{Extended: &Extended{Accepted: true}}, `{"extended":{"accepted":true}}`},
+	{Message{Extended: &Extended{WallClock: 1, Accepted: true}}, `{"extended":{"wall_clock_ns":1,"accepted":true}}`},
 	{Message{Entered: &Entered{}}, `{"entered":{}}`},
 	{Message{Started: &Started{PID: 2, BootTimeNS: 7}}, `{"started":{"pid":2,"boot_time_ns":7}}`},
 	{Message{ExecFailed: &ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "x", ExitCode: ExitCannotExec}},
