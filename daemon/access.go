@@ -115,27 +115,17 @@ func refusal(fault *api.Error) jrpc2.Handler {
 
 // cancelRequest ends another request of the connection.
 func cancelRequest(ctx context.Context, r *jrpc2.Request) (any, error) {
-	return api.Nothing{}, cancelOn(jrpc2.ServerFromContext(ctx), json.RawMessage(r.ParamString()))
-}
-
-func cancelOn(server *jrpc2.Server, params json.RawMessage) error {
 	var p api.CancelParams
-	if err := decodeParams(params, &p); err != nil {
-		return onWire(err)
+	if err := decodeParams(json.RawMessage(r.ParamString()), &p); err != nil {
+		return nil, onWire(err)
 	}
-	server.CancelRequest(string(p.ID))
-	return nil
+	jrpc2.ServerFromContext(ctx).CancelRequest(string(p.ID))
+	return api.Nothing{}, nil
 }
 
 // notification acts on a request that wants no answer. It has little time:
 // the caller's next request waits for it.
-func (a assigner) notification(ctx context.Context, server *jrpc2.Server, method string, params json.RawMessage) {
-	if method == api.MethodCancel {
-		if server != nil {
-			_ = cancelOn(server, params)
-		}
-		return
-	}
+func (a assigner) notification(ctx context.Context, method string, params json.RawMessage) {
 	m, known := api.Find(method)
 	serve := handlers[method]
 	if !known || serve == nil || m.Shape != api.ShapeCall {

@@ -75,6 +75,11 @@ func (c *channel) Recv() ([]byte, error) {
 			c.pending <- struct{}{}
 			return line, nil
 		}
+		if len(notes) == 1 && notes[0].Method == api.MethodCancel {
+			// The library knows whether the request before it is being answered
+			// yet; it is done with in no time.
+			return line, nil
+		}
 		for _, m := range notes {
 			c.notify(m.Method, m.Params)
 		}
@@ -104,6 +109,9 @@ func notifications(line []byte) (notes []rpc.Message, only bool) {
 
 // Send writes one line; a caller that does not read loses its connection.
 func (c *channel) Send(line []byte) error {
+	if bytes.Contains(line, []byte(`"error":{`)) {
+		line = complete(line)
+	}
 	if !bytes.HasPrefix(line, pushed) {
 		select {
 		case <-c.pending:

@@ -21,7 +21,8 @@ const DefaultConfigFile = "/etc/clove/clove.yaml"
 // Config is cloved's configuration file. A field that is absent has the value
 // that is named beside it.
 type Config struct {
-	// Socket is where cloved listens: /run/clove/clove.sock. A change takes a restart.
+	// Socket is where cloved listens: clove.sock in the run directory, /run/clove.
+	// A change takes a restart.
 	Socket string `json:"socket"`
 	// Group is whose members may use cloved: clove. Empty, or one that does not
 	// exist: only root. A change takes a restart.
@@ -51,7 +52,7 @@ type UserLimits struct {
 
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
-	return Config{Socket: "/run/clove/clove.sock", Group: "clove", MemoryShare: 0.8, StartsAtOnce: 2 * runtime.NumCPU(),
+	return Config{Group: "clove", MemoryShare: 0.8, StartsAtOnce: 2 * runtime.NumCPU(),
 		LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Disk: "10G"}}
 }
 
@@ -81,7 +82,7 @@ func LoadConfig(path string) (Config, error) {
 
 func (c Config) check() error {
 	switch {
-	case c.Socket == "" || c.Socket[0] != '/':
+	case c.Socket != "" && c.Socket[0] != '/':
 		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
 	case c.MemoryShare < 0 || c.MemoryShare > 10:
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)

@@ -103,10 +103,9 @@ func (s *server) leave(c *rpc.Conn) {
 func (s *server) converse(c *rpc.Conn, peer caller) {
 	alive, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var conversation *jrpc2.Server
 	mux := assigner{daemon: s.daemon, peer: peer}
 	channel := newChannel(c, func(method string, params json.RawMessage) {
-		mux.notification(alive, conversation, method, params)
+		mux.notification(alive, method, params)
 	})
 	first, err := channel.Recv()
 	if err != nil {
@@ -118,7 +117,7 @@ func (s *server) converse(c *rpc.Conn, peer caller) {
 		return
 	}
 	channel.first = first
-	conversation = jrpc2.NewServer(mux, &jrpc2.ServerOptions{
+	conversation := jrpc2.NewServer(mux, &jrpc2.ServerOptions{
 		AllowPush: true, DisableBuiltin: true, Concurrency: maxPending,
 		NewContext: func() context.Context { return alive },
 	})

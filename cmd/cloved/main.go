@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -82,9 +83,7 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	if o.socket == "" {
-		o.socket = config.Socket
-	}
+	o.socket = cmp.Or(o.socket, config.Socket, filepath.Join(o.runDir, "clove.sock"))
 	paths := runtime.Paths{State: o.root, Run: o.runDir}
 	sandboxes, err := runtime.Open(paths)
 	if err != nil {
