@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,17 +47,26 @@ func (c *call) end(grace time.Duration) error {
 	}
 	ns := int64(grace)
 	err = supervisor.Call(c, c.options.Paths.Run, id, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
-	if err != nil && agent.KindOf(err) != agent.KindConflict {
-		return err
+	ctx := c.Context
+	if err != nil {
+		if agent.KindOf(err) != agent.KindConflict {
+			return err
+		}
+		// It is ending by itself, or its supervisor has died and it is buried
+		// in a moment; else nobody can be asked.
+		patience, cancel := context.WithTimeout(c, buryTime)
+		defer cancel()
+		ctx = patience
 	}
-	stopped, found, werr := c.mirror.until(c, id, func(run agent.Run, found bool) bool {
-		return !found || run.State == agent.StateEnded || err != nil
-	})
-	if werr == nil && found && stopped.State != agent.StateEnded {
-		return err // there is no supervisor that could be asked
+	_, _, werr := c.mirror.until(ctx, id, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
+	if werr != nil && c.Err() == nil && err != nil {
+		return err
 	}
 	return werr
 }
+
+// buryTime is how long the end of a run may take whose supervisor is gone.
+const buryTime = 10 * time.Second
 
 // signal sends the agent a signal. One that is meant to end it lays its policy
 // to rest, as stop does.

@@ -6,22 +6,54 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
+	"clove.run/clove/internal/watch"
 )
 
-// Connect reaches the supervisor of a run. KindConflict says that there is none.
+// patience is how long a run that executes may take to be reachable, and one
+// that has ended to say so: its supervisor does both in a moment.
+const patience = 2 * time.Second
+
+// Connect reaches the supervisor of a run. KindConflict says that there is
+// none. A run is known to execute a moment before its supervisor listens.
 func Connect(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error) {
-	conn, err := rpc.Dial(ctx, filepath.Join(runDir, string(id), SocketName))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return nil, &agent.Error{Kind: agent.KindConflict, Message: "the run has no supervisor that can be reached",
-			Hint: "it has ended, or runs in the foreground; `clove ps -a` shows it"}
+	conn, err := dial(ctx, runDir, id)
+	if !absent(err) {
+		return conn, agent.Failed("supervisor", err)
 	}
-	return conn, agent.Failed("supervisor", err)
+	none := &agent.Error{Kind: agent.KindConflict, Message: "the run has no supervisor that can be reached",
+		Hint: "it has ended, or runs in the foreground; `clove ps -a` shows it"}
+	written, err := watch.Dir(filepath.Join(runDir, string(id)))
+	if err != nil {
+		return nil, none // not even a directory
+	}
+	defer written.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if conn, err = dial(ctx, runDir, id); !absent(err) {
+			return conn, agent.Failed("supervisor", err)
+		}
+		select {
+		case <-written.Changed:
+		case <-ctx.Done():
+			return nil, none
+		}
+	}
+}
+
+func dial(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error) {
+	return rpc.Dial(ctx, filepath.Join(runDir, string(id), SocketName))
+}
+
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }
 
 // Call asks the supervisor of a run once.

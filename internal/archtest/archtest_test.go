@@ -41,7 +41,7 @@ var mayImport = []struct {
 	{"daemon", []string{"agent", "api", "daemon/logs", "daemon/supervisor", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
-	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/rpc", "internal/undo"}, "one detached run; knows no callers and no store"},
+	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "runtime"}, "flags to one call"},
 	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "egress", "policies", "rootfs", "runtime", "seccomp", "internal/initproto"}, "flags to calls; rlimit names have one table"},
 	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
