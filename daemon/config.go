@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,7 +31,7 @@ type Config struct {
 	// MemoryShare is the part of the host's memory that agents may be promised
 	// together: 0.8. A start beyond it waits; 0: no limit.
 	MemoryShare float64 `json:"memory_share"`
-	// StartsAtOnce is how many agents may be starting at the same time: twice the CPUs.
+	// StartsAtOnce is how many agents may be starting at the same time; 0: twice the CPUs.
 	StartsAtOnce int `json:"starts_at_once"`
 	// LogCap bounds the log of each agent: 64M.
 	LogCap string `json:"log_cap"`
@@ -52,8 +53,7 @@ type UserLimits struct {
 
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
-	return Config{Group: "clove", MemoryShare: 0.8, StartsAtOnce: 2 * runtime.NumCPU(),
-		LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Disk: "10G"}}
+	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Disk: "10G"}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is a mistake: it
@@ -75,7 +75,7 @@ func LoadConfig(path string) (Config, error) {
 	}
 	if err != nil {
 		return config, &agent.Error{Kind: agent.KindInvalid, Step: "configuration", Message: "cannot use " + path, Err: err,
-			Hint: "docs/operations.md lists every field"}
+			Hint: "docs/clove.yaml shows every field"}
 	}
 	return config, nil
 }
@@ -86,8 +86,8 @@ func (c Config) check() error {
 		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
 	case c.MemoryShare < 0 || c.MemoryShare > 10:
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
-	case c.StartsAtOnce < 1:
-		return fmt.Errorf("starts_at_once: %d is less than 1", c.StartsAtOnce)
+	case c.StartsAtOnce < 0:
+		return fmt.Errorf("starts_at_once: %d is less than 0", c.StartsAtOnce)
 	case c.Users.Runs < 0:
 		return fmt.Errorf("users.runs: %d is less than 0", c.Users.Runs)
 	}
@@ -111,6 +111,9 @@ func (c Config) LogCapBytes() int64 {
 	n, _ := parseSize(c.LogCap) // it was checked
 	return n
 }
+
+// startsAtOnce is how many agents may be starting at the same time.
+func (c Config) startsAtOnce() int { return cmp.Or(c.StartsAtOnce, 2*runtime.NumCPU()) }
 
 // memoryBytes is what agents may be promised together; 0: no limit.
 func (c Config) memoryBytes() int64 {

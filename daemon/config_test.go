@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestConfigRefuses(t *testing.T) {
 		"socket: x":               "absolute",
 		"memory_share: -1":        "memory_share",
 		"memory_share: eleven":    "memory_share",
-		"starts_at_once: 0":       "starts_at_once",
+		"starts_at_once: -1":      "starts_at_once",
 		"log_cap: 1k":             "log_cap",
 		"log_cap: 1K":             "log_cap",
 		"log_level: loud":         "log_level",
@@ -57,14 +58,19 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// A field without a name in the file could not be set.
-func TestConfigFieldsAreNamed(t *testing.T) {
+// TestExampleShowsEveryField: docs/clove.yaml is the defaults, all of them.
+func TestExampleShowsEveryField(t *testing.T) {
+	text, err := os.ReadFile("../docs/clove.yaml")
+	must(t, err)
+	if config, err := load(t, string(text)); err != nil || config != DefaultConfig() {
+		t.Errorf("%v, %+v", err, config)
+	}
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
-			if f.Tag.Get("json") == "" {
-				t.Errorf("%s has no name in the file", f.Name)
+			if name := f.Tag.Get("json"); name == "" || !regexp.MustCompile(`(?m)^ *`+name+":").Match(text) {
+				t.Errorf("%s (%q) is not shown", f.Name, name)
 			}
 			if f.Type.Kind() == reflect.Struct {
 				walk(f.Type)

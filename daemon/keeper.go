@@ -88,7 +88,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	config := k.config()
-	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.StartsAtOnce, draining: k.draining}.decide(runs)
+	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		if !k.starting[run.Spec.ID] {
 			k.starting[run.Spec.ID] = true
