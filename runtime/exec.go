@@ -87,7 +87,7 @@ func (v *visit) admit(e agent.Exec) error {
 	if err := v.orders.Validate(); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: "cannot run it", Err: err}
 	}
-	v.launch.execs.Add(1) // the loop lives, so nobody waits for the last one yet
+	v.launch.guests.Add(1) // the loop lives, so nobody waits for the last one yet
 	return nil
 }
 
@@ -104,13 +104,13 @@ func merged(base, more []string) []string {
 // run is the process's life.
 func (v *visit) run(ctx context.Context) (int, error) {
 	if err := v.enter(); err != nil {
-		v.launch.execs.Done()
+		v.launch.guests.Done()
 		return agent.ExitStartFailed, v.failed(err)
 	}
 	defer v.conn.Close()
 	err := v.follow(ctx)
 	status := v.entered.bury()
-	v.launch.execs.Done() // now: the agent's end waits for it, and not for our reader
+	v.launch.guests.Done() // now: the agent's end waits for it, and not for our reader
 	v.leave(ctx)
 	switch {
 	case err != nil:

@@ -26,7 +26,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 		l.box.reap()
 	}
 	// Without PID 1 nothing can enter any more; who was on the way fails.
-	l.execs.Wait()
+	l.guests.Wait()
 	failures = append(failures, l.killAll())
 	ended := time.Now()
 	stats := l.measure(&seen)

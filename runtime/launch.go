@@ -47,7 +47,7 @@ type launch struct {
 	box     *sandbox
 	group   *cgroups.Group
 	conn    *initproto.Conn
-	execs   sync.WaitGroup // processes of Live.Exec, from before they start until they are buried
+	guests  sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
 	keep    bool           // the layer outlives the run
 
 	decisions   *decisionLog

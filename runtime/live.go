@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"context"
-	"io"
 	"syscall"
 	"time"
 
@@ -52,15 +50,3 @@ func (l *Live) Signal(number syscall.Signal) error {
 func (l *Live) Stop(grace time.Duration) error {
 	return l.do(func() error { l.s.end(causeUser, grace); return nil })
 }
-
-var errUnfinished = &agent.Error{Kind: agent.KindInternal, Message: "this build cannot do that"}
-
-// CopyOut writes the file or folder at path, as a tar archive whose names begin
-// with path's last element. It reads as the agent could, no link leads it out
-// of the agent's root, and what is neither file, folder nor symbolic link is
-// refused.
-func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error { return errUnfinished }
-
-// CopyIn unpacks a tar archive in the folder at path, which must exist. It
-// writes as the agent could; the files are the agent's.
-func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error { return errUnfinished }
