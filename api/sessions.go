@@ -56,6 +56,8 @@ type AttachResult struct {
 // ExecResult says how the process ended.
 type ExecResult struct {
 	ExitCode int `json:"exit_code"`
+	// Failure is why the command was not executed (126) or not found (127).
+	Failure *agent.Failure `json:"failure,omitempty"`
 }
 
 // ExecParams runs one more process in a live run's sandbox. It ends with the

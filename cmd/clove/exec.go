@@ -58,7 +58,13 @@ func (p *program) executed(c *cli.Context, session *client.Session, t *userTermi
 	}
 	var result api.ExecResult
 	if err := session.Answer(c.Context, &result, p.show); err != nil {
-		return err
+		t.restore() // before anything is said on it
+		p.report(err)
+		return exitStatus(agent.ExitStartFailed)
+	}
+	if result.Failure != nil {
+		t.restore()
+		p.reportFailure(*result.Failure)
 	}
 	if result.ExitCode != 0 {
 		return exitStatus(result.ExitCode)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
 )
@@ -30,7 +31,11 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 	}()
 	code, err := v.live.Exec(ctx, p.Exec, s.io)
 	s.close()
-	conclude(c, request, api.ExecResult{ExitCode: code}, err)
+	result := api.ExecResult{ExitCode: code}
+	if err != nil && (code == agent.ExitCannotExec || code == agent.ExitNotFound) {
+		result.Failure, err = agent.FailureOf(err), nil
+	}
+	conclude(c, request, result, err)
 }
 
 // noteWriter sends what a process writes to the session's caller. A caller that
