@@ -18,9 +18,10 @@ quickstart: build ## install what is missing, build, and run a first agent
 	$(SUDO) bin/clove run examples/agent.py --memory 256M
 
 .PHONY: build
-build: ## bin/clove, bin/clove-init, bin/clove-gate, and the tests' program of attacks
+build: ## bin/clove, bin/cloved, bin/clove-init, bin/clove-gate, and the tests' program of attacks
 	@integration/install.sh build
 	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o bin/clove ./cmd/clove
+	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o bin/cloved ./cmd/cloved
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-init ./cmd/clove-init
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-gate ./cmd/clove-gate
 	integration/probe/build.sh bin/clove-probe

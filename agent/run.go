@@ -6,12 +6,16 @@ import "time"
 type Run struct {
 	Spec    Spec      `json:"spec"`
 	State   State     `json:"state"`
+	Owner   Owner     `json:"owner,omitzero"`
+	Turn    Turn      `json:"turn,omitzero"`
 	Created time.Time `json:"created"`
 	Started time.Time `json:"started,omitzero"` // when the agent first executed
 	Lease   *Lease    `json:"lease,omitempty"`  // nil once released
 	PID     int       `json:"pid,omitempty"`    // host pid of clove-init, while running
 	Layer   string    `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
 	Record  *Record   `json:"record,omitempty"` // set when State is StateEnded
+	// Previous is the record of the time before, of a run that was restarted.
+	Previous *Record `json:"previous,omitempty"`
 }
 
 // Lease is what a live run owns on this host.

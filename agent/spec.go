@@ -13,6 +13,8 @@ type Spec struct {
 	User     User              `json:"user"`               // who the agent is inside
 	Hostname string            `json:"hostname,omitempty"` // empty: the ID
 	Terminal bool              `json:"terminal,omitempty"` // give the agent a pty
+	Detached bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
+	Stdin    bool              `json:"stdin,omitempty"`    // detached: keep its input open for clove attach
 	Remove   bool              `json:"remove,omitempty"`   // --rm: keep neither record nor layer
 	Limits   Limits            `json:"limits"`
 	Files    Files             `json:"files"`
@@ -20,6 +22,9 @@ type Spec struct {
 	Network  string            `json:"network"` // one of NetworkModes
 	Egress   Egress            `json:"egress"`
 	Policy   Policy            `json:"policy"`
+	Restart  Restart           `json:"restart,omitzero"`
+	After    []string          `json:"after,omitempty"`    // runs, by name, that must have started first
+	Priority int               `json:"priority,omitempty"` // among those that wait for memory: higher goes first
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
 	AllowUnenforced []string `json:"allow_unenforced,omitempty"`
 }

@@ -131,7 +131,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers := names(r.paths.Run), names(r.paths.layers())
+	dirs, layers := runsOf(r.paths.Run), names(r.paths.layers())
 	var runs []agent.Run
 	err = r.withStore(func(s *store.Store) (err error) {
 		complaints, err := s.Check()
@@ -226,6 +226,14 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 }
 
 func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+
+// runsOf lists the run directories; cloved's socket lies beside them.
+func runsOf(dir string) []string {
+	return slices.DeleteFunc(names(dir), func(name string) bool {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil && info.Mode()&os.ModeSocket != 0
+	})
+}
 
 // names lists a directory; one that is not there is empty.
 func names(dir string) []string {

@@ -25,6 +25,9 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if l.box != nil {
 		l.box.reap()
 	}
+	// Without PID 1 nothing can enter any more; who was on the way fails.
+	l.guests.Wait()
+	failures = append(failures, l.killAll())
 	ended := time.Now()
 	l.closeGate(seen)
 	stats := l.measure(&seen)

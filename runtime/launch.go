@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -46,7 +47,8 @@ type launch struct {
 	box     *sandbox
 	group   *cgroups.Group
 	conn    *initproto.Conn
-	keep    bool // the layer outlives the run
+	guests  sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
+	keep    bool           // the layer outlives the run
 
 	decisions   *decisionLog
 	notices     *outbox // what is said of the network while the agent runs
@@ -209,8 +211,10 @@ func (l *launch) start() error {
 
 // verify looks at clove-init from outside: a filter that was asked for and is
 // not on, or a privilege that was not dropped, stops the run here.
-func (l *launch) verify() error {
-	status, err := processStatus(l.box.pid)
+func (l *launch) verify() error { return l.verifyProcess(l.box.pid) }
+
+func (l *launch) verifyProcess(pid int) error {
+	status, err := processStatus(pid)
 	if err != nil {
 		return err
 	}
@@ -224,6 +228,18 @@ func (l *launch) verify() error {
 }
 
 func (l *launch) order() error {
+	orders := l.agentOrders()
+	if l.spec.Terminal {
+		orders.Terminal = terminalSize(l.streams.Stdin)
+	}
+	if err := orders.Validate(); err != nil {
+		return err
+	}
+	return l.conn.Send(initproto.Message{Orders: orders})
+}
+
+// agentOrders make a process what the agent is.
+func (l *launch) agentOrders() *initproto.Orders {
 	limits := l.spec.Limits
 	orders := &initproto.Orders{
 		Argv: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir,
@@ -233,13 +249,7 @@ func (l *launch) order() error {
 	for _, r := range l.rlimits() {
 		orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})
 	}
-	if l.spec.Terminal {
-		orders.Terminal = terminalSize(l.streams.Stdin)
-	}
-	if err := orders.Validate(); err != nil {
-		return err
-	}
-	return l.conn.Send(initproto.Message{Orders: orders})
+	return orders
 }
 
 // rlimits are those that were asked for, or as much of each as can be had if

@@ -81,21 +81,10 @@ func oomScore() (*int, error) {
 // clove-init is executed. stdio are the agent's ends of its streams; the other
 // files become descriptors 3, 4 and 5.
 func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) error {
-	p := s.spec.Process
-	noNewPrivileges := p.NoNewPrivileges
-	s.process = &libcontainer.Process{
-		Init: true, Args: p.Args, Cwd: p.Cwd,
-		Env: []string{"HOME=/", "GOMAXPROCS=1"}, // clove-init's own; HOME spares a search in /etc/passwd
-		UID: int(p.User.UID), GID: int(p.User.GID),
-		Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2],
-		ExtraFiles:      []*os.File{control, exit, executable},
-		Rlimits:         libcontainerRlimits(p.Rlimits),
-		NoNewPrivileges: &noNewPrivileges,
-		Capabilities: &configs.Capabilities{
-			Bounding: p.Capabilities.Bounding, Permitted: p.Capabilities.Permitted, Effective: p.Capabilities.Effective,
-			Inheritable: p.Capabilities.Inheritable, Ambient: p.Capabilities.Ambient,
-		},
-	}
+	s.process = s.processOf(s.spec.Process.Args)
+	s.process.Init = true
+	s.process.Stdin, s.process.Stdout, s.process.Stderr = stdio[0], stdio[1], stdio[2]
+	s.process.ExtraFiles = []*os.File{control, exit, executable}
 	if err := s.container.Start(s.process); err != nil {
 		return fmt.Errorf("cannot start the sandbox: %w", err)
 	}

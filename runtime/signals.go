@@ -46,11 +46,13 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 	switch number {
 	case unix.SIGPIPE:
 	case unix.SIGWINCH:
-		s.resizeTerminal()
+		s.resizeTerminals()
 	case unix.SIGTSTP:
 		s.suspend()
 	case unix.SIGCONT:
-		s.group.Thaw() // also when it was not frozen
+		if !s.paused {
+			s.group.Thaw() // also when it was not frozen
+		}
 	case unix.SIGINT:
 		if all.ctrlC++; all.ctrlC >= patience {
 			s.end(causeUser, 0)

@@ -1,12 +1,14 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,18 +25,23 @@ type IO struct {
 	// Denied hears of the first time that the gate turns a target away, and of a
 	// gate that is lost; it must not block. nil: nobody listens.
 	Denied func(d agent.Denial, reason, hint string)
+	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
+	Started func(*Live)
 }
 
 // streams carries bytes between the agent's pipes and an IO.
 type streams struct {
 	agentSide []*os.File // read end of stdin, write ends of stdout and stderr
 	stdin     *os.File   // our write end
+	stop      *os.File   // closed to end the reading of the user's input
+	stopped   *os.File   // hangs up then
 	limit     int64      // bytes of output allowed; 0: no limit
 	written   atomic.Int64
 	exceeded  chan struct{} // closed when the limit is passed
 	once      sync.Once
 	outputs   sync.WaitGroup
-	readers   []*os.File // our read ends
+	readers   []*os.File  // our read ends
+	cut       atomic.Bool // what comes from now on is of no interest
 }
 
 func newStreams(limit int64) *streams {
@@ -43,21 +50,23 @@ func newStreams(limit int64) *streams {
 
 // connectPipes makes the three pipes and starts to copy. closeAgentSide must
 // follow once the agent has its ends.
-func (s *streams) connectPipes(streams IO) error {
+func (s *streams) connectPipes(streams IO) (err error) {
+	if s.stopped, s.stop, err = os.Pipe(); err != nil {
+		return err
+	}
 	in, stdin, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	s.stdin, s.agentSide = stdin, []*os.File{in}
-	for range 2 {
+	for _, to := range []*os.File{streams.Stdout, streams.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
 		}
-		s.readers, s.agentSide = append(s.readers, r), append(s.agentSide, w)
+		s.agentSide = append(s.agentSide, w)
+		s.pump(to, r)
 	}
-	s.pump(streams.Stdout, s.readers[0])
-	s.pump(streams.Stderr, s.readers[1])
 	go s.feed(streams.Stdin)
 	return nil
 }
@@ -77,7 +86,10 @@ func (s *streams) giveTo(uid, gid int) error {
 }
 
 // connectNull is for an agent with a terminal: its streams come from inside.
-func (s *streams) connectNull() error {
+func (s *streams) connectNull() (err error) {
+	if s.stopped, s.stop, err = os.Pipe(); err != nil {
+		return err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -86,29 +98,54 @@ func (s *streams) connectNull() error {
 	return nil
 }
 
-// feed ends with the input, or with the program: a read of a terminal cannot
-// be interrupted, so nobody waits for it.
+// feed ends with the input, or with the streams.
 func (s *streams) feed(from *os.File) {
-	copyInput(s.stdin, from)
+	defer s.stopped.Close()
+	copyInput(s.stdin, from, s.stopped)
 	s.stdin.Close()
 }
 
-// copyInput passes the user's input on. The agent may close its end at any
-// time; that is its business.
-func copyInput(to io.Writer, from *os.File) {
-	if from != nil {
-		_, _ = io.Copy(to, from)
-	}
-}
-
-// pump copies one output until its last writer is gone.
+// pump copies one output until its last writer is gone, or drainNow.
 func (s *streams) pump(to *os.File, from *os.File) {
 	s.outputs.Add(1)
+	s.readers = append(s.readers, from)
 	go func() {
 		defer s.outputs.Done()
 		defer from.Close()
 		s.copyOutput(to, from)
+		if s.cut.Load() {
+			s.copyOutput(to, present{from})
+		}
 	}()
+}
+
+// present reads what is there already and waits for no more.
+type present struct{ file *os.File }
+
+func (p present) Read(buffer []byte) (n int, err error) {
+	lent := withFD(p.file, func(fd int) { n, err = unix.Read(fd, buffer) }) // both kinds are non-blocking
+	if err = errors.Join(lent, err); err != nil || n <= 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// drainNow passes on what was written by now, and returns when that is done or
+// ctx ends.
+func (s *streams) drainNow(ctx context.Context) {
+	s.cut.Store(true)
+	for _, reader := range s.readers {
+		_ = reader.SetReadDeadline(time.Now()) // closed: it is drained
+	}
+	drained := make(chan struct{})
+	go func() {
+		s.outputs.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+	}
 }
 
 // copyOutput counts every byte and passes on what the limit allows. When the
@@ -176,6 +213,9 @@ func (s *streams) abandon() error {
 	s.closeAgentSide()
 	if s.stdin != nil {
 		s.stdin.Close()
+	}
+	if s.stop != nil {
+		s.stop.Close()
 	}
 	return nil
 }

@@ -24,7 +24,12 @@ type supervisor struct {
 	last     *time.Timer // clove's own deadline, behind clove-init's
 	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
-	gateEnd  <-chan error // why the gate ended; nil: there is none to watch
+	visitors map[*terminal]bool // of Live.Exec
+	gateEnd  <-chan error       // why the gate ended; nil: there is none to watch
+	asks     chan func()        // what others want to be done here, see Live
+	ended    chan struct{}
+	paused   bool
+	due      *time.Timer // the wall clock's end, for an agent that is paused then
 }
 
 // lastResort is how long after clove-init's own deadline and grace clove
@@ -33,9 +38,12 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer()}
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), visitors: map[*terminal]bool{},
+		asks: make(chan func()), ended: make(chan struct{})}
+	defer close(s.ended)
 	defer s.cpu.Stop()
 	defer s.last.Stop()
+	defer s.due.Stop()
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -60,6 +68,8 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			s.end(causeOutput, 0)
 		case <-s.cpu.C:
 			s.checkCPU()
+		case <-s.due.C:
+			s.thaw() // clove-init is frozen with the rest; it does what is due
 		case <-s.last.C:
 			s.blame(causeDeadline)
 			s.killAll()
@@ -68,18 +78,20 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 		case reason := <-s.gateEnd:
 			s.gateEnd = nil
 			s.loseNetwork(reason)
+		case ask := <-s.asks:
+			ask()
 		case <-done:
 			done = nil
 			s.end(causeUser, l.spec.Limits.StopGrace)
 		}
 	}
-	s.restoreTerminal()
+	s.terminal.restore()
 	return s.seen
 }
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
-	messages := make(chan initproto.Message, 4) // it never says more
+	messages := make(chan initproto.Message, 4) // what it says by itself
 	go func() {
 		defer close(messages)
 		for {
@@ -121,9 +133,7 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
 	limits := s.spec.Limits
-	if limits.WallClock > 0 {
-		s.last.Reset(limits.WallClock + limits.StopGrace + lastResort)
-	}
+	s.setDeadline()
 	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {
 		s.cpu.Reset(s.untilCPULimit(limits.CPUTime))
 	}
@@ -139,6 +149,9 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	if err != nil {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
+	}
+	if s.streams.Started != nil {
+		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
 	}
 }
 
@@ -179,9 +192,23 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		s.killAll()
 		return
 	}
-	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil {
+	// Who is frozen hears nothing.
+	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.thaw() != nil {
 		s.killAll()
 	}
+}
+
+// setDeadline arms clove's own clocks for the wall clock as it stands.
+func (s *supervisor) setDeadline() {
+	limits := s.spec.Limits
+	if limits.WallClock == 0 {
+		s.due.Stop()
+		s.last.Stop()
+		return
+	}
+	left := limits.WallClock - time.Duration(bootTime()-s.began)
+	s.due.Reset(left)
+	s.last.Reset(left + limits.StopGrace + lastResort)
 }
 
 // checkCPU compares the tree's CPU time with its limit, and otherwise looks

@@ -32,15 +32,20 @@ func terminalSize(stdin *os.File) *initproto.Terminal {
 
 // attachTerminal takes over the pty's master from clove-init.
 func (s *supervisor) attachTerminal(master *os.File) {
+	s.terminal = joinTerminal(master, s.pipes, s.streams)
+}
+
+// joinTerminal begins to copy both ways.
+func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 	t := &terminal{master: master}
-	s.terminal = t
 	t.pty, _ = console.ConsoleFromFile(master) // it is a pty, clove-init made it
-	if own, err := console.ConsoleFromFile(s.streams.Stdin); err == nil && makeRaw(own) == nil {
+	if own, err := console.ConsoleFromFile(user.Stdin); err == nil && makeRaw(own) == nil {
 		t.own = own
 	}
-	s.resizeTerminal()
-	s.pipes.pump(s.streams.Stdout, master)
-	go typeInput(t, s.streams.Stdin)
+	t.resize()
+	pipes.pump(user.Stdout, master)
+	go typeInput(t, user.Stdin, pipes.stopped)
+	return t
 }
 
 // makeRaw also turns off the output processing that the library leaves on: the
@@ -61,16 +66,25 @@ func makeRaw(own console.Console) error {
 	return nil
 }
 
-// resizeTerminal gives the agent's pty the size of the user's window.
-func (s *supervisor) resizeTerminal() {
-	if t := s.terminal; t != nil && t.own != nil && t.pty != nil {
+// resizeTerminals gives the ptys of the agent and of what was started beside it
+// the sizes of their users' windows.
+func (s *supervisor) resizeTerminals() {
+	s.terminal.resize()
+	for t := range s.visitors {
+		t.resize()
+	}
+}
+
+func (t *terminal) resize() {
+	if t != nil && t.own != nil && t.pty != nil {
 		_ = t.pty.ResizeFrom(t.own) // a window without a size leaves the old one
 	}
 }
 
-func (s *supervisor) restoreTerminal() {
-	if s.terminal != nil && s.terminal.own != nil {
-		_ = s.terminal.own.Reset() // the terminal may be gone; so is its reader
+// restore gives the user's terminal back as it was.
+func (t *terminal) restore() {
+	if t != nil && t.own != nil {
+		_ = t.own.Reset() // the terminal may be gone; so is its reader
 	}
 }
 
@@ -81,8 +95,11 @@ const endOfFile = 0x04
 // typeInput passes the user's input on. A pipe or file that ends must be seen
 // to end inside, as the user's own terminal would show it; the terminal itself
 // ends only with its window.
-func typeInput(t *terminal, from *os.File) {
-	copyInput(t.master, from)
+func typeInput(t *terminal, from, stopped *os.File) {
+	if stopped != nil {
+		defer stopped.Close()
+	}
+	copyInput(t.master, from, stopped)
 	if t.own == nil {
 		_, _ = t.master.Write([]byte{endOfFile}) // the agent may be gone already
 	}

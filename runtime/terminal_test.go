@@ -91,7 +91,7 @@ func TestTerminalsAreJoined(t *testing.T) {
 	if n, err := agentSide.Read(line); err != nil || string(line[:n]) != "typed\n" {
 		t.Errorf("the agent reads %q, %v", line[:n], err)
 	}
-	sv.restoreTerminal()
+	sv.terminal.restore()
 	if after := mode(t, own); after != before {
 		t.Errorf("it stays changed: %+v", after)
 	}
@@ -120,7 +120,7 @@ func TestATerminalWithoutAUser(t *testing.T) {
 	if _, err := io.ReadFull(outRead, make([]byte, 1)); err != nil {
 		t.Error(err)
 	}
-	sv.restoreTerminal()
+	sv.terminal.restore()
 	in.Close()
 	outRead.Close()
 }

@@ -18,6 +18,7 @@ func (s *Store) Check() ([]string, error) {
 		a.everyRun()
 		a.everyName()
 		a.everyLease()
+		a.everyOccurrence()
 		// Last, because bbolt reads in a goroutine of its own, beyond the edge:
 		// pages that cannot be read were found out above.
 		for err := range t.tx.Check() {
@@ -46,7 +47,7 @@ func (a *audit) schema() {
 	if version, err := schemaOf(a.tx); err != nil || version != newestSchema(migrations) {
 		a.problem("schema: %d is not %d (%v)", version, newestSchema(migrations), err)
 	}
-	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases)}
+	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases), string(bucketOccurrences)}
 	for name := range each(a.tx.Cursor()) {
 		if !slices.Contains(known, string(name)) {
 			a.problem("schema: bucket %q is not part of it", name)
@@ -81,8 +82,8 @@ var rules = []struct {
 	{"its state is not one", func(r *agent.Run) bool { return slices.Contains(agent.States, r.State) }},
 	{"its name is not valid", func(r *agent.Run) bool { return agent.ValidateName(r.Spec.Name) == nil }},
 	{"it has no time of creation", func(r *agent.Run) bool { return !r.Created.IsZero() }},
-	{"a lease belongs to a run that has not ended, and to each of them", func(r *agent.Run) bool {
-		return (r.Lease != nil) == (r.State != agent.StateEnded)
+	{"a lease belongs to a run that starts or runs, and to each of them", func(r *agent.Run) bool {
+		return (r.Lease != nil) == (r.State == agent.StateStarting || r.State == agent.StateRunning)
 	}},
 	{"a record belongs to an ended run, and to each of them", func(r *agent.Run) bool {
 		return (r.Record != nil) == (r.State == agent.StateEnded)
@@ -93,8 +94,8 @@ var rules = []struct {
 	{"its id range is out of bounds", func(r *agent.Run) bool {
 		return r.Lease == nil || r.Lease.IDRange >= 0 && r.Lease.IDRange < agent.IDRanges
 	}},
-	{"it ended and has a process", func(r *agent.Run) bool {
-		return r.PID == 0 || r.State != agent.StateEnded
+	{"it ended, or waits, and has a process", func(r *agent.Run) bool {
+		return r.PID == 0 || r.State != agent.StateEnded && r.State != agent.StateQueued
 	}},
 }
 

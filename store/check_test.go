@@ -61,7 +61,7 @@ var spoilings = map[string]struct {
 	"live with a record": {edit(func(r *agent.Run) { r.Record = &agent.Record{} }), "a record belongs"},
 	"ended with a lease": {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a lease belongs"},
 	"ended, no record":   {edit(func(r *agent.Run) { r.State = agent.StateEnded }), "a record belongs"},
-	"ended, a process":   {edit(func(r *agent.Run) { r.State, r.PID = agent.StateEnded, 1 }), "ended and has a process"},
+	"ended, a process":   {edit(func(r *agent.Run) { r.State, r.PID = agent.StateEnded, 1 }), "ended, or waits, and has a process"},
 	"range below 0":      {edit(func(r *agent.Run) { r.Lease.IDRange = -1 }), "out of bounds"},
 	"range too high":     {edit(func(r *agent.Run) { r.Lease.IDRange = agent.IDRanges }), "out of bounds"},
 }
@@ -128,7 +128,7 @@ func TestCheckFindsALostPage(t *testing.T) {
 const (
 	metaFreelist = 48 // the page of the free list
 	metaPages    = 56 // how many pages there are
-	metaTxid     = 64
+
 )
 
 // newestMeta returns the meta page of the last transaction, and the page size.

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // The golden file is what is on people's disks. A field that was renamed or
-// lost its place there shows as a difference: then schema 2 needs a migration.
+// lost its place there shows as a difference: then schema 3 needs a migration.
 // A field that is new needs only -update.
 func TestStoredFieldsAreGolden(t *testing.T) {
 	const golden = "testdata/run.golden.json"

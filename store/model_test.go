@@ -59,12 +59,15 @@ func TestStoreIsItsModel(t *testing.T) {
 		w.open(t)
 		defer func() { w.s.Close() }()
 		t.Repeat(map[string]func(*rapid.T){
-			"begin":  w.begin,
-			"apply":  w.apply,
-			"finish": w.finish,
-			"remove": w.remove,
-			"reopen": func(t *rapid.T) { w.s.Close(); w.open(t) },
-			"":       w.compare,
+			"begin":   w.begin,
+			"apply":   w.apply,
+			"finish":  w.finish,
+			"enqueue": w.enqueue,
+			"admit":   w.admit,
+			"requeue": w.requeue,
+			"remove":  w.remove,
+			"reopen":  func(t *rapid.T) { w.s.Close(); w.open(t) },
+			"":        w.compare,
 		})
 	})
 }
@@ -99,6 +102,53 @@ func (w *walk) begin(t *rapid.T) {
 	}
 }
 
+func (w *walk) enqueue(t *rapid.T) {
+	run := newRun(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "name"))
+	taken := w.named(run.Spec.Name)
+	got, err := w.s.Enqueue(run)
+	if taken != (err != nil) {
+		t.Fatalf("the name is taken: %v; got error %v", taken, err)
+	}
+	if err == nil {
+		w.runs[run.Spec.ID] = &got
+	}
+}
+
+// admit begins what was queued; it keeps what the queue knew.
+func (w *walk) admit(t *rapid.T) {
+	id := rapid.SampledFrom(w.ids()).Draw(t, "id")
+	run := w.runs[id]
+	if run == nil {
+		return
+	}
+	queued, index := run.State == agent.StateQueued, w.lowestFree()
+	got, err := w.s.Begin(agent.Run{Spec: run.Spec})
+	if queued != (err == nil) {
+		t.Fatalf("queued: %v; got error %v", queued, err)
+	}
+	if err == nil {
+		if got.Lease.IDRange != index || !got.Created.Equal(run.Created) {
+			t.Fatalf("got %+v of %+v, range %d", got, run, index)
+		}
+		w.runs[id] = &got
+	}
+}
+
+func (w *walk) requeue(t *rapid.T) {
+	id := rapid.SampledFrom(w.ids()).Draw(t, "id")
+	run := w.runs[id]
+	got, err := w.s.Requeue(id, nil)
+	if allowed := run != nil && run.State == agent.StateEnded; allowed != (err == nil) {
+		t.Fatalf("allowed: %v; got error %v", allowed, err)
+	}
+	if err == nil {
+		if got.Previous == nil || got.Record != nil {
+			t.Fatalf("records: %+v", got)
+		}
+		w.runs[id] = &got
+	}
+}
+
 func (w *walk) draw(t *rapid.T) (agent.ID, agent.Event, *agent.Run) {
 	id := rapid.SampledFrom(w.ids()).Draw(t, "id")
 	return id, rapid.SampledFrom(agent.AllEvents).Draw(t, "event"), w.runs[id]
@@ -108,7 +158,7 @@ func (w *walk) apply(t *rapid.T) {
 	id, event, run := w.draw(t)
 	pid := rapid.IntRange(1, 1000).Draw(t, "pid")
 	_, err := w.s.Apply(id, event, func(r *agent.Run) { r.PID = pid })
-	if allowed := run != nil && w.leads(run, event, false); allowed != (err == nil) {
+	if allowed := run != nil && w.leads(run, event, false) && event == agent.EventStarted; allowed != (err == nil) {
 		t.Fatalf("allowed: %v; got error %v", allowed, err)
 	}
 	if err == nil {

@@ -124,7 +124,7 @@ func TestOpenRefusesOthersFiles(t *testing.T) {
 		kind agent.Kind
 		says string
 	}{
-		"newer schema":      {func(tx *bbolt.Tx) error { return setSchema(tx, 2) }, agent.KindInvalid, "has schema 2, this clove knows up to 1"},
+		"newer schema":      {func(tx *bbolt.Tx) error { return setSchema(tx, 3) }, agent.KindInvalid, "has schema 3, this clove knows up to 2"},
 		"another program's": {bucket("network"), agent.KindInvalid, "not clove"},
 		"meta of another":   {bucket("meta"), agent.KindInvalid, "not clove"},
 	}

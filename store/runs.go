@@ -8,9 +8,32 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Begin stores a new run in StateStarting. It takes the name and the lowest
-// free id range, which it writes into run.Lease; the lease's other fields are
-// the caller's. Created is set unless the caller did.
+// Enqueue stores a new run that waits for its turn: it takes the name and
+// nothing else. Begin starts it.
+func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
+	if err := checkNew(run); err != nil {
+		return agent.Run{}, err
+	}
+	run.State, run.Lease = agent.StateQueued, nil
+	if run.Created.IsZero() {
+		run.Created = time.Now().UTC()
+	}
+	err := s.update(func(t *tables) error {
+		if err := t.nameFree(run.Spec); err != nil {
+			return err
+		}
+		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run), t.note(run, agent.WhatQueued, ""))
+	})
+	if err != nil {
+		return agent.Run{}, err
+	}
+	return run, nil
+}
+
+// Begin stores a run in StateStarting: a new one, or one that was queued. It
+// takes the name and the lowest free id range, which it writes into run.Lease;
+// the lease's other fields are the caller's. Created is set unless the caller
+// did, and what the queue knows of the run is kept.
 func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	if err := checkNew(run); err != nil {
 		return agent.Run{}, err
@@ -19,8 +42,8 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	if run.Lease != nil {
 		lease = *run.Lease
 	}
-	err := s.update(func(t *tables) error {
-		if err := t.nameFree(run.Spec); err != nil {
+	err := s.update(func(t *tables) (err error) {
+		if run, err = t.admit(run); err != nil {
 			return err
 		}
 		index, ok := t.lowestFreeRange()
@@ -35,7 +58,8 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 			run.Created = time.Now().UTC()
 		}
 		id := []byte(run.Spec.ID)
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run))
+		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run),
+			t.note(run, agent.WhatBegun, ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -43,12 +67,86 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	return run, nil
 }
 
+// admit returns the run that begins: itself when it is new, or what was queued.
+func (t *tables) admit(run agent.Run) (agent.Run, error) {
+	queued, err := t.get([]byte(run.Spec.ID))
+	switch {
+	case err != nil:
+		return run, err
+	case queued == nil || queued.State != agent.StateQueued:
+		return run, t.nameFree(run.Spec)
+	case queued.Spec.Name != run.Spec.Name:
+		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
+	}
+	queued.Spec = run.Spec
+	return *queued, nil
+}
+
+// Requeue moves an ended run back to the queue: its record becomes the
+// previous one. change may be nil.
+func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error) {
+	return s.move(id, agent.EventRequeued, change, func(_ *tables, run *agent.Run, _ agent.State) error {
+		run.Previous, run.Record, run.Started, run.Layer = run.Record, nil, time.Time{}, ""
+		return nil
+	})
+}
+
+// Amend changes what is not the store's of a run, and notes what happened to
+// it. A run's name is changed by Rename.
+func (s *Store) Amend(id agent.ID, what agent.What, detail string, change func(*agent.Run)) (agent.Run, error) {
+	var amended agent.Run
+	err := s.update(func(t *tables) error {
+		run, err := t.mustGet(id)
+		if err != nil {
+			return err
+		}
+		before := identityOf(*run)
+		called(change, run)
+		if identityOf(*run) != before {
+			return broken("%q changed what only the store may change of run %s", what, id)
+		}
+		amended = *run
+		return errors.Join(t.put(*run), t.note(*run, what, detail))
+	})
+	return amended, err
+}
+
+// Rename gives a run that is queued or has ended another name: a live one's
+// supervisor knows it by the old one.
+func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
+	var renamed agent.Run
+	err := s.update(func(t *tables) error {
+		run, err := t.mustGet(id)
+		if err != nil {
+			return err
+		}
+		old := run.Spec.Name
+		run.Spec.Name = name
+		if err := checkName(run.Spec); err != nil {
+			return err
+		}
+		if err := t.nameFree(agent.Spec{Name: name}); err != nil {
+			return err
+		}
+		if run.Record != nil {
+			run.Record.Name = name
+		}
+		renamed = *run
+		return errors.Join(t.names.Delete([]byte(old)), t.names.Put([]byte(name), []byte(id)), t.put(*run),
+			t.note(*run, agent.WhatRenamed, "was "+old))
+	})
+	return renamed, err
+}
+
 // Apply moves run id by event e and stores what change made of it; change may
 // be nil. It is the way of every event but the last, which is Finish's.
 func (s *Store) Apply(id agent.ID, e agent.Event, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
-		if next == agent.StateEnded {
+		switch next {
+		case agent.StateEnded:
 			return broken("event %q ends run %s, which takes a record", e, id)
+		case agent.StateStarting, agent.StateQueued:
+			return broken("event %q of run %s has a method of its own", e, id)
 		}
 		return nil
 	})
@@ -64,7 +162,10 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 		if problem := wrongRecord(run.Spec, record); problem != "" {
 			return broken("the record of run %s: %s", id, problem)
 		}
-		err := t.leases.Delete(rangeKey(run.Lease.IDRange))
+		var err error
+		if run.Lease != nil {
+			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
+		}
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})
@@ -88,7 +189,8 @@ func (s *Store) Remove(id agent.ID) error {
 
 // forget removes an ended run and its name; its lease is gone already.
 func (t *tables) forget(run agent.Run) error {
-	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)))
+	run.State = ""
+	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
 }
 
 // move is the only writer of State: the caller's change first, then what
@@ -119,9 +221,9 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 		run.State = next
 		moved = *run
 		if next == agent.StateEnded && run.Spec.Remove {
-			return t.forget(*run)
+			return errors.Join(t.note(*run, whatOf[e], ""), t.forget(*run))
 		}
-		return t.put(*run)
+		return errors.Join(t.put(*run), t.note(*run, whatOf[e], ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -151,15 +253,23 @@ func checkNew(run agent.Run) error {
 	if !run.Spec.ID.Valid() {
 		return broken("%q is not an id", run.Spec.ID)
 	}
-	if err := agent.ValidateName(run.Spec.Name); err != nil {
+	if err := checkName(run.Spec); err != nil {
 		return err
-	}
-	if id := agent.ID(run.Spec.Name); id.Valid() && id != run.Spec.ID {
-		return &agent.Error{Kind: agent.KindInvalid, Step: "name",
-			Message: fmt.Sprintf("%q looks like the id of another run", id), Hint: "choose another --name"}
 	}
 	if run.Record != nil {
 		return broken("new run %s has a record", run.Spec.ID)
+	}
+	return nil
+}
+
+// checkName refuses a name that is none, or that looks like another run's id.
+func checkName(spec agent.Spec) error {
+	if err := agent.ValidateName(spec.Name); err != nil {
+		return err
+	}
+	if id := agent.ID(spec.Name); id.Valid() && id != spec.ID {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "name",
+			Message: fmt.Sprintf("%q looks like the id of another run", id), Hint: "choose another --name"}
 	}
 	return nil
 }

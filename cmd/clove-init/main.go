@@ -18,6 +18,9 @@ func main() {
 	if os.Args[0] == secondStageName {
 		exit(secondStage())
 	}
+	if len(os.Args) == 2 && os.Args[1] == initproto.EnterArgument {
+		exit(enter())
+	}
 	if os.Getpid() != 1 {
 		exit(errors.New("started by clove in a sandbox, not by people"))
 	}

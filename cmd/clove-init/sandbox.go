@@ -68,7 +68,7 @@ func receive(conn *initproto.Conn) <-chan initproto.Message {
 		defer close(commands)
 		for {
 			m, err := conn.Receive()
-			if err != nil || (m.Signal == nil && m.Stop == nil) {
+			if err != nil || (m.Signal == nil && m.Stop == nil && m.Extend == nil) {
 				return
 			}
 			commands <- m
@@ -85,9 +85,11 @@ func (s *sandbox) run(report *report) initproto.Message {
 		case outcome := <-s.agent.launched:
 			s.onLaunch(outcome, report)
 		case m, ok := <-s.commands:
-			s.onCommand(m, ok)
+			s.onCommand(m, ok, report)
 		case <-s.deadline.passed:
-			s.stop(initproto.CauseDeadline, s.stopGrace)
+			if s.deadline.left() <= 0 { // else it was set anew after it passed
+				s.stop(initproto.CauseDeadline, s.stopGrace)
+			}
 		case <-s.grace.passed:
 			s.kill()
 		case <-s.again.C:
@@ -123,7 +125,7 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	debug.FreeOSMemory() // the start's garbage, off the agent's path
 }
 
-func (s *sandbox) onCommand(m initproto.Message, ok bool) {
+func (s *sandbox) onCommand(m initproto.Message, ok bool, report *report) {
 	switch {
 	case !ok:
 		s.commands = nil
@@ -133,7 +135,28 @@ func (s *sandbox) onCommand(m initproto.Message, ok bool) {
 		s.agent.signal(m.Signal.Number)
 	case m.Stop != nil:
 		s.stop(initproto.CauseStop, m.Stop.Grace)
+	case m.Extend != nil:
+		report.send(initproto.Message{Extended: &initproto.Extended{
+			WallClock: m.Extend.WallClock, Accepted: s.extend(m.Extend.WallClock)}})
 	}
+}
+
+// never is further away than any host lasts.
+const never = 200 * 365 * 24 * time.Hour
+
+// extend gives the run another wall clock, unless that is over or the end has
+// begun.
+func (s *sandbox) extend(wallClock time.Duration) bool {
+	left := wallClock - time.Duration(bootTimeNS()-s.agent.startedNS)
+	if wallClock == 0 {
+		left = never
+	}
+	if !s.started || s.stopping || s.killing || left <= 0 {
+		return false
+	}
+	s.wallClock = wallClock
+	s.deadline.set(left)
+	return true
 }
 
 // stop asks everybody to end. CONT wakes those that could not hear it.

@@ -22,6 +22,29 @@ func secondStage() error {
 	if err != nil {
 		return err
 	}
+	return obey(conn, steps)
+}
+
+// enter is a second stage that came into a living sandbox from outside. Its
+// parent is no PID 1 of ours, and the agent runs beside it: it must be
+// unreadable before anything else.
+func enter() error {
+	runtime.LockOSThread()
+	if err := notDumpable(); err != nil {
+		return err
+	}
+	conn, err := initproto.NewConn(initproto.ControlFD)
+	if err != nil {
+		return err
+	}
+	if err := conn.Send(initproto.Message{Entered: &initproto.Entered{}}); err != nil {
+		return err
+	}
+	return obey(conn, steps[1:]) // libcontainer has begun a session for it
+}
+
+// obey waits for the orders and carries them out.
+func obey(conn *initproto.Conn, steps []step) error {
 	m, err := conn.Receive()
 	if err == io.EOF {
 		return nil // PID 1 refused the orders, and says so itself
@@ -32,7 +55,7 @@ func secondStage() error {
 	if m.Orders == nil {
 		return errors.New("cannot become the agent: no orders")
 	}
-	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, conn)})
+	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, steps, conn)})
 }
 
 // step is one thing that makes the process more like the agent.
@@ -65,7 +88,7 @@ var steps = []step{
 const agentUmask = 0o022
 
 // become runs the steps, finds the command and executes it.
-func become(orders *initproto.Orders, conn *initproto.Conn) *initproto.ExecFailed {
+func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initproto.ExecFailed {
 	if err := notDumpable(); err != nil {
 		return startFailed("dumpable", err)
 	}

@@ -104,6 +104,13 @@ func (a *arranger) leading(args []string) (rest []string, err error) {
 func (a *arranger) all(args []string) (err error) {
 	for len(args) > 0 {
 		switch {
+		case a.command == execName && len(a.words) > 0:
+			// Behind the run's name all is the command, as with docker.
+			if args[0] == terminator {
+				args = args[1:]
+			}
+			a.words = append(a.words, args...)
+			return nil
 		case args[0] == terminator && a.command == runName:
 			a.words = append(a.words, args...)
 			return nil

@@ -8,9 +8,11 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// runner launches one agent and waits for its end.
+// runner launches one agent and waits for its end, or refuses one that was
+// queued.
 type runner interface {
 	Run(ctx context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error)
+	Refuse(id agent.ID, cause error) error
 }
 
 // archive answers for the runs that are known.

@@ -40,7 +40,7 @@ func TestBashCompletes(t *testing.T) {
 		{"clove run --mem", "--memory --memory-swap"},
 		{"clove run agent.py --cpu-t", "--cpu-time"},
 		{"clove --root x run --rm", ""}, // "x" looks like the command; bash asks files then
-		{"clove ps --", "--all --json --root --run-dir"},
+		{"clove ps --", "--all --json --root --run-dir --socket"},
 		{"clove run -- --mem", ""},
 	} {
 		words := strings.Fields(c.words)

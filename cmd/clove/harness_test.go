@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/runtime"
 )
@@ -20,6 +21,7 @@ type bench struct {
 	host    host
 	in      *os.File
 	backend fakeBackend
+	daemon  *fakeCloved   // nil: none runs
 	opened  runtime.Paths // the last that the runtime was opened with
 	paths   int           // how often it was opened
 }
@@ -46,7 +48,8 @@ func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO
 	}
 	return f.record, f.failure
 }
-func (f *fakeBackend) List() ([]agent.Run, error) { return f.runs, f.failure }
+func (f *fakeBackend) Refuse(agent.ID, error) error { return f.failure }
+func (f *fakeBackend) List() ([]agent.Run, error)   { return f.runs, f.failure }
 
 func (f *fakeBackend) Get(ref string) (agent.Run, error) {
 	for _, run := range f.runs {
@@ -119,6 +122,12 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 			b.opened = paths
 			b.paths++
 			return &b.backend, nil
+		},
+		dial: func(ctx context.Context, _ string) (*client.Client, error) {
+			if b.daemon != nil {
+				return client.Dial(ctx, b.daemon.path)
+			}
+			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run", Hint: "start it"}
 		},
 		doctor: func() []runtime.Finding {
 			return []runtime.Finding{

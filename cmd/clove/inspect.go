@@ -1,6 +1,11 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
 
 func (p *program) inspectCommand() *cli.Command {
 	return &cli.Command{
@@ -15,11 +20,19 @@ func (p *program) inspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	d, b, err := p.either(c)
 	if err != nil {
 		return err
 	}
-	run, err := b.Get(reference)
+	var run agent.Run
+	if d != nil {
+		defer d.Close()
+		var found api.RunResult
+		found, err = d.Get(c.Context, reference)
+		run = found.Run
+	} else {
+		run, err = b.Get(reference)
+	}
 	if err != nil {
 		return err
 	}

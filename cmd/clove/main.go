@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"clove.run/clove/client"
 	"clove.run/clove/runtime"
 )
 
@@ -22,6 +23,7 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		host:   currentHost,
 		open:   openRuntime,
+		dial:   client.Dial,
 		doctor: runtime.Doctor,
 	}
 	// Not here: the main goroutine has the first thread to itself (internal/nsthread),

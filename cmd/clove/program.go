@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 	"clove.run/clove/runtime"
 )
 
@@ -18,6 +20,7 @@ type program struct {
 	in, out, err *os.File
 	host         func() (host, error)
 	open         func(runtime.Paths) (backend, error)
+	dial         func(ctx context.Context, socket string) (*client.Client, error)
 	doctor       func() []runtime.Finding
 	json         bool // errors are JSON objects
 	raw          bool // the agent has the terminal: a new line does not begin at its left
@@ -57,8 +60,12 @@ func (p *program) execute(args []string) int {
 // commands is the table of subcommands, in the order of the help.
 func (p *program) commands() []*cli.Command {
 	all := []*cli.Command{
-		p.runCommand(), p.psCommand(), p.inspectCommand(), p.rmCommand(), p.diffCommand(), p.applyCommand(),
+		p.runCommand(), p.psCommand(), p.inspectCommand(), p.logsCommand(), p.attachCommand(), p.execCommand(), p.cpCommand(), p.waitCommand(),
+		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
+		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(),
+		p.diffCommand(), p.applyCommand(),
 		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
+		p.superviseCommand(),
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"
@@ -70,6 +77,7 @@ func (p *program) commands() []*cli.Command {
 const (
 	flagRoot   = "root"
 	flagRunDir = "run-dir"
+	flagSocket = "socket"
 	flagHelp   = "help"
 )
 
@@ -78,6 +86,7 @@ func globalFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagRoot, Usage: "directory that keeps records and layers", EnvVars: []string{"CLOVE_ROOT"}, Value: runtime.DefaultPaths.State},
 		&cli.StringFlag{Name: flagRunDir, Usage: "directory of the live runs, on a tmpfs", EnvVars: []string{"CLOVE_RUN_DIR"}, Value: runtime.DefaultPaths.Run},
+		&cli.StringFlag{Name: flagSocket, Usage: "cloved's socket", EnvVars: []string{"CLOVE_SOCKET"}, DefaultText: "clove.sock in --run-dir"},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 )
 
 const flagAll = "all"
@@ -36,28 +37,46 @@ func (p *program) ps(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	listed, err := p.list(c)
 	if err != nil {
 		return err
-	}
-	runs, err := b.List()
-	if err != nil {
-		return err
-	}
-	shown := make([]agent.Run, 0, len(runs))
-	for _, run := range runs {
-		if c.Bool(flagAll) || run.State != agent.StateEnded {
-			shown = append(shown, run)
-		}
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(shown)
+		return p.printJSON(listed.Runs)
 	}
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
-	for _, run := range shown {
+	for _, run := range listed.Runs {
 		rows = append(rows, psRow(run, time.Now()))
 	}
-	return printTable(p.out, rows)
+	if err := printTable(p.out, rows); err != nil {
+		return err
+	}
+	for _, run := range listed.Runs {
+		if reason := listed.Reasons[run.Spec.ID]; reason != "" {
+			p.say("clove", cyan, run.Spec.Name+" waits: "+reason)
+		}
+	}
+	return nil
+}
+
+// list asks cloved where it runs, and else the store.
+func (p *program) list(c *cli.Context) (api.ListResult, error) {
+	d, b, err := p.either(c)
+	if err != nil {
+		return api.ListResult{}, err
+	}
+	if d != nil {
+		defer d.Close()
+		return d.List(c.Context, api.ListParams{All: c.Bool(flagAll), Brief: !c.Bool(flagJSON)})
+	}
+	runs, err := b.List()
+	shown := api.ListResult{Runs: make([]agent.Run, 0, len(runs))}
+	for _, run := range runs {
+		if c.Bool(flagAll) || run.State != agent.StateEnded {
+			shown.Runs = append(shown.Runs, run)
+		}
+	}
+	return shown, err
 }
 
 // shortID is as much of an ID as people need.
@@ -74,6 +93,9 @@ func psRow(run agent.Run, now time.Time) []string {
 		ran = (time.Duration(record.WallMS) * time.Millisecond).String()
 	} else if !run.Started.IsZero() {
 		ran = now.Sub(run.Started).Round(time.Second).String()
+	}
+	if run.Turn.Paused && run.State == agent.StateRunning {
+		state = "paused"
 	}
 	words := slices.Clone(run.Spec.Command)
 	if len(words) > 1 {

@@ -44,13 +44,16 @@ func (p *program) run(c *cli.Context) error {
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
 	}
+	if err == nil && spec.Detached {
+		return p.detach(c, spec)
+	}
 	var record agent.Record
 	if err == nil {
 		record, err = p.launch(c, h, spec)
 	}
 	if err != nil {
 		// The file that was asked for must not show an earlier run.
-		if werr := result.write(refusedRecord(spec, started, err)); werr != nil {
+		if werr := result.write(runtime.Refused(spec, started, err)); werr != nil {
 			p.report(werr)
 		}
 		return err
@@ -105,16 +108,5 @@ func (p *program) tell(record agent.Record, spec agent.Spec) {
 	}
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)
-	}
-}
-
-// refusedRecord is the record of a run that was refused before anything was
-// made: it has no usage and enforced nothing.
-func refusedRecord(spec agent.Spec, started time.Time, err error) agent.Record {
-	return agent.Record{
-		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Command: append([]string{}, spec.Command...),
-		Started: started, Ended: time.Now(),
-		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
-		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
 	}
 }

@@ -57,6 +57,12 @@ const (
 	flagPolicy  = "policy"
 	flagWeaken  = "allow-unenforced"
 
+	flagDetach   = "detach"
+	flagRestart  = "restart"
+	flagAfter    = "after"
+	flagPriority = "priority"
+	flagDelay    = "delay"
+
 	flagInteractive = "interactive"
 	flagTTY         = "tty"
 	flagRemove      = "rm"
@@ -72,6 +78,7 @@ const (
 	groupIdentity = "identity and environment"
 	groupNetwork  = "network"
 	groupWalls    = "walls"
+	groupDetached = "with cloved"
 	groupResult   = "input and result"
 )
 
@@ -79,7 +86,7 @@ const (
 // gives it.
 func runFlags() []cli.Flag {
 	d := policies.Standard()
-	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), resultFlags())
+	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), detachedFlags(), resultFlags())
 }
 
 func limitFlags(d agent.Spec) []cli.Flag {
@@ -148,9 +155,19 @@ func wallFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+func detachedFlags() []cli.Flag {
+	return []cli.Flag{
+		boolean(groupDetached, flagDetach, "d", "let cloved look after it, print its ID and return"),
+		value(groupDetached, flagRestart, "", "when it has ended: never, on-failure[:MAX] or always[:MAX]", "never"),
+		values(groupDetached, flagAfter, "", "start only when the run with this name has started", ""),
+		value(groupDetached, flagPriority, "", "among those that wait for memory, higher goes first", "0"),
+		value(groupDetached, flagDelay, "", "start it after this time", "at once"),
+	}
+}
+
 func resultFlags() []cli.Flag {
 	return []cli.Flag{
-		boolean(groupResult, flagInteractive, "i", "accepted for docker's sake: stdin is always passed on"),
+		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
 		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
 		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),
 		value(groupResult, flagResult, "", "write the exit record to this file", ""),

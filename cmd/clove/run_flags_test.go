@@ -28,9 +28,9 @@ var samples = map[string]string{
 
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog}
 
-// testedByThemselves: one shows a spec instead of running it, the other makes
-// sense with a network only.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS}
+// testedByThemselves: one shows a spec instead of running it, one makes sense
+// with a network only, the others with cloved only.
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay}
 
 func TestEveryFlagDoesSomething(t *testing.T) {
 	shown := func(flags ...string) string {

@@ -49,6 +49,7 @@ func buildSpec(flags flagReader, words []string, h host, id agent.ID) (agent.Spe
 var specSteps = []func(*request) error{
 	(*request).splitWords,
 	(*request).readSwitches,
+	(*request).readDetached,
 	(*request).readPolicy,
 	(*request).readNetwork,
 	(*request).readSeccomp,
@@ -145,7 +146,7 @@ func (r *request) readWeakened() error {
 // checkPrivilege comes last: a mistake in the line is worth knowing first,
 // and is the same one under sudo.
 func (r *request) checkPrivilege() error {
-	if r.host.UID == 0 {
+	if r.host.UID == 0 || r.spec.Detached {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",

@@ -12,9 +12,17 @@
 //	    │                                            │
 //	    │  signal ─────────────────────────────────▶ │  as often as wanted
 //	    │  stop ───────────────────────────────────▶ │  TERM to all, grace, KILL to all
+//	    │  extend ─────────────────────────────────▶ │  another wall clock
+//	    │ ◀──────────────────────────────── extended │  or not, when it is too late
 //	    │                                            │
 //	    │ ◀────────────────────────────────── exited │  nobody is left; clove-init ends
 //	    │  (end of file) ──────────────────────────▶ │  lifeline lost: KILL to all
+//
+// A process that is started in a sandbox later is a second stage that has its
+// own connection (clove-init enter): it says entered, gets orders, whose clocks
+// mean nothing to it, and an end of messages, and answers started and the end of
+// file that execve makes, or exec_failed. Its supervisor is its parent and sees
+// its end.
 //
 // A frame is a four byte big-endian length and a JSON object with exactly one
 // field, the kind of the message. A stream carries it because a packet socket

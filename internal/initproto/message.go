@@ -27,6 +27,9 @@ type Message struct {
 	Orders     *Orders     `json:"orders,omitempty"`
 	Signal     *Signal     `json:"signal,omitempty"`
 	Stop       *Stop       `json:"stop,omitempty"`
+	Extend     *Extend     `json:"extend,omitempty"`
+	Extended   *Extended   `json:"extended,omitempty"`
+	Entered    *Entered    `json:"entered,omitempty"`
 	Started    *Started    `json:"started,omitempty"`
 	ExecFailed *ExecFailed `json:"exec_failed,omitempty"`
 	Exited     *Exited     `json:"exited,omitempty"`
@@ -44,6 +47,27 @@ type Signal struct {
 type Stop struct {
 	Grace time.Duration `json:"grace_ns"`
 }
+
+// Extend gives the run another wall clock, from Started on as that of the
+// orders; 0 takes it away. It is answered with Extended.
+type Extend struct {
+	WallClock time.Duration `json:"wall_clock_ns"`
+}
+
+// Extended answers Extend. Without Accepted everything is as it was: the time
+// is over already, or the agent is being ended.
+type Extended struct {
+	WallClock time.Duration `json:"wall_clock_ns"` // as it was asked for
+	Accepted  bool          `json:"accepted"`
+}
+
+// EnterArgument makes clove-init a second stage that another supervisor's
+// process started, in a sandbox that exists: it says Entered, and gets orders.
+const EnterArgument = "enter"
+
+// Entered says that a second stage is in the sandbox, as the agent is but for
+// its ids and limits, and waits for its orders.
+type Entered struct{}
 
 // Started says that the agent executes.
 type Started struct {
@@ -105,7 +129,7 @@ type Exited struct {
 func (m Message) kinds() int {
 	n := 0
 	for _, set := range []bool{m.Orders != nil, m.Signal != nil, m.Stop != nil,
-		m.Started != nil, m.ExecFailed != nil, m.Exited != nil} {
+		m.Extend != nil, m.Extended != nil, m.Entered != nil, m.Started != nil, m.ExecFailed != nil, m.Exited != nil} {
 		if set {
 			n++
 		}

@@ -1,0 +1,42 @@
+package agent
+
+import "time"
+
+// Restart says what happens when a run that cloved looks after has ended.
+type Restart struct {
+	Policy RestartPolicy `json:"policy,omitempty"` // empty: RestartNever
+	Max    int           `json:"max,omitempty"`    // restarts in a row before it is given up; 0: no maximum
+}
+
+// RestartPolicy is one of docker's words, but for "unless-stopped": a run that
+// somebody stopped is never started again by a policy.
+type RestartPolicy string
+
+// The restart policies.
+const (
+	RestartNever     RestartPolicy = "never"
+	RestartOnFailure RestartPolicy = "on-failure" // it ended with another status than 0
+	RestartAlways    RestartPolicy = "always"
+)
+
+// RestartPolicies lists every policy.
+var RestartPolicies = []RestartPolicy{RestartNever, RestartOnFailure, RestartAlways}
+
+// Owner is who asked for a run: the kernel's word on the peer of a socket.
+// The zero value is root.
+type Owner struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+}
+
+// Turn is what cloved keeps of a run besides what it asks for: where it stands
+// in the queue and between its restarts.
+type Turn struct {
+	NotBefore time.Time `json:"not_before,omitzero"`  // a restart's backoff, or a delay that was asked for
+	Since     time.Time `json:"since,omitzero"`       // when it joined the queue
+	Restarts  int       `json:"restarts,omitempty"`   // by policy, in a row
+	Starts    int       `json:"starts,omitempty"`     // how often it was queued
+	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
+	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
+	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
+}

@@ -1,0 +1,33 @@
+package api
+
+import "clove.run/clove/agent"
+
+// The methods that act on a live run.
+const (
+	MethodRunStop    = "run.stop"
+	MethodRunSignal  = "run.signal"
+	MethodRunPause   = "run.pause"
+	MethodRunResume  = "run.resume"
+	MethodRunRestart = "run.restart"
+	MethodRunUpdate  = "run.update"
+)
+
+// StopParams ends a run: TERM, its grace, then KILL.
+type StopParams struct {
+	RunParams
+	// GraceNS is in nanoseconds; absent: the run's own.
+	GraceNS *int64 `json:"grace_ns,omitempty"`
+}
+
+// SignalParams sends the agent a signal.
+type SignalParams struct {
+	RunParams
+	Signal int `json:"signal"`
+}
+
+// UpdateParams changes limits and rules of a live run: all that is named, or
+// nothing.
+type UpdateParams struct {
+	RunParams
+	Update agent.Update `json:"update"`
+}

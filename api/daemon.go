@@ -1,0 +1,41 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// The methods about cloved itself.
+const (
+	MethodInfo   = "daemon.info"
+	MethodReload = "daemon.reload"
+	MethodDrain  = "daemon.drain"
+	MethodCancel = "request.cancel"
+)
+
+// Nothing is the parameters or the result of a method that has none.
+type Nothing struct{}
+
+// InfoResult is what a cloved says of itself.
+type InfoResult struct {
+	Version  string              `json:"version"` // of the program
+	API      int                 `json:"api"`     // of the contract
+	PID      int                 `json:"pid"`
+	Started  time.Time           `json:"started"`
+	Root     string              `json:"root"`
+	RunDir   string              `json:"run_dir"`
+	Draining bool                `json:"draining"`
+	Runs     map[agent.State]int `json:"runs"` // the caller's; of root all
+}
+
+// DrainParams turns the drain on or off.
+type DrainParams struct {
+	On bool `json:"on"`
+}
+
+// CancelParams names a request that is being answered.
+type CancelParams struct {
+	ID json.RawMessage `json:"id"` // as it was sent: a number or a string
+}

@@ -1,0 +1,32 @@
+// Package api is the contract between cloved and its callers: the table of
+// methods, what goes in, what comes out, what can go wrong, and who may ask.
+//
+// # The wire
+//
+// JSON-RPC 2.0 over a Unix socket, one object or batch a line:
+//
+//	→ {"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"trader"}}
+//	← {"jsonrpc":"2.0","id":1,"result":{"run":{…}}}
+//
+// A method that streams answers late: first come notifications that carry the
+// request's id, then the response. request.cancel, or closing the connection,
+// ends it.
+//
+//	→ {"jsonrpc":"2.0","id":2,"method":"event.follow","params":{"after":17}}
+//	← {"jsonrpc":"2.0","method":"event.happened","params":{"id":2,"event":{"sequence":18,…}}}
+//
+// A session (run.attach, run.exec, run.copy_in, run.copy_out) is a stream in
+// both directions. It has a connection of its own: its request is the first
+// one there and the last.
+//
+// Every error has one of a closed set of codes, and in its data the code's
+// stable word, the step that failed and a hint.
+//
+// # Change
+//
+// testdata/contract.golden is the whole contract as text, and docs/api.md is
+// made of the same table. Fields and methods may be added; a test fails when
+// one disappears or changes its meaning.
+//
+// It refuses to hold behaviour: daemon serves the table, client asks it.
+package api

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestDocumentIsCurrent keeps docs/api.md equal to the table.
+func TestDocumentIsCurrent(t *testing.T) {
+	want := drawDocument()
+	if *update {
+		write(t, document, want)
+	}
+	got, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s shows another table: go test ./api -update", document)
+	}
+}
+
+const introduction = `# The API of cloved
+
+This page is made from the table in ` + "`api/methods.go`" + ` by ` + "`go test ./api -update`" + `; a test keeps it current.
+
+JSON-RPC 2.0 over the Unix socket ` + "`" + DefaultSocket + "`" + `: one object or one batch a line, in both directions.
+
+    $ printf '{"jsonrpc":"2.0","id":1,"method":"run.list"}\n' | sudo nc -UN /run/clove/clove.sock
+
+Batches, notifications (requests without an id) and requests in any order are as the standard says. What clove adds:
+
+- **Who you are** is what the kernel says of your end of the socket. Root sees and may do all; a member of cloved's group
+  sees and touches the runs that it started, and to it no others exist; nobody else may connect.
+- **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends one.
+- **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
+  The caller says ` + "`session.input`, `session.close_input`, `session.resize` and `session.detach`; cloved says `session.output`" + `.
+- **Limits** of a connection: a line of 4 MiB, 64 levels of nesting, 256 requests in a batch, 64 lines being answered (the next
+  one waits). No object may name a key twice. cloved takes 1024 connections, 128 of each user.
+- **Go on where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
+  nothing, also when cloved was restarted in between; where too much has happened a note says ` + "`gap`" + `.
+
+The Go client is package ` + "`client`" + `.
+
+`
+
+func drawDocument() string {
+	var b strings.Builder
+	b.WriteString(introduction)
+	b.WriteString("## Errors\n\nAn error has a code, a message for people, and in `data` the code's `word`, the `step` that failed and a `hint`.\n\n")
+	b.WriteString("| code | word | meaning |\n|---|---|---|\n")
+	for _, row := range Codes {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", row.Code, row.Word, row.Meaning)
+	}
+	fmt.Fprintf(&b, "\nEvery method can give %s.\n\n## Methods\n\n", words(CommonErrors))
+	for _, m := range Methods {
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n", m.Name, m.Doc)
+		fmt.Fprintf(&b, "Shape: %s. Who: %s.", m.Shape, who[m.Access])
+		if m.Notes != "" {
+			fmt.Fprintf(&b, " Notifies: %s.", m.Notes)
+		}
+		if len(m.Errors) > 0 {
+			fmt.Fprintf(&b, " Errors: %s.", words(m.Errors))
+		}
+		b.WriteString("\n\n")
+		shape(&b, "Parameters", m.Params)
+		shape(&b, "Result", m.Result)
+	}
+	b.WriteString("## Notifications\n\n")
+	for _, name := range []string{NoteLogLine, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach} {
+		fmt.Fprintf(&b, "### %s\n\n", name)
+		shape(&b, "Parameters", notes[name])
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+var who = map[Access]string{
+	AccessMember: "everybody who may connect",
+	AccessOwner:  "root, and the owner of the run",
+	AccessRoot:   "root",
+}
+
+func words(codes []Code) string {
+	var list []string
+	for _, code := range codes {
+		row, _ := rowOf(func(r codeRow) bool { return r.Code == code })
+		list = append(list, row.Word)
+	}
+	return strings.Join(list, ", ")
+}
+
+// shape lists what an object has at the top; what lies deeper is in the golden
+// file and in package agent.
+func shape(b *strings.Builder, title string, value any) {
+	var rows []string
+	topFields(reflect.TypeOf(value), func(name string, t reflect.Type, optional bool) {
+		need := ""
+		if optional {
+			need = ", may be absent"
+		}
+		rows = append(rows, fmt.Sprintf("- %s: %s%s", name, typeName(t), need))
+	})
+	if len(rows) == 0 {
+		fmt.Fprintf(b, "%s: none.\n\n", title)
+		return
+	}
+	fmt.Fprintf(b, "%s:\n\n%s\n\n", title, strings.Join(rows, "\n"))
+}
+
+func topFields(t reflect.Type, each func(name string, t reflect.Type, optional bool)) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			topFields(f.Type, each)
+			continue
+		}
+		each(name, f.Type, strings.Contains(options, "omit"))
+	}
+}
+
+// typeName is a type for readers: what is not the API's own is package agent's.
+func typeName(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return typeName(t.Elem())
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		return "list of " + typeName(t.Elem())
+	case t.Kind() == reflect.Map:
+		return "object of " + typeName(t.Elem())
+	case t.Kind() == reflect.Struct && kindOf(t) == "number":
+		return strings.TrimPrefix(t.String(), "api.")
+	}
+	return kindOf(t)
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"clove.run/clove/agent"
+)
+
+// Code is the number of a JSON-RPC error.
+type Code int
+
+// The error codes, all of them. The first five are the standard's.
+const (
+	CodeParse         Code = -32700
+	CodeRequest       Code = -32600
+	CodeMethod        Code = -32601
+	CodeParams        Code = -32602
+	CodeInternal      Code = -32603
+	CodeNotFound      Code = -32001
+	CodeConflict      Code = -32002
+	CodeUnenforceable Code = -32003
+	CodeDenied        Code = -32004
+	CodeBusy          Code = -32005
+	CodeTooLarge      Code = -32006
+	CodeCancelled     Code = -32007
+	CodeDraining      Code = -32008
+	CodeStorage       Code = -32009
+	CodeSession       Code = -32010
+)
+
+// codeRow is one error code: its stable word, the kind that it is to Go
+// callers, and what it means.
+type codeRow struct {
+	Code    Code
+	Word    string
+	Kind    agent.Kind
+	Meaning string
+}
+
+// Codes is the closed set, in the order of the documents.
+var Codes = []codeRow{
+	{CodeParse, "parse", agent.KindInvalid, "the line is no JSON, or nests too deeply"},
+	{CodeRequest, "request", agent.KindInvalid, "the object is no request"},
+	{CodeMethod, "method", agent.KindNotFound, "there is no such method"},
+	{CodeParams, "invalid", agent.KindInvalid, "the parameters are wrong: change them"},
+	{CodeInternal, "internal", agent.KindInternal, "a step failed that should not"},
+	{CodeNotFound, "not-found", agent.KindNotFound, "there is no such run, file or command; also for what the caller may not see"},
+	{CodeConflict, "conflict", agent.KindConflict, "the name is taken, or the run's state forbids it"},
+	{CodeUnenforceable, "unenforceable", agent.KindUnenforceable, "this host cannot hold the limit"},
+	{CodeDenied, "denied", agent.KindPrivilege, "the caller may not do that"},
+	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again"},
+	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit"},
+	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled"},
+	{CodeDraining, "draining", agent.KindBusy, "cloved starts nothing at the moment"},
+	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed"},
+	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own"},
+}
+
+func rowOf(is func(codeRow) bool) (codeRow, bool) {
+	for _, row := range Codes {
+		if is(row) {
+			return row, true
+		}
+	}
+	return codeRow{}, false
+}
+
+// Error is an error on the wire. It is also an error for Go callers, who find
+// the *agent.Error in it.
+type Error struct {
+	Code    Code      `json:"code"`
+	Message string    `json:"message"`
+	Data    ErrorData `json:"data"`
+}
+
+// ErrorData is what an error says besides its message.
+type ErrorData struct {
+	Word string `json:"word"`           // the code's stable string
+	Step string `json:"step,omitempty"` // which step or parameter it was
+	Hint string `json:"hint,omitempty"` // what to do about it
+}
+
+func (e *Error) Error() string { return e.Known().Error() }
+
+func (e *Error) Unwrap() error { return e.Known() }
+
+// Known is the error as the rest of clove knows it.
+func (e *Error) Known() *agent.Error {
+	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint}
+	if row, found := rowOf(func(r codeRow) bool { return r.Code == e.Code }); found {
+		known.Kind = row.Kind
+	}
+	return known
+}
+
+// Failure makes an error with a code of the set.
+func Failure(code Code, hint, format string, values ...any) *Error {
+	row, _ := rowOf(func(r codeRow) bool { return r.Code == code })
+	return &Error{Code: code, Message: fmt.Sprintf(format, values...), Data: ErrorData{Word: row.Word, Hint: hint}}
+}
+
+// codeOfKind is the code that an error of clove's own becomes.
+var codeOfKind = map[agent.Kind]Code{
+	agent.KindInvalid:       CodeParams,
+	agent.KindNotFound:      CodeNotFound,
+	agent.KindConflict:      CodeConflict,
+	agent.KindUnenforceable: CodeUnenforceable,
+	agent.KindPrivilege:     CodeDenied,
+	agent.KindBusy:          CodeBusy,
+	agent.KindInternal:      CodeInternal,
+}
+
+// ErrorOf puts any error into the closed set.
+func ErrorOf(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	failure := agent.FailureOf(err)
+	code := codeOfKind[agent.KindOf(err)]
+	if code == CodeInternal && isStorage(err) {
+		code = CodeStorage
+	}
+	e := Failure(code, failure.Hint, "%s", failure.Message)
+	e.Data.Step = failure.Step
+	return e
+}
+
+// ParseError reads an error object from the wire.
+func ParseError(text json.RawMessage) *Error {
+	e := new(Error)
+	if err := json.Unmarshal(text, e); err != nil {
+		// The data of another server's error may be of any kind.
+		var bare struct {
+			Code    Code   `json:"code"`
+			Message string `json:"message"`
+		}
+		_ = json.Unmarshal(text, &bare)
+		e.Code, e.Message = bare.Code, bare.Message
+	}
+	return e
+}

@@ -1,0 +1,44 @@
+package api
+
+import "time"
+
+// The log of a run.
+const (
+	MethodRunLogs = "run.logs"
+	NoteLogLine   = "run.log"
+)
+
+// LogsParams chooses lines of a run's log.
+type LogsParams struct {
+	RunParams
+	Since  time.Time `json:"since,omitzero"`
+	Tail   *int      `json:"tail,omitempty"`   // only the last so many; absent: all
+	Follow bool      `json:"follow,omitempty"` // go on until the run has ended
+}
+
+// LogLine is one line of output as it stands in the log file.
+type LogLine struct {
+	Time    time.Time `json:"time"`
+	Stream  string    `json:"stream"`            // stdout, stderr; clove: clove's own word
+	Text    string    `json:"text,omitempty"`    // without the line's end
+	Bytes   []byte    `json:"bytes,omitempty"`   // in place of text, where it is not UTF-8
+	Partial bool      `json:"partial,omitempty"` // the line goes on in the next one
+	// Lost counts what is missing before this line: bytes that rotation or a
+	// full disk dropped.
+	LostLines int64 `json:"lost_lines,omitempty"`
+	LostBytes int64 `json:"lost_bytes,omitempty"`
+}
+
+// Content is the line's bytes, without its end.
+func (l LogLine) Content() []byte {
+	if l.Bytes != nil {
+		return l.Bytes
+	}
+	return []byte(l.Text)
+}
+
+// LogNote is the notification of one line.
+type LogNote struct {
+	ID   any     `json:"id"`
+	Line LogLine `json:"line"`
+}

@@ -1,0 +1,71 @@
+package api
+
+import "clove.run/clove/agent"
+
+// The methods that make, show and forget runs.
+const (
+	MethodRunStart  = "run.start"
+	MethodRunList   = "run.list"
+	MethodRunGet    = "run.get"
+	MethodRunWait   = "run.wait"
+	MethodRunRemove = "run.remove"
+	MethodRunRename = "run.rename"
+	MethodRunPrune  = "run.prune"
+)
+
+// StartParams asks for a run. The spec is complete: cloved adds no defaults,
+// and gives it an id where it has none.
+type StartParams struct {
+	Spec agent.Spec `json:"spec"`
+	// Delay is how long it waits first, in nanoseconds.
+	DelayNS int64 `json:"delay_ns,omitempty"`
+}
+
+// RunParams names one run: an id, the beginning of exactly one, or a name.
+type RunParams struct {
+	Run string `json:"run"`
+}
+
+// Reference is the run that the parameters are about.
+func (p RunParams) Reference() string { return p.Run }
+
+// RunResult is a run, and where it waits, why.
+type RunResult struct {
+	Run    agent.Run `json:"run"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// ListParams chooses runs.
+type ListParams struct {
+	All   bool `json:"all,omitempty"`   // also those that have ended
+	Limit int  `json:"limit,omitempty"` // at most so many; 0: no limit
+	Brief bool `json:"brief,omitempty"` // true: without environment, files and seccomp document
+}
+
+// ListResult is the runs, newest first, and why those that wait do.
+type ListResult struct {
+	Runs    []agent.Run         `json:"runs"`
+	Reasons map[agent.ID]string `json:"reasons,omitempty"`
+}
+
+// WaitResult is how a run ended.
+type WaitResult struct {
+	Record agent.Record `json:"record"`
+}
+
+// RemoveParams names a run to forget.
+type RemoveParams struct {
+	RunParams
+	Force bool `json:"force,omitempty"`
+}
+
+// RenameParams gives a run a new name.
+type RenameParams struct {
+	RunParams
+	Name string `json:"name"`
+}
+
+// PruneResult lists what was removed.
+type PruneResult struct {
+	Removed []agent.ID `json:"removed"`
+}

@@ -1,0 +1,78 @@
+package api
+
+import "clove.run/clove/agent"
+
+// The methods that hold a session.
+const (
+	MethodRunAttach  = "run.attach"
+	MethodRunExec    = "run.exec"
+	MethodRunCopyIn  = "run.copy_in"
+	MethodRunCopyOut = "run.copy_out"
+
+	// StreamTar is the output stream of run.copy_out.
+	StreamTar = "tar"
+)
+
+// What both sides say in a session.
+const (
+	NoteOutput     = "session.output"      // cloved: SessionOutput
+	NoteInput      = "session.input"       // caller: SessionInput
+	NoteCloseInput = "session.close_input" // caller: Nothing
+	NoteResize     = "session.resize"      // caller: SessionSize
+	NoteDetach     = "session.detach"      // caller: Nothing; run.attach is answered, the agent goes on
+)
+
+// SessionOutput is a piece of what a process wrote.
+type SessionOutput struct {
+	Stream string `json:"stream"` // stdout, stderr; a terminal has only stdout
+	Data   []byte `json:"data"`
+	Lost   int64  `json:"lost_bytes,omitempty"` // bytes missing before it: the caller was too slow
+}
+
+// SessionInput is a piece of what it shall read.
+type SessionInput struct {
+	Data []byte `json:"data"`
+}
+
+// SessionSize is the size of the caller's terminal.
+type SessionSize struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
+}
+
+// AttachParams joins a run's streams. Only a run that keeps its input open
+// takes any.
+type AttachParams struct {
+	RunParams
+	Size *SessionSize `json:"size,omitempty"`
+}
+
+// AttachResult says how the session ended.
+type AttachResult struct {
+	Detached bool `json:"detached"` // the agent goes on
+	ExitCode int  `json:"exit_code"`
+}
+
+// ExecResult says how the process ended.
+type ExecResult struct {
+	ExitCode int `json:"exit_code"`
+	// Failure is why the command was not executed (126) or not found (127).
+	Failure *agent.Failure `json:"failure,omitempty"`
+}
+
+// ExecParams runs one more process in a live run's sandbox. It ends with the
+// session.
+type ExecParams struct {
+	RunParams
+	Exec  agent.Exec   `json:"exec"`
+	Stdin bool         `json:"stdin,omitempty"` // it reads the session's input; else the end of a file
+	Size  *SessionSize `json:"size,omitempty"`  // of its terminal
+}
+
+// CopyParams names a path inside a live run's sandbox. What goes over the
+// session is a tar archive: as input of run.copy_in, which unpacks it in the
+// folder, as output "tar" of run.copy_out.
+type CopyParams struct {
+	RunParams
+	Path string `json:"path"`
+}

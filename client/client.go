@@ -1,0 +1,152 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// Client reaches one cloved.
+type Client struct {
+	path string
+
+	mu   sync.Mutex // guards the following
+	idle []*rpc.Conn
+}
+
+// maxIdle is how many connections are kept for later.
+const maxIdle = 8
+
+// Dial connects to the cloved at path. The error is of KindNotFound when
+// nobody listens there.
+func Dial(ctx context.Context, path string) (*Client, error) {
+	c := &Client{path: path}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.keep(conn)
+	return c, nil
+}
+
+// Close ends the connections that no call uses.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.idle {
+		conn.Close()
+	}
+	c.idle = nil
+	return nil
+}
+
+func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
+	conn, err := rpc.Dial(ctx, c.path)
+	switch {
+	case err == nil:
+		return conn, nil
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED):
+		return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: "systemctl start clove"}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "you may not use cloved (" + c.path + ")",
+			Hint: "become a member of its group (sudo usermod -aG clove USER, then log in again), or use sudo"}
+	}
+	return nil, &agent.Error{Kind: agent.KindInternal, Message: "cannot reach cloved", Err: err}
+}
+
+// take returns an idle connection, or a new one.
+func (c *Client) take(ctx context.Context) (*rpc.Conn, bool, error) {
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 {
+		conn := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		return conn, true, nil
+	}
+	c.mu.Unlock()
+	conn, err := c.connect(ctx)
+	return conn, false, err
+}
+
+func (c *Client) keep(conn *rpc.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idle) < maxIdle {
+		c.idle = append(c.idle, conn)
+		return
+	}
+	conn.Close()
+}
+
+// Call asks for one method. A connection that was idle may have been closed by
+// a cloved that ended: when not even the request could be sent, another is made.
+func (c *Client) Call(ctx context.Context, method string, params, result any) error {
+	conn, kept, err := c.take(ctx)
+	if err != nil {
+		return err
+	}
+	if err := conn.Request(method, params); err != nil && kept {
+		conn.Close()
+		if conn, err = c.connect(ctx); err != nil {
+			return err
+		}
+		err = conn.Request(method, params)
+		if err != nil {
+			conn.Close()
+			return lost(err)
+		}
+	} else if err != nil {
+		conn.Close()
+		return lost(err)
+	}
+	err = conn.Answer(ctx, result, nil, fault)
+	var answered *api.Error
+	if err != nil && !errors.As(err, &answered) {
+		conn.Close()
+		return lost(err)
+	}
+	c.keep(conn)
+	return err
+}
+
+// Stream asks for a method that notifies before it answers.
+func (c *Client) Stream(ctx context.Context, method string, params, result any, note func(method string, params json.RawMessage) error) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Request(method, params); err != nil {
+		return lost(err)
+	}
+	return lost(conn.Answer(ctx, result, func(m rpc.Message) error { return note(m.Method, m.Params) }, fault))
+}
+
+func fault(text json.RawMessage) error { return api.ParseError(text) }
+
+// lost tells people that cloved went away in the middle.
+func lost(err error) error {
+	if errors.Is(err, rpc.ErrGone) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return &agent.Error{Kind: agent.KindBusy, Message: "cloved ended before it answered", Err: err,
+			Hint: "the agents go on; look at them when cloved is back (clove ps)"}
+	}
+	return err
+}
+
+// nanoseconds is a duration on the wire; nil stays absent.
+func nanoseconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ns := int64(*d)
+	return &ns
+}

@@ -1,0 +1,43 @@
+package client
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// Stop ends a run and answers when it has ended; without a grace the run's own
+// holds.
+func (c *Client) Stop(ctx context.Context, ref string, grace *time.Duration) error {
+	return c.Call(ctx, api.MethodRunStop, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, nil)
+}
+
+// Signal sends the agent a signal.
+func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) error {
+	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Signal: int(number)}, nil)
+}
+
+// Restart ends a run if it lives, and starts it again.
+func (c *Client) Restart(ctx context.Context, ref string, grace *time.Duration) (r api.RunResult, err error) {
+	err = c.Call(ctx, api.MethodRunRestart, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, &r)
+	return r, err
+}
+
+// Pause freezes a run; its wall clock goes on.
+func (c *Client) Pause(ctx context.Context, ref string) error {
+	return c.Call(ctx, api.MethodRunPause, api.RunParams{Run: ref}, nil)
+}
+
+// Resume lets a paused run go on.
+func (c *Client) Resume(ctx context.Context, ref string) error {
+	return c.Call(ctx, api.MethodRunResume, api.RunParams{Run: ref}, nil)
+}
+
+// Update changes a live run's limits and rules: all that u names, or nothing.
+func (c *Client) Update(ctx context.Context, ref string, u agent.Update) (r api.RunResult, err error) {
+	err = c.Call(ctx, api.MethodRunUpdate, api.UpdateParams{RunParams: api.RunParams{Run: ref}, Update: u}, &r)
+	return r, err
+}

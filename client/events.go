@@ -1,0 +1,21 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"clove.run/clove/api"
+)
+
+// Events gives what happened to each. A note with Gap says that some of it is
+// no longer known.
+func (c *Client) Events(ctx context.Context, p api.EventParams, each func(api.EventNote) error) (r api.EventResult, err error) {
+	err = c.Stream(ctx, api.MethodEventFollow, p, &r, func(_ string, text json.RawMessage) error {
+		var note api.EventNote
+		if err := json.Unmarshal(text, &note); err != nil {
+			return err
+		}
+		return each(note)
+	})
+	return r, err
+}

@@ -1,0 +1,19 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"clove.run/clove/api"
+)
+
+// Logs gives the chosen lines of a run's log to each.
+func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func(api.LogLine) error) error {
+	return c.Stream(ctx, api.MethodRunLogs, p, nil, func(_ string, text json.RawMessage) error {
+		var note api.LogNote
+		if err := json.Unmarshal(text, &note); err != nil {
+			return err
+		}
+		return each(note.Line)
+	})
+}

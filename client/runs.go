@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+
+	"clove.run/clove/api"
+)
+
+// Info says what this cloved is.
+func (c *Client) Info(ctx context.Context) (r api.InfoResult, err error) {
+	err = c.Call(ctx, api.MethodInfo, api.Nothing{}, &r)
+	return r, err
+}
+
+// Start asks for a run; see api.MethodRunStart for when it answers.
+func (c *Client) Start(ctx context.Context, p api.StartParams) (r api.RunResult, err error) {
+	err = c.Call(ctx, api.MethodRunStart, p, &r)
+	return r, err
+}
+
+// List returns the caller's runs, newest first.
+func (c *Client) List(ctx context.Context, p api.ListParams) (r api.ListResult, err error) {
+	err = c.Call(ctx, api.MethodRunList, p, &r)
+	return r, err
+}
+
+// Get returns the run with this id, unique beginning of one, or name.
+func (c *Client) Get(ctx context.Context, ref string) (r api.RunResult, err error) {
+	err = c.Call(ctx, api.MethodRunGet, api.RunParams{Run: ref}, &r)
+	return r, err
+}
+
+// Wait answers when the run has ended for good.
+func (c *Client) Wait(ctx context.Context, ref string) (r api.WaitResult, err error) {
+	err = c.Call(ctx, api.MethodRunWait, api.RunParams{Run: ref}, &r)
+	return r, err
+}
+
+// Remove forgets a run; with force it may be alive.
+func (c *Client) Remove(ctx context.Context, ref string, force bool) error {
+	return c.Call(ctx, api.MethodRunRemove, api.RemoveParams{RunParams: api.RunParams{Run: ref}, Force: force}, nil)
+}
+
+// Rename gives a run that does not execute another name.
+func (c *Client) Rename(ctx context.Context, ref, name string) (r api.RunResult, err error) {
+	err = c.Call(ctx, api.MethodRunRename, api.RenameParams{RunParams: api.RunParams{Run: ref}, Name: name}, &r)
+	return r, err
+}
+
+// Prune removes the caller's ended runs.
+func (c *Client) Prune(ctx context.Context) (r api.PruneResult, err error) {
+	err = c.Call(ctx, api.MethodRunPrune, api.Nothing{}, &r)
+	return r, err
+}

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// Session is a conversation in both directions. Its methods may be called
+// while Answer waits.
+type Session struct{ conn *rpc.Conn }
+
+// Open begins a session with its request.
+func (c *Client) Open(ctx context.Context, method string, params any) (*Session, error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Request(method, params); err != nil {
+		conn.Close()
+		return nil, lost(err)
+	}
+	return &Session{conn}, nil
+}
+
+// Attach joins a live run's streams; the answer is an api.AttachResult.
+func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, error) {
+	return c.Open(ctx, api.MethodRunAttach, p)
+}
+
+// Exec runs one more process in a live run; the answer is an api.ExecResult.
+func (c *Client) Exec(ctx context.Context, p api.ExecParams) (*Session, error) {
+	return c.Open(ctx, api.MethodRunExec, p)
+}
+
+// CopyOut writes a path of a live run to to, as a tar archive.
+func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
+	s, err := c.Open(ctx, api.MethodRunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Answer(ctx, nil, func(piece api.SessionOutput) error {
+		_, err := to.Write(piece.Data)
+		return err
+	})
+}
+
+// CopyIn unpacks a tar archive in a folder of a live run.
+func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
+	s, err := c.Open(ctx, api.MethodRunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(s, from)
+		if err == nil {
+			err = s.CloseInput()
+		} else {
+			s.Close() // half an archive must not look like a whole one
+		}
+		sent <- err
+	}()
+	err = s.Answer(ctx, nil, func(api.SessionOutput) error { return nil })
+	s.Close() // what is not sent yet was refused
+	if serr := <-sent; err == nil {
+		err = serr
+	}
+	return err
+}
+
+// Answer gives every piece of output to each and returns with the session's end.
+func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionOutput) error) error {
+	return lost(s.conn.Answer(ctx, result, func(m rpc.Message) error {
+		if m.Method != api.NoteOutput {
+			return nil
+		}
+		var piece api.SessionOutput
+		if err := json.Unmarshal(m.Params, &piece); err != nil {
+			return err
+		}
+		return each(piece)
+	}, fault))
+}
+
+// Write sends input.
+func (s *Session) Write(data []byte) (int, error) {
+	if err := s.conn.Notify(api.NoteInput, api.SessionInput{Data: data}); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// CloseInput ends the input.
+func (s *Session) CloseInput() error { return s.conn.Notify(api.NoteCloseInput, api.Nothing{}) }
+
+// Resize tells the size of the caller's terminal.
+func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.NoteResize, size) }
+
+// Detach leaves an attached run.
+func (s *Session) Detach() error { return s.conn.Notify(api.NoteDetach, api.Nothing{}) }
+
+// Close ends the session, whatever the other side thinks of it.
+func (s *Session) Close() error { return s.conn.Close() }

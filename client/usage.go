@@ -1,0 +1,22 @@
+package client
+
+import (
+	"context"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// Stats tells what a live run uses.
+func (c *Client) Stats(ctx context.Context, ref string) (agent.Stats, error) {
+	var r api.StatsResult
+	err := c.Call(ctx, api.MethodRunStats, api.RunParams{Run: ref}, &r)
+	return r.Stats, err
+}
+
+// Processes lists the processes of a live run.
+func (c *Client) Processes(ctx context.Context, ref string) ([]agent.Process, error) {
+	var r api.ProcessesResult
+	err := c.Call(ctx, api.MethodRunProcesses, api.RunParams{Run: ref}, &r)
+	return r.Processes, err
+}

@@ -1,0 +1,89 @@
+//go:build root
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"clove.run/clove/internal/initproto"
+	"golang.org/x/sys/unix"
+)
+
+// extend asks for another wall clock and returns the answer.
+func (b *box) extend(wallClock time.Duration) bool {
+	b.t.Helper()
+	b.send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}})
+	check(b.t, b.conn.SetReceiveDeadline(time.Now().Add(patience)))
+	m, err := b.conn.Receive()
+	check(b.t, err)
+	if m.Extended == nil {
+		b.t.Fatalf("the answer is %+v", m)
+	}
+	return m.Extended.Accepted
+}
+
+// TestExtend has TestDeadline as its control: the first clock would have ended
+// the agent, the second one does.
+func TestExtend(t *testing.T) {
+	orders := shell(`echo ready; exec sleep 1000`)
+	orders.WallClock = 2 * time.Second
+	b := start(t, orders)
+	b.started()
+	b.expect("ready")
+	const second = 3 * time.Second
+	if !b.extend(time.Hour) || !b.extend(second) {
+		t.Fatal("a longer clock was refused")
+	}
+	if got := b.exited(); got.Cause != initproto.CauseDeadline || got.Signal != unix.SIGTERM || got.WallNS < int64(second) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestExtendOfARunWithoutAClock(t *testing.T) {
+	b := start(t, shell(`echo ready; exec sleep 1000`))
+	b.started()
+	b.expect("ready")
+	if !b.extend(300 * time.Millisecond) {
+		t.Fatal("refused")
+	}
+	if got := b.exited(); got.Cause != initproto.CauseDeadline {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestExtendTakesTheClockAway has TestDeadline as its control too.
+func TestExtendTakesTheClockAway(t *testing.T) {
+	orders := shell(`echo ready; exec sleep 1000`)
+	orders.WallClock = time.Second
+	b := start(t, orders)
+	b.started()
+	b.expect("ready")
+	if !b.extend(0) {
+		t.Fatal("refused")
+	}
+	check(t, b.conn.SetReceiveDeadline(time.Now().Add(orders.WallClock+500*time.Millisecond)))
+	if m, err := b.conn.Receive(); err == nil {
+		t.Fatalf("it did not outlive its first clock: %+v", m)
+	}
+	b.send(initproto.Message{Stop: &initproto.Stop{}})
+	if got := b.exited(); got.Cause != initproto.CauseStop {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestExtendComesTooLate(t *testing.T) {
+	b := start(t, shell(`trap '' TERM; echo ready; while :; do sleep 1000; done`))
+	b.started()
+	b.expect("ready")
+	if b.extend(time.Nanosecond) || b.extend(-time.Hour) {
+		t.Error("a clock that is over was accepted")
+	}
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: 500 * time.Millisecond}})
+	if b.extend(time.Hour) {
+		t.Error("an agent that is being ended got more time")
+	}
+	if got := b.exited(); got.Cause != initproto.CauseStop {
+		t.Errorf("%+v", got)
+	}
+}

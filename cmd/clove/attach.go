@@ -1,0 +1,64 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/api"
+)
+
+const flagDetachKeys = "detach-keys"
+
+func (p *program) attachCommand() *cli.Command {
+	return &cli.Command{
+		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] NAME|ID",
+		Description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
+			"without ending the run. Exit status: the agent's, 0 after leaving.",
+		Flags:  []cli.Flag{detachKeysFlag()},
+		Action: p.attach,
+	}
+}
+
+func detachKeysFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagDetachKeys, Usage: "keys that leave, such as ctrl-p,ctrl-q or ctrl-x,d", Value: "ctrl-p,ctrl-q"}
+}
+
+func (p *program) attach(c *cli.Context) error {
+	reference, err := oneReference(c)
+	if err != nil {
+		return err
+	}
+	keys, err := parseKeys(c.String(flagDetachKeys))
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	found, err := d.Get(c.Context, reference)
+	if err != nil {
+		return err
+	}
+	t, err := p.openTerminal(found.Run.Spec.Terminal)
+	if err != nil {
+		return err
+	}
+	defer t.restore()
+	session, err := d.Attach(c.Context, api.AttachParams{RunParams: api.RunParams{Run: reference}, Size: t.size()})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	go t.follow(session)
+	// The end of this input is not the end of the agent's: another may attach.
+	go p.feed(session, keys, func() {})
+	var result api.AttachResult
+	if err := session.Answer(c.Context, &result, p.show); err != nil {
+		return err
+	}
+	if !result.Detached && result.ExitCode != 0 {
+		return exitStatus(result.ExitCode)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (p *program) cpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "cp", Usage: "copy files into and out of a live run", UsageText: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH",
+		Description: "Out: to a new name, or into a directory that exists. In: into a directory that exists inside, or to a name in one.\n" +
+			"- is a tar archive on stdout or stdin. Files that are copied in are the agent's.",
+		Action: p.cp,
+	}
+}
+
+// place is one side of a copy.
+type place struct {
+	run, path string // run is empty on the host
+}
+
+// parsePlace tells NAME:PATH from a host path as docker does: a colon behind
+// a slash is a letter like any other.
+func parsePlace(text string) place {
+	run, path, found := strings.Cut(text, ":")
+	if !found || strings.Contains(run, "/") || run == "" || run == "." {
+		return place{path: text}
+	}
+	return place{run: run, path: path}
+}
+
+func (p *program) cp(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())
+	}
+	from, to := parsePlace(c.Args().Get(0)), parsePlace(c.Args().Get(1))
+	if (from.run == "") == (to.run == "") {
+		return invalid("", "write NAME:PATH for one of them", "one place is inside a run, the other is not")
+	}
+	if inside := from.path + to.path; from.run != "" && !strings.HasPrefix(from.path, "/") || to.run != "" && !strings.HasPrefix(to.path, "/") || inside == "" {
+		return invalid("", "write an absolute path inside, for example NAME:/workspace/out", "a path inside begins with /")
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if from.run != "" {
+		return p.copyOut(c.Context, d, from, to.path)
+	}
+	return p.copyIn(c.Context, d, from.path, to)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/client"
+)
+
+// copyOut unpacks what the run sends beneath one directory of the host, which
+// no name and no link in the archive leads out of: the agent wrote it.
+func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to string) error {
+	if to == "-" {
+		return d.CopyOut(ctx, from.run, from.path, p.out)
+	}
+	dir, name := to, path.Base(path.Clean(from.path))
+	if !isDirectory(to) {
+		dir, name = filepath.Dir(to), filepath.Base(to)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy to " + to, Hint: "name a directory that exists", Err: err}
+	}
+	defer root.Close()
+	reader, writer := io.Pipe()
+	go func() { writer.CloseWithError(d.CopyOut(ctx, from.run, from.path, writer)) }()
+	err = unpack(reader, root, path.Base(path.Clean(from.path)), name)
+	reader.Close()
+	return err
+}
+
+// unpack writes an archive beneath root, its first element called name.
+func unpack(from io.Reader, root *os.Root, first, name string) error {
+	archive := tar.NewReader(from)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		inside := path.Clean(header.Name)
+		if inside == first || strings.HasPrefix(inside, first+"/") {
+			inside = name + strings.TrimPrefix(inside, first)
+		}
+		if err := unpackOne(archive, header, root, inside); err != nil {
+			return fmt.Errorf("cannot write %s: %w", inside, err)
+		}
+	}
+}
+
+func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) error {
+	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
+	switch header.Typeflag {
+	case tar.TypeDir:
+		if err := root.Mkdir(name, mode|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	case tar.TypeSymlink:
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return root.Symlink(header.Linkname, name)
+	case tar.TypeReg:
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, content)
+		return errors.Join(err, file.Close())
+	}
+	return fmt.Errorf("it is neither a file nor a directory nor a link")
+}
+
+// copyIn packs a path of the host's and sends it. The last part of a target
+// that is no directory inside is the new name.
+func (p *program) copyIn(ctx context.Context, d *client.Client, from string, to place) error {
+	if from == "-" {
+		return d.CopyIn(ctx, to.run, to.path, p.in)
+	}
+	if _, err := os.Lstat(from); err != nil {
+		return &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy " + from, Hint: "check the path; it is one of the host's", Err: err}
+	}
+	send := func(dir, name string) error {
+		reader, writer := io.Pipe()
+		go func() { writer.CloseWithError(pack(writer, from, name)) }()
+		defer reader.Close()
+		return d.CopyIn(ctx, to.run, dir, reader)
+	}
+	err := send(to.path, filepath.Base(filepath.Clean(from)))
+	if agent.KindOf(err) == agent.KindNotFound || agent.KindOf(err) == agent.KindInvalid && err != nil {
+		return send(path.Dir(to.path), path.Base(to.path))
+	}
+	return err
+}
+
+// pack writes the tree at from as an archive whose names begin with name.
+func pack(to io.Writer, from, name string) error {
+	archive := tar.NewWriter(to)
+	err := filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	link := ""
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		if link, err = os.Readlink(file); err != nil {
+			return err
+		}
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is neither a file nor a directory nor a link", file)
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	header.Name, header.Uname, header.Gname, header.Uid, header.Gid = name, "", "", 0, 0
+	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	content, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(archive, content)
+	return err
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+const execName = "exec"
+
+func (p *program) execCommand() *cli.Command {
+	return &cli.Command{
+		Name: execName, Usage: "run one more process in a live run's sandbox", UsageText: "clove exec [-it] [-e KEY=VALUE] [-w DIR] NAME|ID -- COMMAND [ARGS...]",
+		Description: "It is held to the same walls and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
+			"125 it could not be started, 126 not executable, 127 not found.",
+		Flags: []cli.Flag{
+			boolean("", flagInteractive, "i", "pass stdin on"),
+			boolean("", flagTTY, "t", "give it a terminal"),
+			values("", flagEnv, "e", "set KEY=VALUE, on top of the agent's", ""),
+			value("", flagWorkdir, "w", "working directory inside", "the agent's"),
+		},
+		Action: p.exec,
+	}
+}
+
+func (p *program) exec(c *cli.Context) error {
+	if c.NArg() < 2 {
+		return invalid("", "clove exec NAME -- COMMAND", "it takes a run and a command")
+	}
+	params := api.ExecParams{RunParams: api.RunParams{Run: c.Args().First()}, Stdin: c.Bool(flagInteractive),
+		Exec: agent.Exec{Command: c.Args().Tail(), Env: c.StringSlice(flagEnv), Dir: c.String(flagWorkdir), Terminal: c.Bool(flagTTY)}}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	t, err := p.openTerminal(params.Exec.Terminal && params.Stdin)
+	if err != nil {
+		return err
+	}
+	defer t.restore()
+	params.Size = t.size()
+	session, err := d.Exec(c.Context, params)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return p.executed(c, session, t, params.Stdin)
+}
+
+// executed holds the session to its end.
+func (p *program) executed(c *cli.Context, session *client.Session, t *userTerminal, stdin bool) error {
+	go t.follow(session)
+	if stdin {
+		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
+	}
+	var result api.ExecResult
+	if err := session.Answer(c.Context, &result, p.show); err != nil {
+		t.restore() // before anything is said on it
+		p.report(err)
+		return exitStatus(agent.ExitStartFailed)
+	}
+	if result.Failure != nil {
+		t.restore()
+		p.reportFailure(*result.Failure)
+	}
+	if result.ExitCode != 0 {
+		return exitStatus(result.ExitCode)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+)
+
+const flagSignal = "signal"
+
+func (p *program) killCommand() *cli.Command {
+	return &cli.Command{
+		Name: "kill", Usage: "send runs a signal, KILL if no other is named", UsageText: "clove kill [-s SIGNAL] NAME|ID...",
+		Flags:  []cli.Flag{&cli.StringFlag{Name: flagSignal, Aliases: []string{"s"}, Usage: "name or number, for example HUP", Value: "KILL"}},
+		Action: p.kill,
+	}
+}
+
+func (p *program) kill(c *cli.Context) error {
+	if err := someReferences(c); err != nil {
+		return err
+	}
+	number, err := parseSignal(c.String(flagSignal))
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return p.each(c, func(reference string) error { return d.Signal(c.Context, reference, number) })
+}
+
+// parseSignal reads TERM, SIGTERM, term and 15.
+func parseSignal(text string) (syscall.Signal, error) {
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
+		return syscall.Signal(n), nil
+	}
+	word := strings.ToUpper(text)
+	if !strings.HasPrefix(word, "SIG") {
+		word = "SIG" + word
+	}
+	if number := unix.SignalNum(word); number != 0 {
+		return number, nil
+	}
+	return 0, invalid(flagSignal, "write a name such as TERM or HUP, or a number from 1 to 64", "%q is not a signal", text)
+}

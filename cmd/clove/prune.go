@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (p *program) pruneCommand() *cli.Command {
+	return &cli.Command{
+		Name: "prune", Usage: "remove all runs that have ended", UsageText: "clove prune --yes",
+		Description: "Records, layers, logs and names go; root removes everybody's. Prints the IDs.",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do it", DisableDefaultText: true}},
+		Action:      p.prune,
+	}
+}
+
+func (p *program) prune(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	if !c.Bool(flagYes) {
+		return invalid(flagYes, "look with clove ps -a, then give --yes", "every run that has ended would be removed")
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	result, err := d.Prune(c.Context)
+	for _, id := range result.Removed {
+		fmt.Fprintln(p.out, id)
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+package main
+
+import "github.com/urfave/cli/v2"
+
+func (p *program) renameCommand() *cli.Command {
+	return &cli.Command{
+		Name: "rename", Usage: "give a run that does not execute another name", UsageText: "clove rename NAME|ID NEW",
+		Action: p.rename,
+	}
+}
+
+func (p *program) rename(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return invalid("", "clove rename OLD NEW", "it takes two names, not %d", c.NArg())
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	_, err = d.Rename(c.Context, c.Args().Get(0), c.Args().Get(1))
+	return err
+}

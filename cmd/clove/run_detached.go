@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// detach gives the run to cloved and prints its ID, which is all that a script
+// needs. Why it waits is said beside it.
+func (p *program) detach(c *cli.Context, spec agent.Spec) error {
+	var delay time.Duration
+	if text := c.String(flagDelay); text != "" {
+		var err error
+		if delay, err = parseClock(flagDelay, text); err != nil {
+			return err
+		}
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	result, err := d.Start(c.Context, api.StartParams{Spec: spec, DelayNS: int64(delay)})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out, spec.ID)
+	if result.Reason != "" {
+		p.say("clove", cyan, spec.Name+" waits: "+result.Reason)
+	}
+	return nil
+}

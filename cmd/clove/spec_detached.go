@@ -1,0 +1,65 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"clove.run/clove/agent"
+)
+
+// readDetached reads what only cloved can do. In the foreground it is refused:
+// nobody would be there to hold to it.
+func (r *request) readDetached() (err error) {
+	r.spec.Detached = r.flags.Bool(flagDetach)
+	if !r.spec.Detached {
+		for _, flag := range []string{flagRestart, flagPriority, flagDelay} {
+			if r.flags.String(flag) != "" {
+				return invalid(flag, "add -d", "only cloved can do that")
+			}
+		}
+		if len(r.flags.StringSlice(flagAfter)) > 0 {
+			return invalid(flagAfter, "add -d", "only cloved can do that")
+		}
+		return nil
+	}
+	for _, flag := range []string{flagResult, flagNetworkLog} {
+		if r.flags.String(flag) != "" {
+			return invalid(flag, "leave it away: clove inspect and clove wait --json show the record", "it does not go together with -d")
+		}
+	}
+	r.spec.Stdin = r.flags.Bool(flagInteractive)
+	r.spec.After = r.flags.StringSlice(flagAfter)
+	if r.spec.Restart, err = parseRestart(r.flags.String(flagRestart)); err != nil {
+		return err
+	}
+	if r.spec.Remove && r.spec.Restart.Policy != agent.RestartNever {
+		return invalid(flagRestart, "leave --rm away", "a run that keeps nothing cannot be restarted")
+	}
+	if text := r.flags.String(flagPriority); text != "" {
+		if r.spec.Priority, err = strconv.Atoi(text); err != nil || r.spec.Priority < -1000 || r.spec.Priority > 1000 {
+			return invalid(flagPriority, "write a number from -1000 to 1000", "%q is not a priority", text)
+		}
+	}
+	return nil
+}
+
+// parseRestart reads docker's POLICY[:MAX].
+func parseRestart(text string) (agent.Restart, error) {
+	word, number, counted := strings.Cut(text, ":")
+	restart := agent.Restart{Policy: agent.RestartPolicy(word)}
+	if text == "" {
+		restart.Policy = agent.RestartNever
+	}
+	if !slices.Contains(agent.RestartPolicies, restart.Policy) {
+		return restart, invalid(flagRestart, "write never, on-failure, on-failure:5 or always", "%q is not a restart policy", text)
+	}
+	if !counted {
+		return restart, nil
+	}
+	var err error
+	if restart.Max, err = strconv.Atoi(number); err != nil || restart.Max < 1 || restart.Policy == agent.RestartNever {
+		return restart, invalid(flagRestart, "write on-failure:5 or always:5", "%q is not a restart policy", text)
+	}
+	return restart, nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+const flagInterval = "interval"
+
+func (p *program) statsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "stats", Usage: "show what live runs use", UsageText: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]",
+		Description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagOnce, Usage: "show it once and end", DisableDefaultText: true},
+			&cli.StringFlag{Name: flagInterval, Usage: "time between two looks", Value: "1s"},
+			jsonFlag("write one JSON object a look, with a list of runs"),
+		},
+		Action: p.stats,
+	}
+}
+
+// usage is one run's row.
+type usage struct {
+	Run   string      `json:"run"`
+	ID    agent.ID    `json:"id"`
+	Stats agent.Stats `json:"stats"`
+}
+
+func (p *program) stats(c *cli.Context) error {
+	interval, err := parseClock(flagInterval, c.String(flagInterval))
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	before := map[agent.ID]agent.Stats{}
+	ticker := time.NewTicker(max(interval, 100*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		rows, err := look(c, d)
+		if err != nil {
+			return err
+		}
+		if err := p.printUsage(c, rows, before); err != nil {
+			return err
+		}
+		for _, row := range rows {
+			before[row.ID] = row.Stats
+		}
+		if c.Bool(flagOnce) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-c.Context.Done():
+			return nil
+		}
+	}
+}
+
+// look asks for all runs at once. One that ended meanwhile is left out, unless
+// it was named.
+func look(c *cli.Context, d *client.Client) ([]usage, error) {
+	var asked []usage
+	for _, reference := range c.Args().Slice() {
+		asked = append(asked, usage{Run: reference})
+	}
+	if len(asked) == 0 {
+		listed, err := d.List(c.Context, api.ListParams{Brief: true})
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range listed.Runs {
+			if run.State == agent.StateRunning && run.Spec.Detached {
+				asked = append(asked, usage{Run: string(run.Spec.ID), ID: run.Spec.ID})
+			}
+		}
+	}
+	failures := make([]error, len(asked))
+	names := make([]string, len(asked))
+	var all sync.WaitGroup
+	for i := range asked {
+		all.Go(func() { names[i], failures[i] = asked[i].fill(c, d) })
+	}
+	all.Wait()
+	var found []usage
+	for i, row := range asked {
+		if failures[i] != nil && (c.NArg() > 0 || agent.KindOf(failures[i]) != agent.KindConflict) {
+			return nil, failures[i]
+		}
+		if row.Run = names[i]; failures[i] == nil {
+			found = append(found, row)
+		}
+	}
+	return found, nil
+}
+
+func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
+	found, err := d.Get(c.Context, u.Run)
+	if err != nil {
+		return "", err
+	}
+	u.ID = found.Run.Spec.ID
+	u.Stats, err = d.Stats(c.Context, u.Run)
+	return found.Run.Spec.Name, err
+}
+
+func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
+	if c.Bool(flagJSON) {
+		writeLine(p.out, struct {
+			Runs []usage `json:"runs"`
+		}{append([]usage{}, rows...)})
+		return nil
+	}
+	if !c.Bool(flagOnce) && isTerminal(p.out) {
+		fmt.Fprint(p.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
+	}
+	table := [][]string{{"ID", "NAME", "CPU", "MEMORY", "LIMIT", "PIDS", "NET IN", "NET OUT", "DISK", "RAN"}}
+	for _, row := range rows {
+		s := row.Stats
+		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes), size(s.Limits.MemoryBytes),
+			tally(s.Pids), figure(s.Usage.NetRxBytes), figure(s.Usage.NetTxBytes), figure(s.Usage.DiskBytes),
+			(time.Duration(s.WallMS) * time.Millisecond).Round(time.Second).String()})
+	}
+	return printTable(p.out, table)
+}
+
+// cpuShare is of one CPU, since the look before; the first look shows the whole
+// life's.
+func cpuShare(before, now agent.Stats) string {
+	if now.Usage.CPUMS == nil {
+		return "-"
+	}
+	used, wall := *now.Usage.CPUMS, now.WallMS
+	if before.Usage.CPUMS != nil && now.WallMS > before.WallMS {
+		used, wall = used-*before.Usage.CPUMS, wall-before.WallMS
+	}
+	return strconv.FormatFloat(100*float64(used)/float64(max(wall, 1)), 'f', 1, 64) + "%"
+}
+
+// figure and tally show what this host cannot supply as a dash.
+func figure(bytes *int64) string {
+	if bytes == nil {
+		return "-"
+	}
+	return size(*bytes)
+}
+
+func tally(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}

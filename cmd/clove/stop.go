@@ -1,0 +1,51 @@
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+const flagTime = "time"
+
+func (p *program) stopCommand() *cli.Command {
+	return &cli.Command{
+		Name: "stop", Usage: "end runs: TERM, a grace, then KILL", UsageText: "clove stop [-t DUR] NAME|ID...",
+		Description: "Returns when they have ended. A restart policy rests until clove restart.",
+		Flags:       []cli.Flag{graceFlag()},
+		Action:      p.stop,
+	}
+}
+
+func graceFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagTime, Aliases: []string{"t"}, Usage: "time between TERM and KILL", DefaultText: "the run's --stop-timeout"}
+}
+
+// grace is nil where nothing was said.
+func grace(c *cli.Context) (*time.Duration, error) {
+	text := c.String(flagTime)
+	if text == "" {
+		return nil, nil
+	}
+	if text == "0" {
+		return new(time.Duration), nil
+	}
+	d, err := parseClock(flagTime, text)
+	return &d, err
+}
+
+func (p *program) stop(c *cli.Context) error {
+	if err := someReferences(c); err != nil {
+		return err
+	}
+	patience, err := grace(c)
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return p.each(c, func(reference string) error { return d.Stop(c.Context, reference, patience) })
+}

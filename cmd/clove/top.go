@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+)
+
+func (p *program) topCommand() *cli.Command {
+	return &cli.Command{
+		Name: "top", Usage: "list the processes of a live run", UsageText: "clove top [--json] NAME|ID",
+		Description: "Ids are those that the processes have inside.",
+		Flags:       []cli.Flag{jsonFlag("write the processes as a JSON array")},
+		Action:      p.top,
+	}
+}
+
+func (p *program) top(c *cli.Context) error {
+	reference, err := oneReference(c)
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	processes, err := d.Processes(c.Context, reference)
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return p.printJSON(append([]agent.Process{}, processes...))
+	}
+	rows := [][]string{{"PID", "PPID", "UID", "S", "THREADS", "CPU", "MEMORY", "STARTED", "COMMAND"}}
+	for _, one := range processes {
+		rows = append(rows, []string{strconv.Itoa(one.PID), strconv.Itoa(one.ParentPID), strconv.Itoa(int(one.UID)), one.State, strconv.Itoa(one.Threads),
+			(time.Duration(one.CPUMS) * time.Millisecond).String(), size(one.RSSBytes), one.Started.Local().Format(time.TimeOnly), strings.Join(one.Command, " ")})
+	}
+	return printTable(p.out, rows)
+}

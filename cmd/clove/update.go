@@ -1,0 +1,128 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+)
+
+const flagNoRules = "no-rules"
+
+func (p *program) updateCommand() *cli.Command {
+	return &cli.Command{
+		Name: "update", Usage: "change limits and network rules of live runs", UsageText: "clove update [flags] NAME|ID...",
+		Description: "All that is named changes, or nothing. --allow and --deny take the place of all rules that the run had.",
+		Flags: []cli.Flag{
+			value("", flagMemory, "m", "memory of the whole agent", ""),
+			value("", flagMemorySwap, "", "memory and swap together; -1: any amount of swap", "the swap that it had"),
+			value("", flagCPUs, "", "CPU seconds per second", ""),
+			value("", flagPids, "", "processes and threads at once", ""),
+			value("", flagTimeout, "", "wall clock time, counted from its start; 0: no limit", ""),
+			values("", flagAllow, "", "reach TARGET", ""),
+			values("", flagDeny, "", "never reach TARGET", ""),
+			boolean("", flagNoRules, "", "take all rules away"),
+		},
+		Action: p.update,
+	}
+}
+
+func (p *program) update(c *cli.Context) error {
+	if err := someReferences(c); err != nil {
+		return err
+	}
+	u, err := readUpdate(c)
+	if err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return p.each(c, func(reference string) error { _, err := d.Update(c.Context, reference, u); return err })
+}
+
+// readUpdate reads the flags as run does; what is not named stays nil.
+func readUpdate(c *cli.Context) (agent.Update, error) {
+	var u agent.Update
+	any := slices.ContainsFunc([]string{flagMemory, flagMemorySwap, flagCPUs, flagPids, flagTimeout, flagAllow, flagDeny, flagNoRules}, c.IsSet)
+	if !any {
+		return u, invalid("", "clove update --memory 512M NAME", "nothing is to change")
+	}
+	for _, read := range []func(*cli.Context, *agent.Update) error{updateSizes, updateNumbers, updateRules} {
+		if err := read(c, &u); err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func updateSizes(c *cli.Context, u *agent.Update) error {
+	if text := c.String(flagMemory); text != "" {
+		n, err := parseSize(flagMemory, text, memoryFloorBytes)
+		if err != nil {
+			return err
+		}
+		u.MemoryBytes = &n
+	}
+	switch text := c.String(flagMemorySwap); text {
+	case "":
+	case "-1":
+		u.MemorySwapBytes = new(int64)
+		*u.MemorySwapBytes = -1
+	default:
+		n, err := parseSize(flagMemorySwap, text, memoryFloorBytes)
+		if err != nil {
+			return err
+		}
+		u.MemorySwapBytes = &n
+	}
+	return nil
+}
+
+func updateNumbers(c *cli.Context, u *agent.Update) error {
+	if text := c.String(flagCPUs); text != "" {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || n < 0.01 || n > 1024 {
+			return invalid(flagCPUs, "write a number such as 0.5", "%q is not a number of CPUs", text)
+		}
+		u.CPUs = &n
+	}
+	if text := c.String(flagPids); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < pidsFloor {
+			return invalid(flagPids, "write a whole number of at least "+strconv.Itoa(pidsFloor), "%q is not a number of processes", text)
+		}
+		u.Pids = &n
+	}
+	if text := c.String(flagTimeout); text != "" {
+		d, err := parseClock(flagTimeout, text)
+		if err != nil {
+			return err
+		}
+		u.WallClock = new(time.Duration)
+		*u.WallClock = d
+	}
+	return nil
+}
+
+func updateRules(c *cli.Context, u *agent.Update) error {
+	if !c.IsSet(flagAllow) && !c.IsSet(flagDeny) && !c.Bool(flagNoRules) {
+		return nil
+	}
+	if c.Bool(flagNoRules) && (c.IsSet(flagAllow) || c.IsSet(flagDeny)) {
+		return invalid(flagNoRules, "leave one of them away", "rules cannot be taken away and given at once")
+	}
+	r := &request{flags: c}
+	if err := r.readRules(); err != nil {
+		return err
+	}
+	rules := append([]agent.EgressRule{}, r.spec.Egress.Rules...)
+	u.Rules = &rules
+	return nil
+}

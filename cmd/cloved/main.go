@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/daemon"
+	"clove.run/clove/runtime"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "development"
+
+func main() {
+	o, err := readOptions(os.Args[1:], os.Stderr)
+	if err == nil {
+		err = serve(o)
+	}
+	if err == nil || err == flag.ErrHelp {
+		return
+	}
+	failure := agent.FailureOf(err)
+	if failure.Step != "" {
+		failure.Message = failure.Step + ": " + failure.Message
+	}
+	fmt.Fprintln(os.Stderr, "cloved:", failure.Message)
+	if failure.Hint != "" {
+		fmt.Fprintln(os.Stderr, "hint:", failure.Hint)
+	}
+	os.Exit(1)
+}
+
+// options are the command line.
+type options struct {
+	root, runDir, config, socket string
+}
+
+func readOptions(args []string, out io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("cloved", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&o.root, "root", environment("CLOVE_ROOT", runtime.DefaultPaths.State), "directory that keeps records, layers and logs")
+	flags.StringVar(&o.runDir, "run-dir", environment("CLOVE_RUN_DIR", runtime.DefaultPaths.Run), "directory of the live runs, on a tmpfs")
+	flags.StringVar(&o.config, "config", daemon.DefaultConfigFile, "configuration file")
+	flags.StringVar(&o.socket, "socket", os.Getenv("CLOVE_SOCKET"), "socket to listen on (default: the configuration's)")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("it takes no arguments, but there is %q", flags.Arg(0)), Hint: "cloved --help"}
+	}
+	for _, path := range []*string{&o.root, &o.runDir} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return o, err
+		}
+		*path = absolute
+	}
+	return o, nil
+}
+
+func environment(name, standard string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return standard
+}
+
+// serve is one cloved from its beginning to its end.
+func serve(o options) error {
+	notifier := daemon.NewNotifier()
+	config, err := daemon.LoadConfig(o.config)
+	if err != nil {
+		return err
+	}
+	o.socket = cmp.Or(o.socket, config.Socket, filepath.Join(o.runDir, "clove.sock"))
+	paths := runtime.Paths{State: o.root, Run: o.runDir}
+	sandboxes, err := runtime.Open(paths)
+	if err != nil {
+		return err
+	}
+	lock, err := daemon.Lock(o.root)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	clove, err := daemon.FindClove()
+	if err != nil {
+		return err
+	}
+	var level slog.LevelVar
+	level.Set(config.Level())
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
+	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
+		Clove: clove, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+	listener, group, err := daemon.Listen(o.socket, config.Group)
+	if err != nil {
+		return err
+	}
+	if group < 0 && config.Group != "" {
+		log.Warn("there is no such group: only root may connect", "group", config.Group)
+	}
+	alive, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	go reload(alive, d, notifier, log)
+	go notifier.Feed(alive, d.Healthy)
+	context.AfterFunc(alive, func() { notifier.Tell(daemon.NotifyStopping) })
+	return d.Serve(alive, listener, group, func() {
+		log.Info("ready", "socket", o.socket, "version", version)
+		notifier.Tell(daemon.NotifyReady)
+	})
+}
+
+// reload acts on SIGHUP until ctx ends.
+func reload(ctx context.Context, d *daemon.Daemon, notifier daemon.Notifier, log *slog.Logger) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, unix.SIGHUP)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			notifier.Tell(daemon.NotifyReloading)
+			if err := d.Reload(); err != nil {
+				log.Error("the configuration stays as it was", "error", err)
+			}
+			notifier.Tell(daemon.NotifyReady)
+		}
+	}
+}

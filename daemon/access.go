@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/creachadair/jrpc2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// call is one request on its way to its handler.
+type call struct {
+	context.Context
+	*Daemon
+	peer caller
+	run  agent.Run // of a method with AccessOwner: the run that it is about
+	id   any       // of the request, for its notifications
+	note func(method string, params any) error
+}
+
+// handler answers a call with its result.
+type handler func(c *call, params json.RawMessage) (any, error)
+
+// handle decodes a method's parameters, in which nothing may be unknown.
+func handle[P any](serve func(*call, P) (any, error)) handler {
+	return func(c *call, text json.RawMessage) (any, error) {
+		var p P
+		if err := decodeParams(text, &p); err != nil {
+			return nil, err
+		}
+		return serve(c, p)
+	}
+}
+
+func decodeParams(text json.RawMessage, into any) error {
+	if len(text) == 0 {
+		text = json.RawMessage("{}")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err)
+	}
+	return nil
+}
+
+// allow is the one gate between a caller and a method. What the caller does
+// not own is not there, so that nobody learns what others run.
+func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent.Run, error) {
+	switch m.Access {
+	case api.AccessRoot:
+		if !peer.root() {
+			return agent.Run{}, api.Failure(api.CodeDenied, "use sudo", "%s is for root", m.Name)
+		}
+	case api.AccessOwner:
+		var p api.RunParams
+		if len(params) > 0 {
+			if err := json.Unmarshal(params, &p); err != nil {
+				return agent.Run{}, api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err)
+			}
+		}
+		if p.Run == "" {
+			return agent.Run{}, api.Failure(api.CodeParams, `say "run":"NAME"`, "no run is named")
+		}
+		if err := d.mirror.refresh(); err != nil {
+			return agent.Run{}, err
+		}
+		return d.mirror.resolve(p.Run, peer.sees)
+	}
+	return agent.Run{}, nil
+}
+
+// assigner finds a connection's handlers.
+type assigner struct {
+	daemon *Daemon
+	peer   caller
+}
+
+// Assign wraps the handler of a method with its access rule.
+func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
+	m, known := api.Find(name)
+	serve := handlers[name]
+	switch {
+	case name == api.MethodCancel:
+		return cancelRequest
+	case !known:
+		return refusal(api.Failure(api.CodeMethod, "docs/api.md lists the methods", "there is no method %.64q", name))
+	case serve == nil:
+		return refusal(api.Failure(api.CodeSession, "open another connection for it", "%s needs a connection of its own, and to be the first request there", name))
+	}
+	return func(ctx context.Context, r *jrpc2.Request) (any, error) {
+		params := json.RawMessage(r.ParamString())
+		run, err := a.daemon.allow(a.peer, m, params)
+		if err != nil {
+			return nil, onWire(err)
+		}
+		c := &call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run, id: json.RawMessage(r.ID())}
+		server := jrpc2.ServerFromContext(ctx)
+		c.note = func(method string, params any) error { return server.Notify(ctx, method, params) }
+		result, err := serve(c, params)
+		if err != nil {
+			return nil, onWire(err)
+		}
+		return result, nil
+	}
+}
+
+func refusal(fault *api.Error) jrpc2.Handler {
+	return func(context.Context, *jrpc2.Request) (any, error) { return nil, onWire(fault) }
+}
+
+// cancelRequest ends another request of the connection.
+func cancelRequest(ctx context.Context, r *jrpc2.Request) (any, error) {
+	var p api.CancelParams
+	if err := decodeParams(json.RawMessage(r.ParamString()), &p); err != nil {
+		return nil, onWire(err)
+	}
+	jrpc2.ServerFromContext(ctx).CancelRequest(string(p.ID))
+	return api.Nothing{}, nil
+}
+
+// notification acts on a request that wants no answer. It has little time:
+// the caller's next request waits for it.
+func (a assigner) notification(ctx context.Context, method string, params json.RawMessage) {
+	m, known := api.Find(method)
+	serve := handlers[method]
+	if !known || serve == nil || m.Shape != api.ShapeCall {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if run, err := a.daemon.allow(a.peer, m, params); err == nil {
+		_, _ = serve(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, params)
+	}
+}
+
+// onWire gives the library an error of the closed set.
+func onWire(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = api.Failure(api.CodeCancelled, "", "the request was cancelled")
+	}
+	fault := api.ErrorOf(err)
+	data, merr := json.Marshal(fault.Data)
+	if merr != nil {
+		return merr
+	}
+	return &jrpc2.Error{Code: jrpc2.Code(fault.Code), Message: fault.Message, Data: data}
+}

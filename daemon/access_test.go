@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// The identities of the matrix. Who is not even a member is refused before any
+// method is known: TestMembers.
+var (
+	rootCaller  = caller{}
+	ownerCaller = caller{owner: agent.Owner{UID: 1000, GID: 1000}}
+	otherCaller = caller{owner: agent.Owner{UID: 1001, GID: 1001}}
+)
+
+// TestAccessMatrix walks identity × method: what each access rule says is said
+// here once more, by hand.
+func TestAccessMatrix(t *testing.T) {
+	r := newRig(t, nil)
+	r.add("mine", ownerCaller.owner, agent.StateRunning)
+	must(t, r.d.mirror.refresh())
+	const passes = api.Code(0)
+	want := map[api.Access]map[string]api.Code{
+		api.AccessMember: {"root": passes, "owner": passes, "other": passes},
+		api.AccessOwner:  {"root": passes, "owner": passes, "other": api.CodeNotFound},
+		api.AccessRoot:   {"root": passes, "owner": api.CodeDenied, "other": api.CodeDenied},
+	}
+	params, err := json.Marshal(api.RunParams{Run: "mine"})
+	must(t, err)
+	for _, m := range api.Methods {
+		for identity, peer := range map[string]caller{"root": rootCaller, "owner": ownerCaller, "other": otherCaller} {
+			run, err := r.d.allow(peer, m, params)
+			var known *api.Error
+			errors.As(err, &known)
+			switch code := want[m.Access][identity]; {
+			case code == passes && err != nil:
+				t.Errorf("%s is refused %s: %v", identity, m.Name, err)
+			case code != passes && (known == nil || known.Code != code):
+				t.Errorf("%s and %s: %v, want code %d", identity, m.Name, err, code)
+			case code == passes && m.Access == api.AccessOwner && run.Spec.Name != "mine":
+				t.Errorf("%s and %s: it is about %q", identity, m.Name, run.Spec.Name)
+			}
+		}
+	}
+}
+
+// Whatever way a run is named, to others it is not there; and a name that is
+// not there is told in the same words.
+func TestOthersCannotTellWhatExists(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("secret", ownerCaller.owner, agent.StateEnded)
+	m, _ := api.Find(api.MethodRunGet)
+	for _, ref := range []string{"secret", string(run.Spec.ID), string(run.Spec.ID)[:6]} {
+		params, _ := json.Marshal(api.RunParams{Run: ref})
+		if _, err := r.d.allow(ownerCaller, m, params); err != nil {
+			t.Errorf("the owner names it %q: %v", ref, err)
+		}
+		_, hidden := r.d.allow(otherCaller, m, params)
+		wantCode(t, hidden, api.CodeNotFound)
+		absent, _ := json.Marshal(api.RunParams{Run: "x" + ref})
+		_, missing := r.d.allow(otherCaller, m, absent)
+		if a, b := api.ErrorOf(hidden), api.ErrorOf(missing); len(a.Message)+1 != len(b.Message) || a.Data != b.Data {
+			t.Errorf("%q and %q differ in more than the name", a.Message, b.Message)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	for _, c := range []struct {
+		who    string
+		peer   caller
+		group  int
+		member bool
+	}{
+		{"root", rootCaller, 50, true},
+		{"root without a group", rootCaller, -1, true},
+		{"primary group", caller{owner: agent.Owner{UID: 7, GID: 50}}, 50, true},
+		{"another group", caller{owner: agent.Owner{UID: 7, GID: 7}, groups: []uint32{4, 50}}, 50, true},
+		{"no member", caller{owner: agent.Owner{UID: 7, GID: 7}, groups: []uint32{4}}, 50, false},
+		{"no group at all", caller{owner: agent.Owner{UID: 7, GID: 0}, groups: []uint32{0}}, -1, false},
+	} {
+		if c.peer.member(c.group) != c.member {
+			t.Errorf("%s: %v", c.who, !c.member)
+		}
+	}
+}
+
+// TestEveryMethodIsServed: a row without a handler would be a promise.
+func TestEveryMethodIsServed(t *testing.T) {
+	for _, m := range api.Methods {
+		served := handlers[m.Name] != nil || m.Name == api.MethodCancel
+		if served == (m.Shape == api.ShapeSession) {
+			t.Errorf("%s (%s): served here: %v", m.Name, m.Shape, served)
+		}
+	}
+	for name := range handlers {
+		if _, known := api.Find(name); !known {
+			t.Errorf("%s is served and not in the table", name)
+		}
+	}
+}
+
+// What somebody other than root may not ask for is refused, each by itself;
+// root may, and the plain spec passes.
+func TestUsersMayNotHave(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
+	user := &call{Context: within(t), Daemon: r.d, peer: ownerCaller}
+	for what, change := range map[string]func(*agent.Spec){
+		"binds":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc", Target: "/x"}} },
+		"rootfs":    func(s *agent.Spec) { s.Files.Rootfs = "/srv" },
+		"prefixes":  func(s *agent.Spec) { s.Files.Prefixes = []string{"/root/.pyenv"} },
+		"network":   func(s *agent.Spec) { s.Network = agent.NetworkHost },
+		"host port": func(s *agent.Spec) { s.Egress.HostPorts = []uint16{5432} },
+		"low port": func(s *agent.Spec) {
+			s.Egress.Publish = []agent.PublishedPort{{Host: address("127.0.0.1:80"), Port: 80}}
+		},
+		"no filter":   func(s *agent.Spec) { s.Seccomp.Profile = agent.SeccompUnconfined },
+		"own filter":  func(s *agent.Spec) { s.Seccomp.Document = []byte("{}") },
+		"odd filter":  func(s *agent.Spec) { s.Seccomp.Profile = "/tmp/x" },
+		"unenforced":  func(s *agent.Spec) { s.AllowUnenforced = []string{"memory"} },
+		"priority":    func(s *agent.Spec) { s.Priority = 1 },
+		"much memory": func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 30 },
+		"much disk":   func(s *agent.Spec) { s.Limits.DiskBytes = 1 << 30 },
+	} {
+		bad := spec("a")
+		change(&bad)
+		if err := user.checkUser(bad); err == nil {
+			t.Errorf("%s: allowed", what)
+		} else {
+			wantCode(t, err, api.CodeDenied)
+		}
+	}
+	if err := user.checkUser(spec("a")); err != nil {
+		t.Errorf("the plain spec: %v", err)
+	}
+	r.add("one", ownerCaller.owner, agent.StateQueued)
+	r.add("two", ownerCaller.owner, agent.StateRunning)
+	r.add("not-mine", otherCaller.owner, agent.StateRunning)
+	must(t, r.d.mirror.refresh())
+	wantCode(t, user.checkUser(spec("a")), api.CodeBusy)
+}
+
+func address(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }

@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// What one connection may do.
+const (
+	maxMessage = 4 << 20 // bytes of a line
+	maxDepth   = 64      // of nested objects and arrays
+	maxBatch   = 256     // requests in one line
+	maxPending = 64      // lines that are being answered; the next one waits
+	noteTime   = 10 * time.Second
+	writeTime  = 30 * time.Second // for a caller that does not read
+)
+
+// channel carries lines between a connection and the JSON-RPC library. What
+// the library would take too kindly ends here: a line that is too long, nests
+// too deeply, names a key twice, or comes while too many wait.
+type channel struct {
+	conn  *rpc.Conn
+	first []byte // a line that Recv gave already, and gives once more
+	// notify acts on a notification. It is done here, one after the other:
+	// nothing else would hold back a caller that sends more than is done.
+	notify  func(method string, params json.RawMessage)
+	pending chan struct{} // a place for each line that is being answered
+
+	mu sync.Mutex // one line after the other
+}
+
+func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
+	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending)}
+}
+
+// Recv returns the next sound line. One that is not is answered here.
+func (c *channel) Recv() ([]byte, error) {
+	if line := c.first; line != nil {
+		c.first = nil
+		return line, nil
+	}
+	for {
+		line, err := c.conn.Line(maxMessage)
+		if errors.Is(err, rpc.ErrTooLong) {
+			// Where the next line begins is not known any more.
+			_ = c.refuse(api.Failure(api.CodeTooLarge, "send less at once", "a message has at most %d bytes", maxMessage))
+			return nil, io.EOF
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if fault := examine(line); fault != nil {
+			if err := c.refuse(fault); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		notes, only := notifications(line)
+		if !only {
+			c.pending <- struct{}{}
+			return line, nil
+		}
+		if len(notes) == 1 && notes[0].Method == api.MethodCancel {
+			// The library knows whether the request before it is being answered
+			// yet; it is done with in no time.
+			return line, nil
+		}
+		for _, m := range notes {
+			c.notify(m.Method, m.Params)
+		}
+	}
+}
+
+// notifications returns the messages of a line of which none wants an answer.
+func notifications(line []byte) (notes []rpc.Message, only bool) {
+	if bytes.TrimSpace(line)[0] == '[' {
+		if json.Unmarshal(line, &notes) != nil {
+			return nil, false
+		}
+	} else {
+		notes = make([]rpc.Message, 1)
+		if json.Unmarshal(line, &notes[0]) != nil {
+			return nil, false
+		}
+	}
+	for _, m := range notes {
+		// What is no request at all deserves an answer.
+		if len(m.ID) > 0 && string(m.ID) != "null" || m.Method == "" || m.JSONRPC != rpc.Version {
+			return nil, false
+		}
+	}
+	return notes, len(notes) > 0
+}
+
+// Send writes one line; a caller that does not read loses its connection.
+func (c *channel) Send(line []byte) error {
+	if bytes.Contains(line, []byte(`"error":{`)) {
+		line = complete(line)
+	}
+	if !bytes.HasPrefix(line, pushed) {
+		select {
+		case <-c.pending:
+		default: // an answer of our own
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(append(line, '\n'))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.conn.Close()
+	}
+	return err
+}
+
+// pushed is how the library writes a notification of ours.
+var pushed = []byte(`{"jsonrpc":"2.0","method"`)
+
+func (c *channel) Close() error { return c.conn.Close() }
+
+// refuse answers a line that is no request: its id cannot be known.
+func (c *channel) refuse(fault *api.Error) error {
+	text, err := json.Marshal(fault)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: json.RawMessage("null"), Error: text})
+	if err != nil {
+		return err
+	}
+	return c.Send(line)
+}
+
+// examine refuses what no caller has a good reason to send.
+func examine(line []byte) *api.Error {
+	batch, err := walk(line)
+	switch {
+	case err != nil:
+		return api.Failure(api.CodeParse, "send one JSON object a line", "%v", err)
+	case batch > maxBatch:
+		return api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
+	}
+	return nil
+}
+
+// nesting is one object or array that is being walked through.
+type nesting struct {
+	keys  map[string]bool // nil: an array
+	value bool            // of an object: a key was read, its value comes
+}
+
+// walk goes through all of a document and returns how many elements the
+// outermost array has; 0 for an object.
+func walk(line []byte) (elements int, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var open []nesting
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) && len(open) == 0 {
+			return elements, nil
+		}
+		if err != nil {
+			return 0, errors.New("it is not JSON")
+		}
+		delim, isDelim := token.(json.Delim)
+		if isDelim && (delim == '}' || delim == ']') {
+			open = open[:len(open)-1]
+			if len(open) == 0 && decoder.More() {
+				return 0, errors.New("there is something behind it")
+			}
+			continue
+		}
+		if len(open) > 0 {
+			top := &open[len(open)-1]
+			if top.keys == nil && len(open) == 1 {
+				elements++
+			}
+			if top.keys != nil && !top.value {
+				key := token.(string) // the decoder allows nothing else
+				if top.keys[key] {
+					return 0, fmt.Errorf("the key %.64q is there twice", key)
+				}
+				top.keys[key], top.value = true, true
+				continue
+			}
+			top.value = false
+		}
+		if isDelim {
+			if len(open) == maxDepth {
+				return 0, fmt.Errorf("it nests more than %d deep", maxDepth)
+			}
+			next := nesting{}
+			if delim == '{' {
+				next.keys = map[string]bool{}
+			}
+			open = append(open, next)
+		} else if len(open) == 0 {
+			return 0, errors.New("it is neither an object nor an array")
+		}
+	}
+}

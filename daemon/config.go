@@ -1,0 +1,141 @@
+package daemon
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/yaml"
+
+	"clove.run/clove/agent"
+)
+
+// DefaultConfigFile is read when no other is named; it need not exist.
+const DefaultConfigFile = "/etc/clove/clove.yaml"
+
+// Config is cloved's configuration file. A field that is absent has the value
+// that is named beside it.
+type Config struct {
+	// Socket is where cloved listens: clove.sock in the run directory, /run/clove.
+	// A change takes a restart.
+	Socket string `json:"socket"`
+	// Group is whose members may use cloved: clove. Empty, or one that does not
+	// exist: only root. A change takes a restart.
+	Group string `json:"group"`
+	// MemoryShare is the part of the host's memory that agents may be promised
+	// together: 0.8. A start beyond it waits; 0: no limit.
+	MemoryShare float64 `json:"memory_share"`
+	// StartsAtOnce is how many agents may be starting at the same time; 0: twice the CPUs.
+	StartsAtOnce int `json:"starts_at_once"`
+	// LogCap bounds the log of each agent: 64M.
+	LogCap string `json:"log_cap"`
+	// LogLevel is debug, info, warn or error: info.
+	LogLevel string `json:"log_level"`
+	// Users is what people other than root may ask for.
+	Users UserLimits `json:"users"`
+}
+
+// UserLimits bound one user's agents. 0 and empty mean no limit.
+type UserLimits struct {
+	// Runs is how many agents a user may have that have not ended: 50.
+	Runs int `json:"runs"`
+	// Memory is the most that one agent may be limited to: no limit but the host's.
+	Memory string `json:"memory"`
+	// Disk is the largest writable layer: 10G.
+	Disk string `json:"disk"`
+}
+
+// DefaultConfig is what holds without a file.
+func DefaultConfig() Config {
+	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Disk: "10G"}}
+}
+
+// LoadConfig reads a file over the defaults. An unknown field is a mistake: it
+// is one that somebody believes to hold. Only the default file may be absent.
+func LoadConfig(path string) (Config, error) {
+	config := DefaultConfig()
+	if path == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && path == DefaultConfigFile {
+		return config, nil
+	}
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &config)
+	}
+	if err == nil {
+		err = config.check()
+	}
+	if err != nil {
+		return config, &agent.Error{Kind: agent.KindInvalid, Step: "configuration", Message: "cannot use " + path, Err: err,
+			Hint: "docs/clove.yaml shows every field"}
+	}
+	return config, nil
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Socket != "" && c.Socket[0] != '/':
+		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
+	case c.MemoryShare < 0 || c.MemoryShare > 10:
+		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
+	case c.StartsAtOnce < 0:
+		return fmt.Errorf("starts_at_once: %d is less than 0", c.StartsAtOnce)
+	case c.Users.Runs < 0:
+		return fmt.Errorf("users.runs: %d is less than 0", c.Users.Runs)
+	}
+	for field, text := range map[string]string{"log_cap": c.LogCap, "users.memory": c.Users.Memory, "users.disk": c.Users.Disk} {
+		if _, err := parseSize(text); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	if c.LogCapBytes() < minLogCap {
+		return fmt.Errorf("log_cap: %s is less than 64K", c.LogCap)
+	}
+	_, err := level(c.LogLevel)
+	return err
+}
+
+// minLogCap leaves room for a few of the longest lines.
+const minLogCap = 64 << 10
+
+// LogCapBytes is LogCap as a number.
+func (c Config) LogCapBytes() int64 {
+	n, _ := parseSize(c.LogCap) // it was checked
+	return n
+}
+
+// startsAtOnce is how many agents may be starting at the same time.
+func (c Config) startsAtOnce() int { return cmp.Or(c.StartsAtOnce, 2*runtime.NumCPU()) }
+
+// memoryBytes is what agents may be promised together; 0: no limit.
+func (c Config) memoryBytes() int64 {
+	var info unix.Sysinfo_t
+	if c.MemoryShare == 0 || unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(float64(info.Totalram) * float64(info.Unit) * c.MemoryShare)
+}
+
+// parseSize reads a number of bytes with a suffix of K, M, G or T, powers of
+// 1024. Empty is 0.
+func parseSize(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	digits := strings.TrimRight(text, "KMGT")
+	shift := map[string]int{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+	bits, known := shift[text[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || n < 0 || n > (1<<62)>>bits {
+		return 0, fmt.Errorf("%q is not a size such as 512K, 64M or 2G", text)
+	}
+	return n << bits, nil
+}

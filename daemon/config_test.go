@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+)
+
+func load(t *testing.T, text string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clove.yaml")
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return LoadConfig(path)
+}
+
+func TestConfigOverDefaults(t *testing.T) {
+	config, err := load(t, "memory_share: 0.5\nusers:\n  runs: 3\nlog_level: debug\nlog_cap: 1M\n")
+	must(t, err)
+	want := DefaultConfig()
+	want.MemoryShare, want.Users.Runs, want.LogLevel, want.LogCap = 0.5, 3, "debug", "1M"
+	if config != want || config.LogCapBytes() != 1<<20 {
+		t.Errorf("%+v", config)
+	}
+	if config, err := load(t, ""); err != nil || config != DefaultConfig() {
+		t.Errorf("an empty file: %+v, %v", config, err)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for text, says := range map[string]string{
+		"memry_share: 1":          "memry_share",
+		"users: {run: 1}":         "run",
+		"socket: x":               "absolute",
+		"memory_share: -1":        "memory_share",
+		"memory_share: eleven":    "memory_share",
+		"starts_at_once: -1":      "starts_at_once",
+		"log_cap: 1k":             "log_cap",
+		"log_cap: 1K":             "log_cap",
+		"log_level: loud":         "log_level",
+		"users: {memory: lots}":   "users.memory",
+		"users: {runs: -1}":       "users.runs",
+		"group: a\ngroup: b":      "group",
+		"[":                       "",
+		"log_cap: 9999999999999T": "log_cap",
+	} {
+		_, err := load(t, text)
+		if err == nil || !strings.Contains(err.Error(), says) || agent.KindOf(err) != agent.KindInvalid {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := LoadConfig(filepath.Join(t.TempDir(), "absent")); err == nil {
+		t.Error("a file that was named may be absent")
+	}
+}
+
+// TestExampleShowsEveryField: docs/clove.yaml is the defaults, all of them.
+func TestExampleShowsEveryField(t *testing.T) {
+	text, err := os.ReadFile("../docs/clove.yaml")
+	must(t, err)
+	if config, err := load(t, string(text)); err != nil || config != DefaultConfig() {
+		t.Errorf("%v, %+v", err, config)
+	}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			if name := f.Tag.Get("json"); name == "" || !regexp.MustCompile(`(?m)^ *`+name+":").Match(text) {
+				t.Errorf("%s (%q) is not shown", f.Name, name)
+			}
+			if f.Type.Kind() == reflect.Struct {
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+}
+
+func TestReloadKeepsWhatWorks(t *testing.T) {
+	r := newRig(t, nil)
+	path := filepath.Join(t.TempDir(), "clove.yaml")
+	r.d.options.ConfigFile = path
+	must(t, os.WriteFile(path, []byte("starts_at_once: 7"), 0o600))
+	must(t, r.d.Reload())
+	must(t, os.WriteFile(path, []byte("starts_at_once: nonsense"), 0o600))
+	if err := r.d.Reload(); err == nil || r.d.config().StartsAtOnce != 7 {
+		t.Errorf("%v, %+v", err, r.d.config())
+	}
+}

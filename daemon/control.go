@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+// stop ends a run and answers when it has ended. Its policy rests.
+func stop(c *call, p api.StopParams) (any, error) {
+	if c.run.State == agent.StateEnded {
+		// A run that waits for its restart, or has ended by itself: asked is asked.
+		_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, "", stopAsked)
+		return api.Nothing{}, err
+	}
+	grace := c.run.Spec.Limits.StopGrace
+	if p.GraceNS != nil {
+		if *p.GraceNS < 0 {
+			return nil, api.Failure(api.CodeParams, "", "the grace is below 0")
+		}
+		grace = time.Duration(*p.GraceNS)
+	}
+	return api.Nothing{}, c.end(grace)
+}
+
+func stopAsked(run *agent.Run) { run.Turn.StopAsked = true }
+
+// end stops a run that has not ended, and waits until it has. The wish is on
+// disk before anything is done: a cloved that dies here starts it not again.
+func (c *call) end(grace time.Duration) error {
+	id := c.run.Spec.ID
+	if _, err := c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+		return err
+	}
+	if c.run.State == agent.StateQueued && c.dequeue() == nil {
+		return nil
+	}
+	// One that is just being started takes orders when it executes.
+	run, found, err := c.mirror.until(c, id, func(run agent.Run, found bool) bool { return !found || run.State != agent.StateStarting })
+	if err != nil || !found || run.State == agent.StateEnded {
+		return err
+	}
+	ns := int64(grace)
+	err = supervisor.Call(c, c.options.Paths.Run, id, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
+	ctx := c.Context
+	if err != nil {
+		if agent.KindOf(err) != agent.KindConflict {
+			return err
+		}
+		// It is ending by itself, or its supervisor has died and it is buried
+		// in a moment; else nobody can be asked.
+		patience, cancel := context.WithTimeout(c, buryTime)
+		defer cancel()
+		ctx = patience
+	}
+	_, _, werr := c.mirror.until(ctx, id, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
+	if werr != nil && c.Err() == nil && err != nil {
+		return err
+	}
+	return werr
+}
+
+// buryTime is how long the end of a run may take whose supervisor is gone.
+const buryTime = 10 * time.Second
+
+// signal sends the agent a signal. One that is meant to end it lays its policy
+// to rest, as stop does.
+func signal(c *call, p api.SignalParams) (any, error) {
+	if p.Signal < 1 || p.Signal > 64 {
+		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
+	}
+	if c.run.State != agent.StateRunning {
+		return nil, c.notLive()
+	}
+	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
+		if _, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+			return nil, err
+		}
+	}
+	return api.Nothing{}, supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunSignal, p, nil)
+}
+
+func (c *call) notLive() error {
+	return api.Failure(api.CodeConflict, "clove ps -a shows its state", "%s is %s", c.run.Spec.Name, c.run.State)
+}
+
+// restart ends a run if it lives, and queues it with a clean slate.
+func restart(c *call, p api.StopParams) (any, error) {
+	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
+		if _, err := stop(c, p); err != nil {
+			return nil, err
+		}
+	}
+	if c.run.State == agent.StateQueued {
+		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", cleanSlate)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		if err := c.mirror.refresh(); err != nil {
+			return nil, err
+		}
+		run, found := c.mirror.get(c.run.Spec.ID)
+		if !found {
+			return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
+		}
+		if _, err := c.keeper.again(run, cleanSlate); err != nil {
+			return nil, err
+		}
+	}
+	c.keeper.nudge()
+	return c.startedOrWaiting()
+}
+
+func cleanSlate(run *agent.Run) {
+	t := &run.Turn
+	t.NotBefore, t.Restarts, t.StopAsked, t.GivenUp, t.Paused = time.Time{}, 0, false, false, false
+}
+
+// startedOrWaiting answers when a queued run executes, has failed, or has a
+// reason to wait.
+func (c *call) startedOrWaiting() (any, error) {
+	id := c.run.Spec.ID
+	for {
+		_, looked := c.keeper.reason(id)
+		moved := c.mirror.changed()
+		if err := c.mirror.refresh(); err != nil {
+			return nil, err
+		}
+		run, found := c.mirror.get(id)
+		reason, _ := c.keeper.reason(id)
+		switch {
+		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
+			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)
+			failure.Data.Step = run.Record.Error.Step
+			return nil, failure
+		case !found || run.State == agent.StateEnded || run.State == agent.StateRunning || run.State == agent.StateQueued && reason != "":
+			return c.result(id)
+		}
+		select {
+		case <-looked:
+		case <-moved:
+		case <-c.Done():
+			return nil, c.Err()
+		}
+	}
+}

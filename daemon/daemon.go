@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/watch"
+	"clove.run/clove/runtime"
+)
+
+// sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
+type sandboxes interface {
+	Refuse(id agent.ID, cause error) error
+	Remove(ref string) error
+	GC() ([]runtime.Problem, error)
+	Supervised(id agent.ID) bool
+}
+
+// Options are what a Daemon is made of.
+type Options struct {
+	Paths      runtime.Paths
+	ConfigFile string // empty: the defaults
+	Config     Config // what was read from it
+	Sandboxes  sandboxes
+	Version    string
+	Log        *slog.Logger
+	Clove      string // path of the clove program
+	// Reloaded hears of each new configuration.
+	Reloaded func(Config)
+}
+
+// Daemon is one cloved.
+type Daemon struct {
+	options   Options
+	log       *slog.Logger
+	started   time.Time
+	records   records
+	mirror    *mirror
+	keeper    *keeper
+	starter   starter
+	sandboxes sandboxes
+	current   atomic.Pointer[Config]
+}
+
+// New makes a cloved that does nothing yet.
+func New(o Options) *Daemon {
+	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
+		records: records{filepath.Join(o.Paths.State, "clove.db")},
+		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
+	d.current.Store(&o.Config)
+	d.mirror = newMirror(d.records)
+	d.keeper = newKeeper(d)
+	return d
+}
+
+// config is the configuration that holds now.
+func (d *Daemon) config() Config { return *d.current.Load() }
+
+// logDir is where a run's log is.
+func (d *Daemon) logDir(id agent.ID) string {
+	return filepath.Join(d.options.Paths.State, "logs", string(id))
+}
+
+// drainTime is how long requests that are being answered get at the end.
+const drainTime = 10 * time.Second
+
+// Serve answers on the listener and keeps the agents until ctx ends; then it
+// lets what is being answered come to its end. ready is called when it serves.
+// The agents go on without it.
+func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) error {
+	if err := d.mirror.refresh(); err != nil {
+		return err
+	}
+	if buried, err := d.sandboxes.GC(); err != nil {
+		d.log.Error("cannot clean up", "error", err)
+	} else {
+		for _, problem := range buried {
+			d.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
+		}
+	}
+	written, err := watch.Dir(d.options.Paths.State)
+	if err != nil {
+		return err
+	}
+	defer written.Close()
+	keeping, stop := context.WithCancel(context.Background())
+	kept := make(chan struct{})
+	go func() { defer close(kept); d.keeper.run(keeping, written) }()
+	server := newServer(d, group)
+	failed := make(chan error, 1)
+	go func() { failed <- server.accept(listener) }()
+	ready()
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-failed:
+	}
+	listener.Close()
+	patience, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	server.drain(patience)
+	stop()
+	<-kept
+	d.keeper.all.Wait()
+	return errors.Join(err)
+}
+
+// Reload reads the configuration anew; a mistake changes nothing.
+func (d *Daemon) Reload() error {
+	config, err := LoadConfig(d.options.ConfigFile)
+	if err != nil {
+		return err
+	}
+	d.current.Store(&config)
+	if d.options.Reloaded != nil {
+		d.options.Reloaded(config)
+	}
+	d.keeper.nudge()
+	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
+	return nil
+}
+
+// Healthy tells whether the store can be read: what a watchdog wants to know.
+func (d *Daemon) Healthy() error { return d.mirror.refresh() }

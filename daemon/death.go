@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// watch waits for the end of each live run's supervisor, whoever started it:
+// one that dies leaves an agent that must be buried, and nobody else would
+// notice before the next clove comes.
+func (k *keeper) watch(ctx context.Context, runs []agent.Run) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, run := range runs {
+		if run.Lease == nil || k.watched[run.Spec.ID] {
+			continue
+		}
+		k.watched[run.Spec.ID] = true
+		k.all.Go(func() {
+			k.awaitDeath(ctx, run)
+			k.mu.Lock()
+			delete(k.watched, run.Spec.ID)
+			k.mu.Unlock()
+			k.nudge()
+		})
+	}
+}
+
+// awaitDeath returns when the run is over, buried where its supervisor could
+// not end it, or when ctx ends.
+func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
+	if process := openProcess(run.Lease.SupervisorPID); process != nil {
+		defer process.Close()
+		// The pid may be another's by now, but not while the run's lock is held:
+		// then it was the supervisor's when the process was opened.
+		if k.sandboxes.Supervised(run.Spec.ID) && !ended(ctx, process) {
+			return
+		}
+	}
+	if ctx.Err() != nil || k.mirror.refresh() != nil {
+		return
+	}
+	if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
+		return // it came to its own end
+	}
+	buried, err := k.sandboxes.GC()
+	for _, problem := range buried {
+		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
+	}
+	if err != nil {
+		k.log.Error("cannot clean up", "error", err)
+	}
+	if k.mirror.refresh() == nil {
+		if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
+			return
+		}
+	}
+	// It could not be buried, or only its own supervisor sees the process that
+	// holds its lock: look again later.
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryTime):
+	}
+}
+
+// openProcess opens a process in a way that a read waits for its end.
+func openProcess(pid int) *os.File {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), "supervisor")
+}
+
+// ended waits until the process has ended; false when ctx ended before.
+func ended(ctx context.Context, process *os.File) bool {
+	stop := context.AfterFunc(ctx, func() { process.Close() })
+	defer stop()
+	raw, err := process.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		// pidfd_open(2): it becomes readable when the process ends.
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return err != nil && err != unix.EINTR || n > 0
+	})
+	return err == nil || ctx.Err() == nil
+}

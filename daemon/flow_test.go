@@ -1,0 +1,255 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+func TestStartRunsAndAnswers(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	result, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	must(t, err)
+	if result.Run.State != agent.StateRunning || !result.Run.Spec.Detached || result.Reason != "" {
+		t.Errorf("%+v", result)
+	}
+	listed, err := c.List(within(t), api.ListParams{})
+	must(t, err)
+	if len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "one" {
+		t.Errorf("%+v", listed)
+	}
+	_, err = c.Start(within(t), api.StartParams{Spec: spec("one")})
+	wantCode(t, err, api.CodeConflict)
+}
+
+// A start that fails is an error, and a record.
+func TestStartFails(t *testing.T) {
+	r := newRig(t, nil)
+	r.refuse["bad"] = true
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("bad")})
+	wantCode(t, err, api.CodeUnenforceable)
+	result, err := c.Wait(within(t), "bad")
+	must(t, err)
+	if result.Record.Status != agent.StatusStartFailed || result.Record.ExitCode != agent.ExitStartFailed {
+		t.Errorf("%+v", result.Record)
+	}
+}
+
+func TestQueueHasReasons(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
+	must(t, err)
+	second := spec("second")
+	second.After = []string{"first"}
+	result, err := c.Start(within(t), api.StartParams{Spec: second})
+	must(t, err)
+	if result.Run.State != agent.StateQueued || result.Reason != "it comes after first, which is queued" {
+		t.Errorf("%+v", result)
+	}
+	if names := r.names(); len(names) != 0 {
+		t.Errorf("started: %v", names)
+	}
+	// To restart one that waits is to start it now; the other follows.
+	_, err = c.Restart(within(t), "first", nil)
+	must(t, err)
+	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
+	must(t, err)
+	if names := r.names(); !slices.Equal(names, []string{"first", "second"}) {
+		t.Errorf("started: %v", names)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MemoryShare = 0.0001 })
+	c := r.serve()
+	for what, change := range map[string]func(*agent.Spec){
+		"name":       func(s *agent.Spec) { s.Name = "../x" },
+		"id":         func(s *agent.Spec) { s.ID = "x" },
+		"command":    func(s *agent.Spec) { s.Command = nil },
+		"no memory":  func(s *agent.Spec) { s.Limits.MemoryBytes = 0 },
+		"all memory": func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 50 },
+		"both":       func(s *agent.Spec) { s.Remove, s.Restart.Policy = true, agent.RestartAlways },
+		"maximum":    func(s *agent.Spec) { s.Restart.Max = -1 },
+	} {
+		s := spec("a")
+		s.Limits.MemoryBytes = 1
+		change(&s)
+		_, err := c.Start(within(t), api.StartParams{Spec: s})
+		if err == nil {
+			t.Errorf("%s: taken", what)
+			continue
+		}
+		wantCode(t, err, api.CodeParams)
+	}
+	s := spec("a")
+	s.Limits.MemoryBytes, s.After = 1, []string{"nobody"}
+	_, err := c.Start(within(t), api.StartParams{Spec: s})
+	wantCode(t, err, api.CodeNotFound)
+}
+
+// Its policy starts a run again until it is given up; wait sees the last end.
+func TestRestartsAndGivesUp(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	s := spec("flaky")
+	s.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
+	_, err := c.Start(within(t), api.StartParams{Spec: s})
+	must(t, err)
+	waited := make(chan error, 1)
+	go func() {
+		result, err := c.Wait(context.Background(), "flaky")
+		if err == nil && result.Record.ExitCode != 4 {
+			t.Errorf("waited for %+v", result.Record)
+		}
+		waited <- err
+	}()
+	r.end("flaky", 3)
+	run, _, err := r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
+		return run.State == agent.StateRunning && run.Turn.Restarts == 1
+	})
+	must(t, err)
+	if run.Previous == nil || run.Previous.ExitCode != 3 || run.Turn.Starts != 2 {
+		t.Errorf("%+v", run)
+	}
+	r.end("flaky", 4)
+	must(t, <-waited)
+	_, _, err = r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Turn.GivenUp })
+	must(t, err)
+}
+
+// A stop is a stop: the policy rests, also when cloved died right after it.
+func TestStopLaysThePolicyToRest(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	s := spec("always")
+	s.Restart.Policy = agent.RestartAlways
+	_, err := c.Start(within(t), api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
+	must(t, err)
+	must(t, c.Stop(within(t), "always", nil))
+	result, err := c.Wait(within(t), "always")
+	must(t, err)
+	if result.Record.Status != agent.StatusKilled {
+		t.Errorf("%+v", result.Record)
+	}
+	run, err := c.Get(within(t), "always")
+	must(t, err)
+	if run.Run.State != agent.StateEnded || !run.Run.Turn.StopAsked {
+		t.Errorf("%+v", run)
+	}
+}
+
+// What another cloved left is what the next one finds: queued runs start, and
+// a run that ended while nobody looked is started again by its policy.
+func TestTheNextClovedGoesOn(t *testing.T) {
+	r := newRig(t, nil)
+	waiting := spec("waiting")
+	_, err := r.records.enqueue(agent.Run{Spec: waiting})
+	must(t, err)
+	ended := r.add("ended", agent.Owner{}, agent.StateRunning)
+	must(t, r.records.with(changeSpec(ended.Spec.ID, func(s *agent.Spec) { s.Restart.Policy = agent.RestartAlways })))
+	r.end("ended", 0)
+	r.serve()
+	for _, id := range []agent.ID{waiting.ID, ended.Spec.ID} {
+		_, _, err := r.d.mirror.until(within(t), id, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+		must(t, err)
+	}
+}
+
+func TestDrainHoldsStarts(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{On: true}, nil))
+	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
+	must(t, err)
+	if result.Run.State != agent.StateQueued || result.Reason == "" {
+		t.Errorf("%+v", result)
+	}
+	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{}, nil))
+	_, _, err = r.d.mirror.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	must(t, err)
+}
+
+func TestRemoveRenamePrune(t *testing.T) {
+	r := newRig(t, nil)
+	r.add("live", agent.Owner{}, agent.StateRunning)
+	r.add("over", agent.Owner{}, agent.StateEnded)
+	r.add("over-too", agent.Owner{}, agent.StateEnded)
+	r.add("queued", agent.Owner{}, agent.StateQueued)
+	c := r.serve()
+	_, err := c.Rename(within(t), "over", "done")
+	must(t, err)
+	_, err = c.Rename(within(t), "live", "dead")
+	wantCode(t, err, api.CodeConflict)
+	_, err = c.Rename(within(t), "done", "live")
+	wantCode(t, err, api.CodeConflict)
+	wantCode(t, c.Remove(within(t), "live", false), api.CodeConflict)
+	must(t, c.Remove(within(t), "done", false))
+	must(t, c.Remove(within(t), "queued", false))
+	wantCode(t, c.Remove(within(t), "done", false), api.CodeNotFound)
+	pruned, err := c.Prune(within(t))
+	must(t, err)
+	listed, err := c.List(within(t), api.ListParams{All: true})
+	must(t, err)
+	if len(pruned.Removed) != 1 || len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "live" {
+		t.Errorf("%v, %+v", pruned, listed)
+	}
+}
+
+// Events are numbered across restarts of cloved, and whoever names the last
+// one that he saw misses none.
+func TestEventsGoOn(t *testing.T) {
+	r := newRig(t, nil)
+	r.add("a", ownerCaller.owner, agent.StateEnded)
+	c := r.serve()
+	read := func(after uint64) (whats []agent.What, last uint64) {
+		result, err := c.Events(within(t), api.EventParams{After: &after}, func(note api.EventNote) error {
+			if note.Gap || note.Event.Sequence <= after {
+				t.Errorf("%+v after %d", note, after)
+			}
+			whats = append(whats, note.Event.What)
+			return nil
+		})
+		must(t, err)
+		return whats, result.Last
+	}
+	whats, last := read(0)
+	if !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted, agent.WhatEnded}) {
+		t.Errorf("%v", whats)
+	}
+	r.d = New(r.d.options) // the next cloved
+	r.d.starter = r
+	r.add("b", agent.Owner{}, agent.StateRunning)
+	if whats, _ := read(last); !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted}) {
+		t.Errorf("%v", whats)
+	}
+}
+
+func TestEventsAreFollowed(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	ctx, enough := context.WithCancel(within(t))
+	seen := make(chan agent.What, 16)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Events(ctx, api.EventParams{After: new(uint64), Follow: true}, func(note api.EventNote) error { seen <- note.Event.What; return nil })
+		done <- err
+	}()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	must(t, err)
+	for _, want := range []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted} {
+		if got := <-seen; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	enough()
+	if err := <-done; err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+}

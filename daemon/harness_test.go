@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/runtime"
+	"clove.run/clove/store"
+)
+
+// patience bounds what must happen on a loaded machine.
+const patience = time.Minute
+
+// rig is a cloved with a real store and agents that exist only there.
+type rig struct {
+	t       *testing.T
+	d       *Daemon
+	records records
+	dir     string
+
+	mu      sync.Mutex
+	started []string        // names, in order
+	refuse  map[string]bool // names whose start fails
+	gates   map[string]chan struct{}
+}
+
+func newRig(t *testing.T, change func(*Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]chan struct{}{}}
+	config := DefaultConfig()
+	config.MemoryShare = 0
+	if change != nil {
+		change(&config)
+	}
+	r.d = New(Options{Paths: runtime.Paths{State: filepath.Join(r.dir, "state"), Run: filepath.Join(r.dir, "run")}, Config: config,
+		Sandboxes: r, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	r.d.starter = r
+	r.records = r.d.records
+	must(t, r.records.with(func(*store.Store) error { return nil })) // makes the file
+	return r
+}
+
+// serve runs the daemon on a socket until the test ends.
+func (r *rig) serve() *client.Client {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "s")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(r.t, err)
+	alive, stop := context.WithCancel(context.Background())
+	done, ready := make(chan error, 1), make(chan struct{})
+	go func() { done <- r.d.Serve(alive, listener, -1, func() { close(ready) }) }()
+	<-ready
+	c, err := client.Dial(context.Background(), path)
+	must(r.t, err)
+	r.t.Cleanup(func() {
+		c.Close()
+		stop()
+		must(r.t, <-done)
+	})
+	return c
+}
+
+// dial opens a bare connection to a served daemon.
+func (r *rig) dial() *rpc.Conn {
+	r.t.Helper()
+	c, err := rpc.Dial(context.Background(), filepath.Join(r.dir, "s"))
+	must(r.t, err)
+	must(r.t, c.SetDeadline(time.Now().Add(patience)))
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// start plays a supervisor up to the agent's start.
+func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
+	name := order.Spec.Name
+	r.mu.Lock()
+	r.started = append(r.started, name)
+	refused, gate := r.refuse[name], r.gates[name]
+	r.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	if refused {
+		return supervisor.Answer{}, nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--memory", Message: "cannot hold it", Hint: "ask for less"}
+	}
+	err := r.records.with(func(s *store.Store) error {
+		if _, err := s.Begin(agent.Run{Spec: order.Spec, Lease: &agent.Lease{}}); err != nil {
+			return err
+		}
+		_, err := s.Apply(order.Spec.ID, agent.EventStarted, func(run *agent.Run) { run.Started = time.Now() })
+		return err
+	})
+	return supervisor.Answer{Started: err == nil}, nil, err
+}
+
+// end plays the agent's end.
+func (r *rig) end(name string, code int) {
+	r.t.Helper()
+	must(r.t, r.records.with(func(s *store.Store) error {
+		run, err := s.Get(name)
+		if err != nil {
+			return err
+		}
+		_, err = s.Finish(run.Spec.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: run.Spec.ID, Name: name,
+			Status: agent.StatusExited, ExitCode: code, Ended: time.Now()}, nil)
+		return err
+	}))
+}
+
+func (r *rig) Refuse(id agent.ID, cause error) error {
+	return r.records.with(func(s *store.Store) error {
+		run, err := s.Get(string(id))
+		if err == nil && run.State == agent.StateQueued {
+			_, err = s.Finish(id, agent.EventRecorded, runtime.Refused(run.Spec, time.Now(), cause), nil)
+		}
+		return err
+	})
+}
+
+func (r *rig) Remove(ref string) error {
+	return r.records.with(func(s *store.Store) error { return s.Remove(agent.ID(ref)) })
+}
+
+func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }
+func (r *rig) Supervised(agent.ID) bool       { return true }
+func (r *rig) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.started...)
+}
+func (r *rig) hold(name string) chan struct{} { // its start waits until the channel is closed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gates[name] = make(chan struct{})
+	return r.gates[name]
+}
+
+// spec is a complete one.
+func spec(name string) agent.Spec {
+	return agent.Spec{ID: agent.NewID(), Name: name, Command: []string{"true"}, Network: agent.NetworkNone,
+		Seccomp: agent.Seccomp{Profile: "standard"}, Limits: agent.Limits{MemoryBytes: 64 << 20, DiskBytes: 64 << 20, StopGrace: time.Second}}
+}
+
+// add stores a run of somebody's in a state.
+func (r *rig) add(name string, owner agent.Owner, state agent.State) agent.Run {
+	r.t.Helper()
+	s := spec(name)
+	s.Detached = true
+	run, err := r.records.enqueue(agent.Run{Spec: s, Owner: owner, Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+	must(r.t, err)
+	if state != agent.StateQueued {
+		_, _, err := r.start(supervisor.Order{Spec: s})
+		must(r.t, err)
+	}
+	if state == agent.StateEnded {
+		r.end(name, 0)
+	}
+	return run
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantCode tells whether err is the API's error with this code.
+func wantCode(t *testing.T, err error, code api.Code) {
+	t.Helper()
+	var known *api.Error
+	if !errors.As(err, &known) || known.Code != code {
+		t.Errorf("got %v, want code %d", err, code)
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// changeSpec changes a stored spec.
+func changeSpec(id agent.ID, change func(*agent.Spec)) func(*store.Store) error {
+	return func(s *store.Store) error {
+		_, err := s.Amend(id, agent.WhatUpdated, "", func(run *agent.Run) { change(&run.Spec) })
+		return err
+	}
+}

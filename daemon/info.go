@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"os"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// handlers answer the methods of the table that are no sessions.
+var handlers = map[string]handler{
+	api.MethodInfo:   handle(info),
+	api.MethodReload: handle(func(c *call, _ api.Nothing) (any, error) { return api.Nothing{}, c.Reload() }),
+	api.MethodDrain: handle(func(c *call, p api.DrainParams) (any, error) {
+		c.keeper.drain(p.On)
+		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
+		return api.Nothing{}, nil
+	}),
+
+	api.MethodRunStart:  handle(start),
+	api.MethodRunList:   handle(list),
+	api.MethodRunGet:    handle(get),
+	api.MethodRunWait:   handle(wait),
+	api.MethodRunRemove: handle(remove),
+	api.MethodRunRename: handle(rename),
+	api.MethodRunPrune:  handle(prune),
+
+	api.MethodRunStop:    handle(stop),
+	api.MethodRunSignal:  handle(signal),
+	api.MethodRunRestart: handle(restart),
+	api.MethodRunPause:   handle(pause),
+	api.MethodRunResume:  handle(resume),
+	api.MethodRunUpdate:  handle(update),
+
+	api.MethodRunStats:     pass[api.StatsResult](api.MethodRunStats),
+	api.MethodRunProcesses: pass[api.ProcessesResult](api.MethodRunProcesses),
+
+	api.MethodRunLogs:     handle(readLogs),
+	api.MethodEventFollow: handle(followEvents),
+}
+
+// info is what this cloved is, and how many runs the caller has.
+func info(c *call, _ api.Nothing) (any, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	counts := map[agent.State]int{}
+	for _, run := range c.mirror.all(c.peer.sees) {
+		counts[run.State]++
+	}
+	return api.InfoResult{Version: c.options.Version, API: api.Version, PID: os.Getpid(), Started: c.started,
+		Root: c.options.Paths.State, RunDir: c.options.Paths.Run, Draining: c.keeper.drained(), Runs: counts}, nil
+}

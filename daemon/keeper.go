@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/watch"
+)
+
+// keeper makes what is what was asked for: one goroutine looks, others wait
+// for supervisors.
+type keeper struct {
+	*Daemon
+	log  *slog.Logger
+	wake chan struct{} // somebody wants a look
+
+	mu       sync.Mutex // guards all below
+	draining bool
+	starting map[agent.ID]bool                     // a goroutine of ours is at it
+	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
+	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
+	reasons  map[agent.ID]string                   // why those that wait do
+
+	looked chan struct{} // closed and replaced with each decision
+	all    sync.WaitGroup
+}
+
+func newKeeper(d *Daemon) *keeper {
+	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+}
+
+// nudge asks for a look soon.
+func (k *keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// run looks whenever something may have changed, until ctx ends. It does not
+// wait for supervisors: they outlive it.
+func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-timer.C:
+		case <-written.Changed:
+		}
+		next, err := k.look(ctx)
+		if err != nil {
+			// A store that is full or busy is looked at again: nothing else
+			// would tell when it works.
+			k.log.Error("cannot look after the runs", "error", err)
+			next = time.Now().Add(retryTime)
+		}
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// retryTime is between two looks at a store that fails.
+const retryTime = 2 * time.Second
+
+// look is one comparison.
+func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
+	if err := k.mirror.refresh(); err != nil {
+		return time.Time{}, err
+	}
+	if err := k.restart(); err != nil {
+		return time.Time{}, err
+	}
+	if err := k.mirror.refresh(); err != nil {
+		return time.Time{}, err
+	}
+	runs := k.mirror.all(func(*agent.Run) bool { return true })
+	k.watch(ctx, runs)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	config := k.config()
+	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
+	for _, run := range d.start {
+		if !k.starting[run.Spec.ID] {
+			k.starting[run.Spec.ID] = true
+			k.all.Go(func() { k.begin(run) })
+		}
+	}
+	k.reasons = d.reasons
+	close(k.looked)
+	k.looked = make(chan struct{})
+	return d.wake, nil
+}
+
+// restart puts those that have ended back into the queue when their policy
+// says so.
+func (k *keeper) restart() error {
+	for _, run := range k.mirror.all(func(run *agent.Run) bool { v := judge(*run); return v.again || v.giveUp }) {
+		v := judge(run)
+		var err error
+		if v.giveUp {
+			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
+			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
+		} else {
+			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+		}
+		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// again queues an ended run. Its layer goes: the next time begins with a new one.
+func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
+	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
+		r.Turn.Since = time.Now().UTC()
+		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
+		change(r)
+	})
+	if err == nil && run.Layer != "" {
+		if rerr := os.Remove(run.Layer); rerr != nil {
+			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
+		}
+	}
+	return queued, err
+}
+
+// begin starts one run and tells who asked for it.
+func (k *keeper) begin(run agent.Run) {
+	began := time.Now()
+	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+	if err != nil {
+		answer = startFailed(err)
+		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); rerr != nil {
+			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
+		}
+	}
+	if answer.Started {
+		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
+	} else {
+		k.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
+		if gone != nil {
+			<-gone // what it did to the store is done
+		}
+	}
+	k.mu.Lock()
+	delete(k.starting, run.Spec.ID)
+	if tell := k.verdicts[run.Spec.ID]; tell != nil {
+		tell <- answer // it has room for one
+		delete(k.verdicts, run.Spec.ID)
+	}
+	k.mu.Unlock()
+	k.nudge()
+}
+
+// expect returns the channel on which the answer to a start will come.
+func (k *keeper) expect(id agent.ID) <-chan supervisor.Answer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	answer := make(chan supervisor.Answer, 1)
+	k.verdicts[id] = answer
+	return answer
+}
+
+func (k *keeper) forget(id agent.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.verdicts, id)
+}
+
+// reason says why a run waits, and returns what will be closed when that may
+// have changed.
+func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.reasons[id], k.looked
+}
+
+func (k *keeper) drain(on bool) {
+	k.mu.Lock()
+	k.draining = on
+	k.mu.Unlock()
+	k.nudge()
+}
+
+func (k *keeper) drained() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.draining
+}

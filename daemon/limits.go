@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"fmt"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/seccomp"
+)
+
+// checkSpec refuses what cloved's own rules forbid, whoever asks. What a limit
+// may be is the runtime's to say, when the run starts.
+func (c *call) checkSpec(spec agent.Spec) error {
+	invalid := func(hint, format string, values ...any) error {
+		return api.Failure(api.CodeParams, hint, format, values...)
+	}
+	switch {
+	case !spec.ID.Valid():
+		return invalid("leave the id away, and cloved makes one", "%q is not an id", spec.ID)
+	case len(spec.Command) == 0:
+		return invalid("name a command", "there is nothing to run")
+	case spec.Restart.Max < 0:
+		return invalid("write a maximum of 0 or more", "%d is not a number of restarts", spec.Restart.Max)
+	case spec.Remove && spec.Restart.Policy != "" && spec.Restart.Policy != agent.RestartNever:
+		return invalid("leave one of them away", "a run that keeps nothing cannot be restarted")
+	case spec.Limits.MemoryBytes <= 0:
+		return invalid("set a memory limit", "the spec is not complete: it has no memory limit")
+	}
+	if err := agent.ValidateName(spec.Name); err != nil {
+		return err
+	}
+	if promised := c.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
+		return invalid("ask for less, or raise memory_share in cloved's configuration",
+			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
+	}
+	for _, name := range spec.After {
+		if _, err := c.mirror.resolve(name, c.peer.sees); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkUser refuses what somebody other than root could not do without cloved:
+// to show or change host files, to have the host's network, to do without a
+// wall, or to take more than is allowed.
+func (c *call) checkUser(spec agent.Spec) error {
+	for _, rule := range userRules {
+		if rule.broken(spec) {
+			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
+		}
+	}
+	limits := c.config().Users
+	live := c.mirror.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID && run.State != agent.StateEnded })
+	if limits.Runs > 0 && len(live) >= limits.Runs {
+		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", len(live), limits.Runs)
+	}
+	for _, bound := range []struct {
+		what string
+		have int64
+		most string
+	}{{"memory", spec.Limits.MemoryBytes, limits.Memory}, {"disk", spec.Limits.DiskBytes, limits.Disk}} {
+		if most, _ := parseSize(bound.most); most > 0 && bound.have > most {
+			return api.Failure(api.CodeDenied, "ask for less", "%s of %d MiB is above what a user may have, %s", bound.what, bound.have>>20, bound.most)
+		}
+	}
+	if err := asUser(c.peer, func() error { return readable(spec.Files.Workspace) }); err != nil {
+		return api.Failure(api.CodeDenied, "name a directory that you can read", "cannot use the workspace %s: %v", spec.Files.Workspace, err)
+	}
+	return nil
+}
+
+// userRules are what a spec of a user may not hold.
+var userRules = []struct {
+	what   string
+	broken func(agent.Spec) bool
+}{
+	{"host paths (--volume)", func(s agent.Spec) bool { return len(s.Files.Binds) > 0 }},
+	{"another root (--rootfs)", func(s agent.Spec) bool { return s.Files.Rootfs != "" }},
+	{"interpreters outside the base system", func(s agent.Spec) bool { return len(s.Files.Prefixes) > 0 }},
+	{"the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
+	{"ports of the host (--host-port)", func(s agent.Spec) bool { return len(s.Egress.HostPorts) > 0 }},
+	{"ports below 1024 (--publish)", func(s agent.Spec) bool {
+		for _, p := range s.Egress.Publish {
+			if port := p.Host.Port(); port > 0 && port < 1024 {
+				return true
+			}
+		}
+		return false
+	}},
+	{"other system call filters (--seccomp)", func(s agent.Spec) bool {
+		return s.Seccomp.Document != nil || s.Seccomp.Profile == agent.SeccompUnconfined || !known(s.Seccomp.Profile)
+	}},
+	{"--allow-unenforced", func(s agent.Spec) bool { return len(s.AllowUnenforced) > 0 }},
+	{"--priority above 0", func(s agent.Spec) bool { return s.Priority > 0 }},
+}
+
+func known(profile string) bool {
+	for _, name := range seccomp.Names() {
+		if name == profile {
+			return true
+		}
+	}
+	return false
+}
+
+var errNotDirectory = fmt.Errorf("it is not a directory")

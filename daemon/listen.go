@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// lockName is the file below the state directory that a cloved holds locked:
+// two of them would start every run twice.
+const lockName = "cloved.lock"
+
+// Lock makes this process the one cloved of a state directory, for as long as
+// it lives. The error for another one is of KindBusy.
+func Lock(state string) (*os.File, error) {
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, agent.Failed("state directory", err)
+	}
+	path := filepath.Join(state, lockName)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, agent.Failed("lock", err)
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(file, os.Getpid())
+	}
+	if err == nil {
+		return file, nil
+	}
+	defer file.Close()
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, agent.Failed("lock", err)
+	}
+	var holder int
+	_, _ = fmt.Fscan(file, &holder) // for people only
+	return nil, &agent.Error{Kind: agent.KindBusy, Message: fmt.Sprintf("another cloved (process %d) serves %s", holder, state),
+		Hint: "use that one, or name other directories with --root, --run-dir and --socket"}
+}
+
+// Listen makes the socket for root and the group, and returns the group's id;
+// -1 when there is no such group. The caller holds the Lock.
+func Listen(path, group string) (*net.UnixListener, int, error) {
+	gid := -1
+	if group != "" {
+		if g, err := user.LookupGroup(group); err == nil {
+			gid, err = strconv.Atoi(g.Gid)
+			if err != nil {
+				return nil, -1, agent.Failed("group", err)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		return nil, -1, agent.Failed("socket", err)
+	}
+	if err := freePath(path); err != nil {
+		return nil, -1, err
+	}
+	// Nobody may connect before owner and mode are right.
+	before := unix.Umask(0o777)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	unix.Umask(before)
+	if err != nil {
+		return nil, -1, agent.Failed("socket", err)
+	}
+	mode := os.FileMode(0o600)
+	if gid >= 0 {
+		mode = 0o660
+	}
+	if err = os.Chown(path, 0, max(gid, 0)); err == nil {
+		err = os.Chmod(path, mode)
+	}
+	if err != nil {
+		return nil, -1, agent.Failed("socket", errors.Join(err, listener.Close()))
+	}
+	return listener, gid, nil
+}
+
+// freePath removes the socket of a cloved that was killed. One that answers is
+// another's, and whatever is no socket is none of ours.
+func freePath(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return agent.Failed("socket", err)
+	}
+	refuse := func(message, hint string) error {
+		return &agent.Error{Kind: agent.KindBusy, Step: "socket", Message: path + " " + message, Hint: hint}
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return refuse("is there and is no socket", "name another with --socket")
+	}
+	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		conn.Close()
+		return refuse("is served by another process", "end it, or name another socket with --socket")
+	}
+	return agent.Failed("socket", os.Remove(path))
+}

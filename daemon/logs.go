@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
+)
+
+// readLogs gives lines of a run's log.
+func readLogs(c *call, p api.LogsParams) (any, error) {
+	id := c.run.Spec.ID
+	if c.run.Record == nil && !c.run.Spec.Detached {
+		return nil, api.Failure(api.CodeConflict, "look at the terminal that it runs in", "%s runs in the foreground and has no log", c.run.Spec.Name)
+	}
+	choice := logs.Choice{Since: p.Since, Tail: -1}
+	if p.Tail != nil {
+		choice.Tail = max(0, *p.Tail)
+	}
+	if p.Follow {
+		ended := make(chan struct{})
+		choice.Ended = ended
+		go func() {
+			defer close(ended)
+			// An error is the end of the request, or a store that fails.
+			_, _, _ = c.mirror.until(c, id, func(run agent.Run, found bool) bool {
+				return !found || run.State == agent.StateEnded && !judge(run).again
+			})
+		}()
+	}
+	err := logs.Read(c, c.logDir(id), choice, func(line api.LogLine) error {
+		return c.note(api.NoteLogLine, api.LogNote{ID: c.id, Line: line})
+	})
+	return api.Nothing{}, err
+}

@@ -1,0 +1,209 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/store"
+)
+
+// mirror is the store in memory, and the last of what happened.
+type mirror struct {
+	records records
+
+	mu       sync.Mutex // guards all below
+	revision uint64     // of the file, when it was read
+	loaded   bool
+	last     uint64 // number of the newest occurrence that was read
+	runs     map[agent.ID]agent.Run
+	past     []agent.Occurrence // the last ringSize
+	moved    chan struct{}      // closed and replaced when something changed
+}
+
+// ringSize is how much of the past a reader of events can ask for without a
+// look into the store.
+const ringSize = 8192
+
+func newMirror(r records) *mirror {
+	return &mirror{records: r, runs: map[agent.ID]agent.Run{}, moved: make(chan struct{})}
+}
+
+// refresh reads what changed since the last time; it costs two small reads
+// when nothing did.
+func (m *mirror) refresh() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	revision, err := store.Revision(m.records.path)
+	if m.loaded && err == nil && revision == m.revision {
+		return nil
+	}
+	err = m.records.with(func(s *store.Store) error {
+		if m.loaded {
+			return m.advance(s)
+		}
+		return m.load(s)
+	})
+	if err != nil {
+		return err
+	}
+	// Read before the transactions: a change in between is seen the next time.
+	m.revision = revision
+	return nil
+}
+
+// load reads everything.
+func (m *mirror) load(s *store.Store) error {
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	past, last, err := s.Occurrences(0, ringSize)
+	if err != nil {
+		return err
+	}
+	clear(m.runs)
+	for _, run := range all {
+		m.runs[run.Spec.ID] = run
+	}
+	m.past, m.last, m.loaded = past, last, true
+	m.broadcast()
+	return nil
+}
+
+// advance reads the runs that something happened to.
+func (m *mirror) advance(s *store.Store) error {
+	news, last, err := s.Occurrences(m.last, ringSize)
+	if err != nil {
+		return err
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	if news[0].Sequence != m.last+1 || news[len(news)-1].Sequence != last {
+		return m.load(s) // too much has happened
+	}
+	ids := map[agent.ID]bool{}
+	for _, o := range news {
+		ids[o.ID] = true
+	}
+	for id := range ids {
+		run, err := s.Get(string(id))
+		switch {
+		case err == nil && run.Spec.ID == id:
+			m.runs[id] = run
+		case err == nil || agent.KindOf(err) == agent.KindNotFound:
+			delete(m.runs, id)
+		default:
+			return err
+		}
+	}
+	m.past = append(m.past, news...)
+	if extra := len(m.past) - ringSize; extra > 0 {
+		m.past = append(m.past[:0], m.past[extra:]...)
+	}
+	m.last = last
+	m.broadcast()
+	return nil
+}
+
+func (m *mirror) broadcast() {
+	close(m.moved)
+	m.moved = make(chan struct{})
+}
+
+// changed returns a channel that is closed at the next change.
+func (m *mirror) changed() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.moved
+}
+
+// all returns every run that wanted takes, newest first.
+func (m *mirror) all(wanted func(*agent.Run) bool) []agent.Run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []agent.Run
+	for _, run := range m.runs {
+		if wanted(&run) {
+			found = append(found, run)
+		}
+	}
+	slices.SortFunc(found, func(a, b agent.Run) int {
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Spec.ID), string(b.Spec.ID)))
+	})
+	return found
+}
+
+func (m *mirror) get(id agent.ID) (agent.Run, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	run, found := m.runs[id]
+	return run, found
+}
+
+// minPrefix is the shortest part of an id that is taken for one.
+const minPrefix = 4
+
+// resolve finds the run that ref means among those that may be seen: an id, a
+// name, or the beginning of exactly one id.
+func (m *mirror) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if run, found := m.runs[agent.ID(ref)]; found && seen(&run) {
+		return run, nil
+	}
+	var matches []agent.Run
+	for id, run := range m.runs {
+		if !seen(&run) {
+			continue
+		}
+		if run.Spec.Name == ref {
+			return run, nil
+		}
+		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) {
+			matches = append(matches, run)
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0], nil
+	case 0:
+		return agent.Run{}, api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "there is no run %q", ref)
+	}
+	return agent.Run{}, api.Failure(api.CodeParams, "give more digits of the id", "%q begins more than one id", ref)
+}
+
+// since returns what happened after the number, the number of the newest, and
+// whether something in between is no longer known.
+func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
+	news = slices.Clone(m.past[i:])
+	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after < m.last
+	return news, m.last, gap
+}
+
+// until waits for a state of the run that satisfies. A run that is gone is
+// given as found = false.
+func (m *mirror) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
+	for {
+		moved := m.changed()
+		if err := m.refresh(); err != nil {
+			return agent.Run{}, false, err
+		}
+		if run, found := m.get(id); satisfies(run, found) {
+			return run, found, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return agent.Run{}, false, ctx.Err()
+		}
+	}
+}

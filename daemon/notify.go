@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Notifier tells systemd how cloved does, in the words of sd_notify(3). The
+// zero value, without systemd, tells nobody.
+type Notifier struct {
+	path     string
+	watchdog time.Duration
+}
+
+// NewNotifier reads what systemd says in the environment, and takes it out of
+// there: what cloved starts is not for systemd to hear from.
+func NewNotifier() Notifier {
+	n := Notifier{path: os.Getenv("NOTIFY_SOCKET")}
+	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
+		if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
+			n.watchdog = time.Duration(us) * time.Microsecond
+		}
+	}
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		os.Unsetenv(name)
+	}
+	return n
+}
+
+// The words of sd_notify(3).
+const (
+	NotifyReady     = "READY=1"
+	NotifyReloading = "RELOADING=1"
+	NotifyStopping  = "STOPPING=1"
+	notifyWatchdog  = "WATCHDOG=1"
+)
+
+// Tell sends one state. A systemd that does not listen changes nothing.
+func (n Notifier) Tell(state string) {
+	if n.path == "" {
+		return
+	}
+	path := n.path
+	if path[0] == '@' { // an abstract name
+		path = "\x00" + path[1:]
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte(state))
+}
+
+// Feed tells the watchdog twice in its time that cloved works, for as long as
+// healthy says so, until ctx ends.
+func (n Notifier) Feed(ctx context.Context, healthy func() error) {
+	if n.watchdog == 0 {
+		return
+	}
+	ticker := time.NewTicker(n.watchdog / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if healthy() == nil {
+				n.Tell(notifyWatchdog)
+			}
+		}
+	}
+}

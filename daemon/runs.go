@@ -1,0 +1,211 @@
+package daemon
+
+import (
+	"os"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/runtime"
+)
+
+// start stores a run, and answers when it executes or has a reason to wait.
+func start(c *call, p api.StartParams) (any, error) {
+	spec := p.Spec
+	if spec.ID == "" {
+		spec.ID = agent.NewID()
+	}
+	spec.Detached = true
+	if err := c.checkSpec(spec); err != nil {
+		return nil, err
+	}
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	if !c.peer.root() {
+		if err := c.checkUser(spec); err != nil {
+			return nil, err
+		}
+	}
+	now := time.Now().UTC()
+	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
+	if p.DelayNS > 0 {
+		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
+	}
+	_, decided := c.keeper.reason(spec.ID)
+	answer := c.keeper.expect(spec.ID)
+	defer c.keeper.forget(spec.ID)
+	if _, err := c.records.enqueue(run); err != nil {
+		return nil, c.mask(err)
+	}
+	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
+	c.keeper.nudge()
+	for {
+		select {
+		case a := <-answer:
+			if a.Error != nil {
+				return nil, a.Error
+			}
+			return c.result(spec.ID)
+		case <-decided:
+			var reason string
+			if reason, decided = c.keeper.reason(spec.ID); reason != "" {
+				return c.result(spec.ID)
+			}
+		case <-c.Done():
+			return nil, c.Err()
+		}
+	}
+}
+
+// mask hides from a user whose run it is that has a name.
+func (c *call) mask(err error) error {
+	if c.peer.root() || agent.KindOf(err) != agent.KindConflict {
+		return err
+	}
+	return api.Failure(api.CodeConflict, "choose another --name", "the name is taken")
+}
+
+// result is the run as it is now.
+func (c *call) result(id agent.ID) (any, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	run, found := c.mirror.get(id)
+	if !found {
+		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
+	}
+	reason := ""
+	if run.State == agent.StateQueued {
+		reason, _ = c.keeper.reason(id)
+	}
+	return api.RunResult{Run: run, Reason: reason}, nil
+}
+
+func get(c *call, _ api.RunParams) (any, error) { return c.result(c.run.Spec.ID) }
+
+func list(c *call, p api.ListParams) (any, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	runs := c.mirror.all(func(run *agent.Run) bool {
+		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded)
+	})
+	if p.Limit > 0 && len(runs) > p.Limit {
+		runs = runs[:p.Limit]
+	}
+	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: map[agent.ID]string{}}
+	for i, run := range runs {
+		if p.Brief {
+			run = brief(run)
+		}
+		result.Runs[i] = run
+		if run.State == agent.StateQueued {
+			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
+		}
+	}
+	return result, nil
+}
+
+// brief is as much of a run as a table shows.
+func brief(run agent.Run) agent.Run {
+	s := run.Spec
+	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
+	if r := run.Record; r != nil {
+		run.Record = &agent.Record{Version: r.Version, ID: r.ID, Name: r.Name, Started: r.Started, Ended: r.Ended, WallMS: r.WallMS,
+			Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal}
+	}
+	run.Previous, run.Lease = nil, nil
+	return run
+}
+
+// wait answers when the run has ended for good.
+func wait(c *call, _ api.RunParams) (any, error) {
+	last := c.run
+	run, found, err := c.mirror.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+		if found {
+			last = run
+		}
+		return !found || run.State == agent.StateEnded && !judge(run).again
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found:
+		return api.WaitResult{Record: *run.Record}, nil
+	}
+	// With --rm the record goes with the run; what happened says how it ended.
+	if record, known := c.mirror.epitaph(last); known {
+		return api.WaitResult{Record: record}, nil
+	}
+	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")
+}
+
+// remove forgets a run, and all that is kept of it.
+func remove(c *call, p api.RemoveParams) (any, error) {
+	id := c.run.Spec.ID
+	if p.Force && c.run.State != agent.StateEnded {
+		if err := c.end(0); err != nil {
+			return nil, err
+		}
+	}
+	if c.run.State == agent.StateQueued {
+		if err := c.dequeue(); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	if _, found := c.mirror.get(id); !found && p.Force {
+		return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
+	}
+	return api.Nothing{}, c.discard(id)
+}
+
+func (d *Daemon) discard(id agent.ID) error {
+	if err := d.sandboxes.Remove(string(id)); err != nil {
+		return err
+	}
+	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
+}
+
+// dequeue ends a run that waits.
+func (c *call) dequeue() error {
+	record := runtime.Refused(c.run.Spec, time.Now(), &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: "it was stopped before its turn came"})
+	record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+	_, err := c.records.finish(c.run.Spec.ID, agent.EventRecorded, record)
+	return err
+}
+
+func rename(c *call, p api.RenameParams) (any, error) {
+	if c.run.Lease != nil {
+		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
+	}
+	if _, err := c.records.rename(c.run.Spec.ID, p.Name); err != nil {
+		return nil, c.mask(err)
+	}
+	return c.result(c.run.Spec.ID)
+}
+
+// prune removes what has ended, each on its own.
+func prune(c *call, _ api.Nothing) (any, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	result := api.PruneResult{Removed: []agent.ID{}}
+	for _, run := range c.mirror.all(c.peer.sees) {
+		if run.State != agent.StateEnded || judge(run).again {
+			continue
+		}
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		if err := c.discard(run.Spec.ID); err != nil {
+			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
+			continue
+		}
+		result.Removed = append(result.Removed, run.Spec.ID)
+	}
+	return result, nil
+}

@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+// starter makes supervisors.
+type starter interface {
+	// start begins a run and returns when the agent executes, or does not.
+	// gone is closed when the supervisor has ended.
+	start(order supervisor.Order) (answer supervisor.Answer, gone <-chan struct{}, err error)
+}
+
+// processes starts supervisors as processes of their own.
+type processes struct {
+	program string // clove's path
+	state   string
+	run     string
+}
+
+// start gives the supervisor nothing of cloved's but its order and its errors:
+// it is to outlive cloved.
+func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
+	var answer supervisor.Answer
+	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
+	command.Dir = "/"
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25"}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	failures, err := p.failures(order.LogDir)
+	if err != nil {
+		return answer, nil, err
+	}
+	defer failures.Close()
+	command.Stderr = failures
+	orders, give, err := os.Pipe()
+	if err != nil {
+		return answer, nil, err
+	}
+	defer give.Close()
+	hear, answers, err := os.Pipe()
+	if err != nil {
+		orders.Close()
+		return answer, nil, err
+	}
+	defer hear.Close()
+	command.ExtraFiles = []*os.File{orders, answers}
+	err = command.Start()
+	orders.Close()
+	answers.Close()
+	if err != nil {
+		return answer, nil, fmt.Errorf("cannot start a supervisor: %w", err)
+	}
+	gone := make(chan struct{})
+	go func() { defer close(gone); _ = command.Wait() }() // what it did is in the store
+	if err := json.NewEncoder(give).Encode(order); err != nil {
+		return answer, gone, fmt.Errorf("cannot give a supervisor its order: %w", err)
+	}
+	give.Close()
+	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it ended without a word")
+		}
+		return answer, gone, fmt.Errorf("a supervisor failed (%s says more): %w", failures.Name(), err)
+	}
+	return answer, gone, nil
+}
+
+// failures is where a supervisor that crashes says so.
+func (p processes) failures(logDir string) (*os.File, error) {
+	if err := os.MkdirAll(logDir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(logDir, "supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// FindClove looks for the clove that belongs to this cloved.
+func FindClove() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	for _, path := range []string{filepath.Join(filepath.Dir(self), "clove"), "/usr/bin/clove", "/usr/local/bin/clove"} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove", Message: "clove is not beside " + self,
+		Hint: "install all of clove's programs in one directory"}
+}
+
+// startFailed makes an answer of what kept a supervisor from giving one.
+func startFailed(err error) supervisor.Answer { return supervisor.Answer{Error: api.ErrorOf(err)} }

@@ -1,0 +1,27 @@
+// Package supervisor is the process that looks after one detached agent, and
+// how cloved speaks with it.
+//
+//	cloved ── order, one line ──▶ fd 3 ┐
+//	       ◀── answer, one line ─ fd 4 ┤ clove supervise ── runtime ── agent
+//	       ── RUN/ID/supervisor.sock ──┘        │
+//	                                      daemon/logs
+//
+// The supervisor is the foreground's supervision with a log in place of the
+// user's streams. It is in a session of its own and needs nothing of cloved
+// once it has its order: cloved may be killed, restarted or replaced, and finds
+// it again by the socket in the run directory. Its sign of life is the lock in
+// that directory, as for every run.
+//
+// The order is an Order; the answer comes when the agent executes, or says why
+// it does not. On the socket every connection is one JSON-RPC conversation
+// (internal/rpc) of calls, or one session. Only root may connect: the run
+// directory's mode does not keep others out, so the kernel's word on the peer
+// does.
+//
+// What the agent writes goes to the log and to whoever is attached. A reader
+// that is too slow misses output, and hears how much; it never holds the agent
+// or the log up. A run with a terminal has a pty of the supervisor's in place
+// of the user's.
+//
+// It refuses to know callers: who may do what is decided in cloved.
+package supervisor

@@ -1,0 +1,53 @@
+package supervisor
+
+import (
+	"context"
+	"io"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// exec runs one more process in the sandbox for as long as its caller stays.
+func (v *server) exec(c *rpc.Conn, request rpc.Message) {
+	var p api.ExecParams
+	if !decode(c, request, &p) {
+		return
+	}
+	s, err := openStreams(p.Exec.Terminal, p.Stdin, func(stream string) io.Writer { return noteWriter{c, stream} })
+	if err != nil {
+		conclude(c, request, nil, err)
+		return
+	}
+	if p.Size != nil {
+		_ = s.resize(*p.Size) // a size that does not fit is no reason to refuse
+	}
+	ctx, leave := context.WithCancel(v.context)
+	defer leave()
+	go func() {
+		listenTo(c, s)
+		leave()
+	}()
+	code, err := v.live.Exec(ctx, p.Exec, s.io)
+	s.close()
+	result := api.ExecResult{ExitCode: code}
+	if err != nil && (code == agent.ExitCannotExec || code == agent.ExitNotFound) {
+		result.Failure, err = agent.FailureOf(err), nil
+	}
+	conclude(c, request, result, err)
+}
+
+// noteWriter sends what a process writes to the session's caller. A caller that
+// reads slowly slows the process down, and nothing else.
+type noteWriter struct {
+	conn   *rpc.Conn
+	stream string
+}
+
+func (w noteWriter) Write(data []byte) (int, error) {
+	if err := w.conn.Notify(api.NoteOutput, api.SessionOutput{Stream: w.stream, Data: data}); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}

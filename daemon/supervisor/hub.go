@@ -1,0 +1,87 @@
+package supervisor
+
+import (
+	"sync"
+
+	"clove.run/clove/api"
+)
+
+// hub gives what the agent writes to everyone who is attached.
+type hub struct {
+	mu        sync.Mutex // guards the following
+	listeners map[*listener]bool
+	closed    bool
+}
+
+// queued bounds what waits for one slow reader, in pieces of at most pipeRead.
+const (
+	queued   = 64
+	pipeRead = 32 << 10
+)
+
+// listener is one attached session.
+type listener struct {
+	pieces chan api.SessionOutput // closed with the last output
+	lost   int64                  // bytes since the last piece; guarded by the hub
+}
+
+func newHub() *hub { return &hub{listeners: map[*listener]bool{}} }
+
+// join adds a listener; a hub that has closed has nothing to say to it.
+func (h *hub) join() *listener {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := &listener{pieces: make(chan api.SessionOutput, queued)}
+	if h.closed {
+		close(l.pieces)
+		return l
+	}
+	h.listeners[l] = true
+	return l
+}
+
+func (h *hub) leave(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners, l)
+}
+
+// say copies the piece once for all: the buffer is its writer's.
+func (h *hub) say(stream string, data []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.listeners) == 0 {
+		return
+	}
+	own := append([]byte{}, data...)
+	for l := range h.listeners {
+		select {
+		case l.pieces <- api.SessionOutput{Stream: stream, Data: own, Lost: l.lost}:
+			l.lost = 0
+		default:
+			l.lost += int64(len(data))
+		}
+	}
+}
+
+// close ends every listener's output.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for l := range h.listeners {
+		close(l.pieces)
+	}
+	clear(h.listeners)
+}
+
+// hubWriter is one stream's way into the hub.
+type hubWriter struct {
+	hub    *hub
+	stream string
+}
+
+func (w hubWriter) Write(data []byte) (int, error) {
+	w.hub.say(w.stream, data)
+	return len(data), nil
+}

@@ -1,0 +1,52 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// The descriptors that a supervisor is started with.
+const (
+	OrderFD  = 3
+	AnswerFD = 4
+)
+
+// SocketName is the supervisor's socket in the run directory.
+const SocketName = "supervisor.sock"
+
+// Order is what a supervisor is to do.
+type Order struct {
+	Spec        agent.Spec `json:"spec"`
+	LogDir      string     `json:"log_dir"`
+	LogCapBytes int64      `json:"log_cap_bytes"`
+}
+
+// Answer is what became of the start.
+type Answer struct {
+	Started bool       `json:"started"`
+	Error   *api.Error `json:"error,omitempty"`
+}
+
+// ReadOrder reads the order from its pipe, to the end.
+func ReadOrder(pipe *os.File) (Order, error) {
+	defer pipe.Close()
+	var order Order
+	if err := json.NewDecoder(pipe).Decode(&order); err != nil {
+		return order, &agent.Error{Kind: agent.KindInvalid, Step: "supervise", Message: "there is no order on descriptor 3", Err: err,
+			Hint: "cloved starts this command: use `clove run -d`"}
+	}
+	if !order.Spec.ID.Valid() {
+		return order, &agent.Error{Kind: agent.KindInvalid, Step: "supervise", Message: fmt.Sprintf("%q is not an id", order.Spec.ID)}
+	}
+	return order, nil
+}
+
+// answer writes the one answer. cloved may be gone, which changes nothing.
+func answer(pipe *os.File, a Answer) {
+	_ = json.NewEncoder(pipe).Encode(a)
+	pipe.Close()
+}

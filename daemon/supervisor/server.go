@@ -1,0 +1,182 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/runtime"
+)
+
+// server answers on the run's socket.
+type server struct {
+	*supervisor
+	live     *runtime.Live
+	listener *net.UnixListener
+	all      sync.WaitGroup // conversations
+	context  context.Context
+	cancel   context.CancelFunc
+
+	mu    sync.Mutex // guards conns
+	conns map[*rpc.Conn]bool
+}
+
+func newServer(s *supervisor, live *runtime.Live, listener *net.UnixListener) *server {
+	v := &server{supervisor: s, live: live, listener: listener, conns: map[*rpc.Conn]bool{}}
+	v.context, v.cancel = context.WithCancel(context.Background())
+	go v.accept()
+	return v
+}
+
+// accept ends with the listener.
+func (v *server) accept() {
+	for {
+		conn, err := v.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		if !fromRoot(conn) {
+			conn.Close()
+			continue
+		}
+		c := rpc.New(conn)
+		v.mu.Lock()
+		v.conns[c] = true
+		v.mu.Unlock()
+		v.all.Go(func() {
+			v.converse(c)
+			v.mu.Lock()
+			delete(v.conns, c)
+			v.mu.Unlock()
+			c.Close()
+		})
+	}
+}
+
+// fromRoot asks the kernel who connected.
+func fromRoot(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	allowed := false
+	err = raw.Control(func(fd uintptr) {
+		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		allowed = err == nil && peer.Uid == 0
+	})
+	return err == nil && allowed
+}
+
+// finish lets conversations come to their end, and ends those that do not.
+func (v *server) finish(patience time.Duration) {
+	v.listener.Close()
+	done := make(chan struct{})
+	go func() { v.all.Wait(); close(done) }()
+	// Who only listens for the next request has been told everything.
+	timer := time.AfterFunc(patience, v.closeAll)
+	defer timer.Stop()
+	v.mu.Lock()
+	for c := range v.conns {
+		_ = c.SetReadDeadline(time.Now())
+	}
+	v.mu.Unlock()
+	<-done
+	v.cancel()
+}
+
+func (v *server) closeAll() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for c := range v.conns {
+		c.Close()
+	}
+}
+
+// converse answers one request after the other. A session is the last.
+func (v *server) converse(c *rpc.Conn) {
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return
+		}
+		if serve, isSession := sessions[m.Method]; isSession {
+			serve(v, c, m)
+			return
+		}
+		result, err := v.call(m)
+		if err == nil {
+			err = c.Respond(m.ID, result, nil)
+		} else {
+			err = c.Respond(m.ID, nil, api.ErrorOf(err))
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// calls are the methods that answer once.
+var calls = map[string]func(v *server, params json.RawMessage) (any, error){
+	MethodWait: func(v *server, _ json.RawMessage) (any, error) {
+		<-v.ended
+		return api.WaitResult{Record: v.record}, nil
+	},
+	api.MethodRunStop: with(func(v *server, p api.StopParams) (any, error) {
+		grace := v.spec.Limits.StopGrace
+		if p.GraceNS != nil {
+			grace = time.Duration(*p.GraceNS)
+		}
+		return api.Nothing{}, v.live.Stop(grace)
+	}),
+	api.MethodRunSignal: with(func(v *server, p api.SignalParams) (any, error) {
+		return api.Nothing{}, v.live.Signal(unix.Signal(p.Signal))
+	}),
+	api.MethodRunPause:  with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Pause() }),
+	api.MethodRunResume: with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Resume() }),
+	api.MethodRunUpdate: with(func(v *server, p api.UpdateParams) (any, error) { return api.Nothing{}, v.live.Update(p.Update) }),
+	api.MethodRunStats: with(func(v *server, _ api.RunParams) (any, error) {
+		stats, err := v.live.Stats()
+		return api.StatsResult{Stats: stats}, err
+	}),
+	api.MethodRunProcesses: with(func(v *server, _ api.RunParams) (any, error) {
+		processes, err := v.live.Processes()
+		return api.ProcessesResult{Processes: processes}, err
+	}),
+}
+
+// MethodWait answers with the record, and its connection's end without an
+// answer says that the supervisor died.
+const MethodWait = "supervisor.wait"
+
+func (v *server) call(m rpc.Message) (any, error) {
+	serve, known := calls[m.Method]
+	if !known {
+		return nil, api.Failure(api.CodeMethod, "this supervisor is of another version: restart the run to change it", "there is no method %q", m.Method)
+	}
+	return serve(v, m.Params)
+}
+
+// with decodes the parameters of a call.
+func with[P any](serve func(*server, P) (any, error)) func(*server, json.RawMessage) (any, error) {
+	return func(v *server, params json.RawMessage) (any, error) {
+		var p P
+		if len(params) > 0 {
+			if err := json.Unmarshal(params, &p); err != nil {
+				return nil, &agent.Error{Kind: agent.KindInvalid, Message: "the parameters cannot be read", Err: err}
+			}
+		}
+		result, err := serve(v, p)
+		if err != nil && errors.Is(err, context.Canceled) {
+			err = api.Failure(api.CodeCancelled, "", "the request was cancelled")
+		}
+		return result, err
+	}
+}

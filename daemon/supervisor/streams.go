@@ -1,0 +1,177 @@
+package supervisor
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
+	"clove.run/clove/runtime"
+)
+
+// The names of the agent's output streams.
+const (
+	stdout = "stdout"
+	stderr = "stderr"
+)
+
+// streams stand where the user's are in the foreground: pipes, or a pty, whose
+// other ends go to the log and to the hub.
+type streams struct {
+	io     runtime.IO
+	input  *os.File // our end of the agent's input; nil: it has none
+	master *os.File // of the pty; nil: pipes
+	ours   []*os.File
+	theirs []*os.File // closed when the run is over, which ends the pumps
+	pumps  sync.WaitGroup
+}
+
+// openStreams makes the ends that runtime gets. Without keepStdin the agent
+// reads the end of a file at once.
+func openStreams(terminal, keepStdin bool, sink func(stream string) io.Writer) (*streams, error) {
+	s := &streams{}
+	var err error
+	if terminal {
+		err = s.openTerminal(sink)
+	} else {
+		err = s.openPipes(keepStdin, sink)
+	}
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("cannot make the agent's streams: %w", err)
+	}
+	return s, nil
+}
+
+func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err error) {
+	if keepStdin {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		s.io.Stdin, s.input = r, w
+		s.theirs, s.ours = append(s.theirs, r), append(s.ours, w)
+	} else if s.io.Stdin, err = os.Open(os.DevNull); err != nil {
+		return err
+	} else {
+		s.theirs = append(s.theirs, s.io.Stdin)
+	}
+	for _, stream := range []struct {
+		name string
+		end  **os.File
+	}{{stdout, &s.io.Stdout}, {stderr, &s.io.Stderr}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		*stream.end = w
+		s.theirs = append(s.theirs, w)
+		s.pump(r, sink(stream.name))
+	}
+	return nil
+}
+
+// openTerminal makes a pty of our own: runtime treats its slave as the user's
+// terminal, makes it raw, and follows its size.
+func (s *streams) openTerminal(sink func(string) io.Writer) error {
+	master, slave, err := openPTY()
+	if err != nil {
+		return err
+	}
+	s.master, s.input = master, master
+	s.io.Stdin, s.io.Stdout, s.io.Stderr = slave, slave, slave
+	s.theirs = append(s.theirs, slave)
+	s.pump(master, sink(stdout))
+	return nil
+}
+
+// openPTY opens a pair as pts(4) describes.
+func openPTY() (master, slave *os.File, err error) {
+	// Non-blocking, so that closing it ends a read.
+	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err == nil {
+		var peer uintptr
+		peer, err = ptyPeer(master)
+		if err == nil {
+			return master, os.NewFile(peer, "pty"), nil
+		}
+	}
+	master.Close()
+	return nil, nil, err
+}
+
+// ptyPeer opens the slave through the master, whatever is mounted at /dev/pts.
+func ptyPeer(master *os.File) (uintptr, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return 0, errno
+	}
+	return fd, nil
+}
+
+// resize gives the pty a size and tells runtime as a terminal would.
+func (s *streams) resize(size api.SessionSize) error {
+	if s.master == nil {
+		return nil
+	}
+	window := &unix.Winsize{Row: size.Rows, Col: size.Columns}
+	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, window); err != nil {
+		return err
+	}
+	return unix.Kill(unix.Getpid(), unix.SIGWINCH)
+}
+
+// pump ends when the last writer is gone. A pty then says EIO.
+func (s *streams) pump(from *os.File, to io.Writer) {
+	s.pumps.Go(func() {
+		defer from.Close()
+		buffer := make([]byte, pipeRead)
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 {
+				_, _ = to.Write(buffer[:n]) // logs and hubs never fail
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// close gives up every end and waits for what was written.
+func (s *streams) close() {
+	for _, f := range s.theirs {
+		f.Close()
+	}
+	s.pumps.Wait()
+	for _, f := range s.ours {
+		f.Close()
+	}
+}
+
+// closeInput lets the agent read the end of its input.
+func (s *streams) closeInput() {
+	if s.input == nil {
+		return
+	}
+	if s.master != nil {
+		_, _ = s.input.Write([]byte{endOfFile})
+		return
+	}
+	s.input.Close()
+}
+
+// endOfFile is what a terminal takes for the end of input (VEOF, termios(3)).
+const endOfFile = 0x04
+
+// logAndHub is where an agent's stream goes.
+func logAndHub(lines *logs.Lines, h *hub, stream string) io.Writer {
+	return io.MultiWriter(lines, hubWriter{h, stream})
+}

@@ -1,0 +1,136 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/runtime"
+)
+
+// Launcher runs agents; *runtime.Runtime is one.
+type Launcher interface {
+	Run(ctx context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error)
+	Refuse(id agent.ID, cause error) error
+}
+
+// flushTime is how long attached callers get for the last output.
+const flushTime = 5 * time.Second
+
+// Supervise does what the order says and answers once on the pipe. It returns
+// when the agent's record is stored. runDir is the directory of the run
+// directories.
+func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
+	var u undo.Stack
+	defer u.Run()
+	s := &supervisor{spec: order.Spec, hub: newHub(), ended: make(chan struct{})}
+	err := s.open(order, &u)
+	if err == nil {
+		err = s.run(ctx, launcher, filepath.Join(runDir, string(order.Spec.ID), SocketName), pipe)
+	} else {
+		err = errors.Join(err, launcher.Refuse(order.Spec.ID, err))
+	}
+	if err != nil {
+		answer(pipe, Answer{Error: api.ErrorOf(err)})
+	}
+	return err
+}
+
+// supervisor is one detached run.
+type supervisor struct {
+	spec    agent.Spec
+	log     *logs.Log
+	lines   []*logs.Lines
+	hub     *hub
+	streams *streams
+	server  *server
+	ended   chan struct{} // closed when the record is final
+	record  agent.Record  // from then on
+}
+
+// open makes what must be there before the agent.
+func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
+	if s.log, err = logs.Open(order.LogDir, order.LogCapBytes); err != nil {
+		return agent.Failed("log", err)
+	}
+	u.Add("log", s.log.Close)
+	s.streams, err = openStreams(s.spec.Terminal, s.spec.Stdin, func(stream string) io.Writer {
+		lines := s.log.Stream(stream)
+		s.lines = append(s.lines, lines)
+		return logAndHub(lines, s.hub, stream)
+	})
+	return agent.Failed("streams", err)
+}
+
+func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
+	started := false
+	streams := s.streams.io
+	streams.Started = func(live *runtime.Live) {
+		started = true
+		if err := s.listen(socket, live); err != nil {
+			// The agent runs and is held to its limits; only nobody can reach it.
+			s.say("cannot listen: " + err.Error())
+		}
+		answer(pipe, Answer{Started: true})
+		// What the start needed is not needed again, and there is one of us
+		// for each agent.
+		debug.FreeOSMemory()
+	}
+	record, err := launcher.Run(ctx, s.spec, streams)
+	s.streams.close()
+	for _, lines := range s.lines {
+		lines.Close()
+	}
+	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
+		return errors.Join(err, launcher.Refuse(s.spec.ID, err))
+	}
+	s.record = record
+	close(s.ended)
+	s.hub.close()
+	if s.server != nil {
+		s.server.finish(flushTime)
+	}
+	if err == nil && !started {
+		failure := record.Error
+		if failure == nil {
+			failure = &agent.Failure{Message: "the agent ended before it ran"}
+		}
+		answer(pipe, Answer{Error: startFailure(*failure)})
+	}
+	return err
+}
+
+// startFailure is a record's failure as an error of the API.
+func startFailure(f agent.Failure) *api.Error {
+	e := api.Failure(api.CodeConflict, f.Hint, "%s", f.Message)
+	e.Data.Step = f.Step
+	return e
+}
+
+// listen serves the run's socket.
+func (s *supervisor) listen(path string, live *runtime.Live) error {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.server = newServer(s, live, listener)
+	return nil
+}
+
+// say writes a line of clove's own to the log.
+func (s *supervisor) say(text string) {
+	_, _ = s.log.Stream("clove").Write([]byte(text + "\n"))
+}

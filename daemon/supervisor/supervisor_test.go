@@ -1,0 +1,161 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// collected is what one stream said.
+type collected struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (c *collected) Write(data []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(data)
+}
+
+// What the agent's ends are given comes out at the sinks, all of it, before
+// close returns.
+func TestPipes(t *testing.T) {
+	out, errs := &collected{}, &collected{}
+	s, err := openStreams(false, true, func(stream string) io.Writer { return map[string]io.Writer{stdout: out, stderr: errs}[stream] })
+	must(t, err)
+	cat := make(chan error, 1)
+	go func() { _, err := io.Copy(s.io.Stdout, s.io.Stdin); cat <- err }() // the agent
+	_, err = s.input.Write([]byte("typed"))
+	must(t, err)
+	s.closeInput()
+	must(t, <-cat)
+	_, err = s.io.Stderr.Write([]byte(strings.Repeat("e", 200000)))
+	must(t, err)
+	s.close()
+	if errs.text.Len() != 200000 || out.text.String() != "typed" {
+		t.Errorf("%d bytes, %q", errs.text.Len(), out.text.String())
+	}
+}
+
+func TestWithoutStdin(t *testing.T) {
+	s, err := openStreams(false, false, func(string) io.Writer { return io.Discard })
+	must(t, err)
+	defer s.close()
+	if text, err := io.ReadAll(s.io.Stdin); err != nil || len(text) != 0 || s.input != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	s.closeInput() // there is none: nothing happens
+}
+
+func TestTerminal(t *testing.T) {
+	out := &collected{}
+	s, err := openStreams(true, true, func(string) io.Writer { return out })
+	must(t, err)
+	must(t, s.resize(api.SessionSize{Rows: 33, Columns: 77}))
+	_, err = s.io.Stdout.Write([]byte("drawn"))
+	must(t, err)
+	s.close()
+	if out.text.String() != "drawn" {
+		t.Errorf("%q", out.text.String())
+	}
+}
+
+// A listener that does not read loses pieces and is told how much; one that
+// reads loses none, and nobody waits.
+func TestHubNeverWaits(t *testing.T) {
+	h := newHub()
+	slow, quick := h.join(), h.join()
+	const many = queued * 3
+	for range many {
+		h.say(stdout, []byte("0123456789"))
+		<-quick.pieces
+	}
+	for range queued {
+		if piece := <-slow.pieces; piece.Lost != 0 {
+			t.Fatalf("lost %d before it was full", piece.Lost)
+		}
+	}
+	h.say(stdout, []byte("after"))
+	if piece := <-slow.pieces; piece.Lost != (many-queued)*10 || string(piece.Data) != "after" {
+		t.Errorf("%+v", piece)
+	}
+	h.leave(slow)
+	h.say(stdout, []byte("x"))
+	if piece := <-quick.pieces; piece.Lost != 0 {
+		t.Errorf("%+v", piece)
+	}
+	<-quick.pieces
+	h.close()
+	if _, more := <-quick.pieces; more {
+		t.Error("it goes on behind its end")
+	}
+	if _, more := <-h.join().pieces; more {
+		t.Error("who comes too late waits")
+	}
+}
+
+func TestOrder(t *testing.T) {
+	read := func(text string) (Order, error) {
+		r, w, err := os.Pipe()
+		must(t, err)
+		_, err = w.WriteString(text)
+		must(t, err)
+		must(t, w.Close())
+		return ReadOrder(r)
+	}
+	sent := Order{Spec: agent.Spec{ID: agent.NewID(), Name: "n"}, LogDir: "/x", LogCapBytes: 7}
+	text, err := json.Marshal(sent)
+	must(t, err)
+	if got, err := read(string(text)); err != nil || got.Spec.ID != sent.Spec.ID || got.LogDir != "/x" || got.LogCapBytes != 7 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "{", `{"spec":{"id":"../x"}}`, "[]"} {
+		if _, err := read(bad); agent.KindOf(err) != agent.KindInvalid || err == nil {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// The log and who is attached get the same bytes.
+func TestLogAndHub(t *testing.T) {
+	dir := t.TempDir()
+	l, err := logs.Open(filepath.Join(dir, "log"), logs.DefaultCap)
+	must(t, err)
+	defer l.Close()
+	h := newHub()
+	listener := h.join()
+	_, err = logAndHub(l.Stream(stdout), h, stdout).Write([]byte("both\n"))
+	must(t, err)
+	if piece := <-listener.pieces; string(piece.Data) != "both\n" || piece.Stream != stdout {
+		t.Errorf("%+v", piece)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "log", "log"))
+	if err != nil || !strings.Contains(string(text), `"text":"both"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// A run in the foreground, or none, has nobody to ask.
+func TestConnectToNobody(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Connect(t.Context(), dir, "0123456789abcdef"); agent.KindOf(err) != agent.KindConflict || err == nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// turns decides whose turn it is. It is a pure function of what it is given.
+type turns struct {
+	now         time.Time
+	memoryBytes int64 // that agents may be promised together; 0: no limit
+	atOnce      int   // starts that may go on at the same time
+	draining    bool
+}
+
+// decision is what turns says.
+type decision struct {
+	start   []agent.Run         // in this order
+	reasons map[agent.ID]string // why the others wait
+	wake    time.Time           // when to ask again at the latest; zero: when something changes
+}
+
+// decide looks at every run. The queue is ordered by priority, then by the time
+// of joining; a run that does not fit holds up those behind it, lest small ones
+// starve a large one. A run that waits for its time or for another run holds
+// up nobody.
+func (t turns) decide(runs []agent.Run) decision {
+	d := decision{reasons: map[agent.ID]string{}}
+	byName := map[string]*agent.Run{}
+	var queue []agent.Run
+	var promised int64
+	starting := 0
+	for i, run := range runs {
+		byName[run.Spec.Name] = &runs[i]
+		switch run.State {
+		case agent.StateQueued:
+			queue = append(queue, run)
+		case agent.StateStarting:
+			starting++
+			promised += run.Spec.Limits.MemoryBytes
+		case agent.StateRunning:
+			promised += run.Spec.Limits.MemoryBytes
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b agent.Run) int {
+		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
+	})
+	held := ""
+	for _, run := range queue {
+		reason := t.waits(run, byName, &d.wake)
+		if reason == "" {
+			reason = held
+		}
+		if reason == "" {
+			if reason = t.full(run, promised); reason != "" {
+				held = fmt.Sprintf("it waits behind %s, which waits for memory", run.Spec.Name)
+			}
+		}
+		if reason == "" && starting >= t.atOnce {
+			reason = fmt.Sprintf("%d others are being started", starting)
+		}
+		if reason != "" {
+			d.reasons[run.Spec.ID] = reason
+			continue
+		}
+		d.start = append(d.start, run)
+		promised += run.Spec.Limits.MemoryBytes
+		starting++
+	}
+	return d
+}
+
+// waits says what a run waits for that is not a place on the host.
+func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) string {
+	if t.draining {
+		return "cloved is drained for maintenance"
+	}
+	if due := run.Turn.NotBefore; due.After(t.now) {
+		if wake.IsZero() || due.Before(*wake) {
+			*wake = due
+		}
+		return "it starts at " + due.Format(time.RFC3339)
+	}
+	for _, name := range run.Spec.After {
+		if reason := unready(byName[name], name); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// unready says why a run that must come first has not.
+func unready(first *agent.Run, name string) string {
+	switch {
+	case first == nil:
+		return fmt.Sprintf("it comes after %s, which does not exist", name)
+	case first.State == agent.StateRunning:
+		return ""
+	case first.State == agent.StateEnded && first.Record != nil && first.Record.ExitCode == 0:
+		return ""
+	case first.State == agent.StateEnded:
+		return fmt.Sprintf("it comes after %s, which failed", name)
+	}
+	return fmt.Sprintf("it comes after %s, which is %s", name, first.State)
+}
+
+// full says why there is no memory for a run.
+func (t turns) full(run agent.Run, promised int64) string {
+	wanted := run.Spec.Limits.MemoryBytes
+	if t.memoryBytes == 0 || promised+wanted <= t.memoryBytes {
+		return ""
+	}
+	return fmt.Sprintf("it wants %d MiB of memory, and %d of %d MiB are promised", wanted>>20, promised>>20, t.memoryBytes>>20)
+}

@@ -1,0 +1,138 @@
+//go:build root
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+var listAll = api.ListParams{All: true, Brief: true}
+
+// cloved is a daemon of a host's own: its directories and its socket are
+// nobody else's.
+type cloved struct {
+	*host
+	cmd    *exec.Cmd
+	socket string
+	group  string
+}
+
+// newCloved starts one and ends it, and every agent it has, with the test.
+func newCloved(t *testing.T) *cloved {
+	t.Helper()
+	d := &cloved{host: newHost(t), group: "root"}
+	d.socket = filepath.Join(d.run, "clove.sock")
+	d.serve()
+	t.Cleanup(func() {
+		d.clean()
+		d.stop(unix.SIGTERM)
+		os.Remove(d.socket) // of a daemon that was killed
+	})
+	return d
+}
+
+// config is what the daemon is configured with: no group of this host's gets in.
+func (d *cloved) config() string {
+	path := filepath.Join(d.state, "clove.yaml")
+	if err := os.MkdirAll(d.state, 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return path
+}
+
+// serve starts the daemon and waits for its word that it is ready.
+func (d *cloved) serve() {
+	d.t.Helper()
+	d.cmd = exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config())
+	errs, err := d.cmd.StderrPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		lines := bufio.NewScanner(errs)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "msg=ready") {
+				ready <- true
+			}
+		}
+		close(ready)
+	}()
+	select {
+	case ok := <-ready:
+		if !ok {
+			d.t.Fatal("cloved ended before it was ready")
+		}
+	case <-time.After(patience()):
+		d.t.Fatal("cloved is not ready")
+	}
+}
+
+// stop ends the daemon, gently or not, and waits for it.
+func (d *cloved) stop(signal unix.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(signal); err != nil {
+		return // it has ended
+	}
+	d.cmd.Wait() // the exit status is the signal's or 0
+}
+
+// clean removes every run that a test left.
+func (d *cloved) clean() {
+	c, err := client.Dial(context.Background(), d.socket)
+	if err != nil {
+		d.t.Logf("no daemon to clean up with: %v", err)
+		return
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	listed, err := c.List(ctx, listAll)
+	if err != nil {
+		d.t.Error(err)
+	}
+	for _, run := range listed.Runs {
+		if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil {
+			d.t.Errorf("cannot remove %s: %v", run.Spec.Name, err)
+		}
+	}
+}
+
+// detach starts a detached agent that runs a shell script.
+func (d *cloved) detach(name, script string, flags ...string) string {
+	d.t.Helper()
+	args := append([]string{"run", "-d", "--name", name}, flags...)
+	r := d.clove(append(args, "--", "sh", "-c", script)...)
+	if r.code != 0 {
+		d.t.Fatalf("clove run -d: %d, %s", r.code, r.stderr)
+	}
+	return strings.TrimSpace(r.stdout)
+}
+
+// ok runs a command that must succeed and returns what it wrote.
+func (d *cloved) ok(args ...string) string {
+	d.t.Helper()
+	r := d.clove(args...)
+	if r.code != 0 {
+		d.t.Fatalf("clove %s: %d, %s", strings.Join(args, " "), r.code, r.stderr)
+	}
+	return r.stdout
+}

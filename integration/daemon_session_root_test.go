@@ -1,0 +1,178 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// connect returns the Go client of the daemon.
+func (d *cloved) connect() (*client.Client, context.Context) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	c, err := client.Dial(ctx, d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { c.Close(); cancel() })
+	return c, ctx
+}
+
+// Two callers see the same output, either may type, and neither's leaving ends
+// anything.
+func TestDaemonAttach(t *testing.T) {
+	d := newCloved(t)
+	d.detach("echo", `while read x; do echo "got $x"; done`, "-i")
+	c, ctx := d.connect()
+	outputs := [2]chan string{make(chan string, 64), make(chan string, 64)}
+	sessions := [2]*client.Session{}
+	ends := [2]chan api.AttachResult{make(chan api.AttachResult, 1), make(chan api.AttachResult, 1)}
+	for i := range sessions {
+		s, err := c.Attach(ctx, api.AttachParams{RunParams: api.RunParams{Run: "echo"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions[i] = s
+		go func() {
+			var result api.AttachResult
+			if err := s.Answer(ctx, &result, func(piece api.SessionOutput) error { outputs[i] <- string(piece.Data); return nil }); err != nil {
+				t.Error(err)
+			}
+			ends[i] <- result
+		}()
+	}
+	// The second is joined for sure when it is heard.
+	for i, text := range []string{"a", "b"} {
+		if _, err := sessions[1].Write([]byte(text + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-outputs[1]; got != "got "+text+"\n" {
+			t.Errorf("%d: %q", i, got)
+		}
+	}
+	if err := sessions[1].Detach(); err != nil {
+		t.Fatal(err)
+	}
+	if end := <-ends[1]; !end.Detached {
+		t.Errorf("%+v", end)
+	}
+	if _, err := sessions[0].Write([]byte("c\n")); err != nil {
+		t.Fatal(err)
+	}
+	for got := ""; !strings.HasSuffix(got, "got c\n"); {
+		got += <-outputs[0]
+	}
+	if err := sessions[0].CloseInput(); err != nil { // the shell's read ends, and so does the agent
+		t.Fatal(err)
+	}
+	if end := <-ends[0]; end.Detached || end.ExitCode != 0 {
+		t.Errorf("%+v", end)
+	}
+	if text := d.ok("logs", "echo"); text != "got a\ngot b\ngot c\n" {
+		t.Errorf("the log: %q", text)
+	}
+}
+
+// A caller that does not read loses output and hears so; the agent and its log
+// go on meanwhile.
+func TestDaemonAttachSlow(t *testing.T) {
+	d := newCloved(t)
+	c, ctx := d.connect()
+	d.detach("loud", `read x; i=0; while [ $i -lt 20000 ]; do echo "0123456789012345678901234567890123456789012345678901234567890123456789 $i"; i=$((i+1)); done; echo end`, "-i")
+	slow, err := c.Attach(ctx, api.AttachParams{RunParams: api.RunParams{Run: "loud"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := slow.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := c.Wait(ctx, "loud"); err != nil || result.Record.Status != agent.StatusExited {
+		t.Errorf("%v, %+v", err, result.Record)
+	}
+	if text := d.ok("logs", "--tail", "1", "loud"); text != "end\n" {
+		t.Errorf("%q", text)
+	}
+}
+
+// exec runs beside the agent, with its own streams and exit status.
+func TestDaemonExec(t *testing.T) {
+	d := newCloved(t)
+	d.detach("host", `sleep 1000`)
+	if r := d.cloveWith("hello", "exec", "-i", "-e", "A=b", "host", "--", "sh", "-c", `cat; echo " $A"; id -u; exit 5`); r.code != 5 || r.stdout != "hello b\n1000\n" {
+		t.Errorf("%d, %q, %s", r.code, r.stdout, r.stderr)
+	}
+	if r := d.clove("exec", "host", "/no/such"); r.code != agent.ExitNotFound {
+		t.Errorf("%d, %s", r.code, r.stderr)
+	}
+	if text := d.ok("logs", "host"); text != "" {
+		t.Errorf("it is in the agent's log: %q", text)
+	}
+}
+
+func TestDaemonPauseStatsTop(t *testing.T) {
+	d := newCloved(t)
+	d.detach("busy", `while :; do :; done`)
+	d.ok("pause", "busy")
+	if listed := d.ok("ps"); !strings.Contains(listed, "paused") {
+		t.Errorf("%s", listed)
+	}
+	c, ctx := d.connect()
+	first, err := c.Stats(ctx, "busy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.Stats(ctx, "busy")
+	if err != nil || !second.Paused || first.Usage.CPUMS == nil || *first.Usage.CPUMS != *second.Usage.CPUMS {
+		t.Errorf("%v: a paused run computes: %+v, %+v", err, first, second)
+	}
+	d.ok("resume", "busy")
+	deadline := time.Now().Add(patience())
+	for third := second; *third.Usage.CPUMS == *second.Usage.CPUMS; {
+		if third, err = c.Stats(ctx, "busy"); err != nil || time.Now().After(deadline) {
+			t.Fatalf("it does not go on: %v", err)
+		}
+	}
+	var processes []agent.Process
+	if err := json.Unmarshal([]byte(d.ok("top", "--json", "busy")), &processes); err != nil || len(processes) < 2 {
+		t.Errorf("%v, %+v", err, processes)
+	}
+	if table := d.ok("stats", "--once"); !strings.Contains(table, "busy") {
+		t.Errorf("%s", table)
+	}
+}
+
+// Files go in and out, belong to the agent inside, and nothing the agent made
+// leads the copy out of where it was asked to go.
+func TestDaemonCopy(t *testing.T) {
+	d := newCloved(t)
+	d.detach("box", `ln -s /etc out; sleep 1000`)
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "in/below"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "in/below/file"), []byte("content"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("cp", filepath.Join(dir, "in"), "box:/workspace")
+	if r := d.clove("exec", "box", "sh", "-c", `stat -c '%u %a' in/below/file; cat in/below/file`); r.stdout != "1000 640\ncontent" {
+		t.Errorf("%q, %s", r.stdout, r.stderr)
+	}
+	d.ok("cp", "box:/workspace/in", filepath.Join(dir, "back"))
+	if text, err := os.ReadFile(filepath.Join(dir, "back/below/file")); err != nil || string(text) != "content" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if r := d.clove("cp", "box:/no/such", dir); r.code == 0 {
+		t.Error("what is not there was copied")
+	}
+}

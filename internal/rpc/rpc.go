@@ -1,0 +1,205 @@
+// Package rpc is one JSON-RPC 2.0 conversation on one connection, one object a
+// line, as clove's own callers hold it: calls one after the other, streams of
+// notifications, and sessions that send in both directions.
+//
+// cloved's public side is served with a library that knows batches and many
+// requests at once. That library brings net/http along, which every launch of
+// a sandbox would pay for, because clove starts itself again inside; so the
+// command line and the supervisors use this package instead.
+//
+// It refuses lines longer than the connection's limit.
+package rpc
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Version is the only one.
+const Version = "2.0"
+
+// MaxLine bounds a line that is received; a spec with a seccomp document and a
+// large environment fits many times.
+const MaxLine = 8 << 20
+
+// Message is a request, a notification or a response.
+type Message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+// ErrTooLong says that a line passed MaxLine.
+var ErrTooLong = errors.New("the message is too long")
+
+// ErrGone says that the other side ended the conversation before it answered.
+var ErrGone = errors.New("the other side has gone")
+
+// Conn is one connection. Sending is safe from any goroutine, receiving is
+// for one at a time.
+type Conn struct {
+	net.Conn
+	lines *bufio.Reader
+	send  sync.Mutex // one message after the other
+}
+
+// New holds the conversation on conn.
+func New(conn net.Conn) *Conn {
+	return &Conn{Conn: conn, lines: bufio.NewReaderSize(conn, 4<<10)}
+}
+
+// Dial connects to the Unix socket at path.
+func Dial(ctx context.Context, path string) (*Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return New(conn), nil
+}
+
+// Line returns the next line, at most limit bytes long.
+func (c *Conn) Line(limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := c.lines.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, ErrTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimSuffix(line, []byte("\n")), nil
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// Buffered returns what has been read from the connection and not been used.
+func (c *Conn) Buffered() []byte {
+	rest, _ := c.lines.Peek(c.lines.Buffered())
+	return rest
+}
+
+// Receive returns the next message.
+func (c *Conn) Receive() (Message, error) {
+	var m Message
+	line, err := c.Line(MaxLine)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return m, fmt.Errorf("cannot read a message: %w", err)
+	}
+	return m, nil
+}
+
+// Send writes one message.
+func (c *Conn) Send(m Message) error {
+	m.JSONRPC = Version
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	c.send.Lock()
+	defer c.send.Unlock()
+	_, err = c.Write(append(text, '\n'))
+	return err
+}
+
+// Notify sends what needs no answer.
+func (c *Conn) Notify(method string, params any) error {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	return c.Send(Message{Method: method, Params: text})
+}
+
+// Request sends a request with id 1: there is one at a time.
+func (c *Conn) Request(method string, params any) error {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	return c.Send(Message{ID: requestID, Method: method, Params: text})
+}
+
+var requestID = json.RawMessage("1")
+
+// Answer waits for the response to the request and gives every notification
+// before it to note, which may be nil. An error object comes back through
+// fault. When ctx ends, the connection is closed: that ends the request.
+func (c *Conn) Answer(ctx context.Context, result any, note func(Message) error, fault func(json.RawMessage) error) error {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	for {
+		m, err := c.Receive()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded):
+			return ErrGone
+		case err != nil:
+			return err
+		case m.Method != "":
+			if note == nil {
+				continue
+			}
+			if err := note(m); err != nil {
+				return err
+			}
+		case m.Error != nil:
+			return fault(m.Error)
+		case result == nil:
+			return nil
+		default:
+			return json.Unmarshal(m.Result, result)
+		}
+	}
+}
+
+// Respond answers the request id: with result, or with the error object.
+func (c *Conn) Respond(id json.RawMessage, result any, fault any) error {
+	m := Message{ID: id}
+	var err error
+	if fault != nil {
+		m.Error, err = json.Marshal(fault)
+	} else {
+		m.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		return err
+	}
+	// A caller that reads nothing must not hold the answer for ever.
+	if err := c.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		return err
+	}
+	return c.Send(m)
+}
+
+// CloseWrite ends what this side says.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// sendTimeout bounds the wait for a peer that does not read.
+const sendTimeout = 30 * time.Second

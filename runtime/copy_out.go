@@ -1,0 +1,199 @@
+package runtime
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// maxDepth bounds the folders that a copy has open: an agent can nest them
+// without end.
+const maxDepth = 200
+
+// out writes the archive of one path.
+func (c copier) out(name string, to io.Writer) error {
+	name = path.Clean("/" + name)
+	place, err := openBeneath(c.root, name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return copyFailed(name, err)
+	}
+	defer place.Close()
+	o := &outward{copier: c, archive: tar.NewWriter(to)}
+	top := strings.TrimPrefix(path.Base(name), "/")
+	if err := o.add(place, path.Join(".", top), 0); err != nil {
+		return copyFailed(name, err)
+	}
+	if len(o.left) > 0 && !o.wrote {
+		return copyFailed(name, &fs.PathError{Op: "read", Path: o.left[0], Err: unix.EPERM})
+	}
+	if err := o.archive.Close(); err != nil {
+		return copyFailed(name, err)
+	}
+	if len(o.left) > 0 {
+		return &agent.Error{Kind: agent.KindConflict, Step: "copy", Message: "not everything was copied", Err: &leftOut{o.left},
+			Hint: "pipes, sockets, devices, what the agent itself may not read, and what changes meanwhile cannot be"}
+	}
+	return nil
+}
+
+// leftOut names what a whole archive lacks.
+type leftOut struct{ names []string }
+
+// namedLeft is how many an error names.
+const namedLeft = 5
+
+func (l *leftOut) Error() string {
+	text := strings.Join(l.names[:min(len(l.names), namedLeft)], ", ")
+	if more := len(l.names) - namedLeft; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "left out: " + text
+}
+
+// maxLeft bounds what is remembered.
+const maxLeft = 1000
+
+// outward is one archive in the making.
+type outward struct {
+	copier
+	archive *tar.Writer
+	wrote   bool
+	left    []string
+}
+
+func (o *outward) leave(name string) {
+	if len(o.left) < maxLeft {
+		o.left = append(o.left, name)
+	}
+}
+
+// add writes what place is, and below it. Only a failure of the archive is an
+// error; what cannot be read is left out.
+func (o *outward) add(place *os.File, name string, depth int) error {
+	var s unix.Stat_t
+	if err := unix.Fstat(int(place.Fd()), &s); err != nil {
+		o.leave(name)
+		return nil
+	}
+	switch s.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return o.addFolder(place, name, s, depth)
+	case unix.S_IFREG:
+		return o.addFile(place, name, s)
+	case unix.S_IFLNK:
+		return o.addLink(place, name, s)
+	}
+	o.leave(name)
+	return nil
+}
+
+// header is what all kinds have. Ids are the sandbox's; set-id bits would mean
+// another's rights where the archive is unpacked.
+func (o *outward) header(kind byte, name string, s unix.Stat_t) *tar.Header {
+	inside := func(id uint32) int {
+		if id -= o.hostID; id < agent.IDsPerAgent {
+			return int(id)
+		}
+		return 0
+	}
+	return &tar.Header{Typeflag: kind, Name: name, Mode: int64(s.Mode & 0o1777), Uid: inside(s.Uid), Gid: inside(s.Gid),
+		ModTime: time.Unix(s.Mtim.Unix()), Format: tar.FormatPAX}
+}
+
+func (o *outward) write(h *tar.Header) error {
+	o.wrote = true
+	return o.archive.WriteHeader(h)
+}
+
+func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(place.Fd()), "", target)
+	if err != nil || n == len(target) {
+		o.leave(name)
+		return nil
+	}
+	h := o.header(tar.TypeSymlink, name, s)
+	h.Linkname = string(target[:n])
+	return o.write(h)
+}
+
+func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
+	file, err := reopen(place, os.O_RDONLY)
+	if err != nil {
+		o.leave(name)
+		return nil
+	}
+	defer file.Close()
+	h := o.header(tar.TypeReg, name, s)
+	h.Size = s.Size
+	if err := o.write(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(o.archive, io.LimitReader(file, h.Size))
+	if n < h.Size && err == nil {
+		// It was cut meanwhile. An archive keeps its promise of a size, as tar(1) does.
+		o.leave(name)
+		_, err = io.CopyN(o.archive, zeros{}, h.Size-n)
+	}
+	return err
+}
+
+type zeros struct{}
+
+func (zeros) Read(buffer []byte) (int, error) {
+	clear(buffer)
+	return len(buffer), nil
+}
+
+func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth int) error {
+	h := o.header(tar.TypeDir, name+"/", s)
+	if err := o.write(h); err != nil {
+		return err
+	}
+	folder, err := openChild(place, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil || depth >= maxDepth {
+		if err == nil {
+			folder.Close()
+		}
+		o.leave(name)
+		return nil
+	}
+	defer folder.Close()
+	for {
+		names, err := folder.Readdirnames(1000) // a folder may hold millions
+		slices.Sort(names)
+		for _, child := range names {
+			if err := o.addChild(folder, child, path.Join(name, child), depth+1); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			o.leave(name)
+			return nil
+		}
+	}
+}
+
+func (o *outward) addChild(folder *os.File, child, name string, depth int) error {
+	place, err := openat2(folder, child, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
+		o.leave(name)
+		return nil
+	}
+	defer place.Close()
+	return o.add(place, name, depth)
+}

@@ -1,0 +1,278 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+)
+
+// Exec runs one more process in the sandbox and returns its exit status, 128
+// and the signal's number where a signal ended it. An error says that it never
+// ran: exitCode is then 125, 126 or 127 as of `clove run`. It is killed with
+// its process group when ctx ends, and with the agent. What it uses counts as
+// the agent's, but for its output, which is its caller's. Of streams only
+// Stdin, Stdout and Stderr count; the caller closes them.
+func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
+	if err := validateExec(e); err != nil {
+		return agent.ExitStartFailed, err
+	}
+	v := &visit{live: l, streams: streams, pipes: newStreams(0)}
+	err = l.do(func() error { return v.admit(e) })
+	if err != nil {
+		return agent.ExitStartFailed, err
+	}
+	defer v.pipes.abandon()
+	return v.run(ctx)
+}
+
+// validateExec refuses what could not be carried out as it stands.
+func validateExec(e agent.Exec) error {
+	invalid := func(message, hint string) error {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: message, Hint: hint}
+	}
+	if len(e.Command) == 0 || e.Command[0] == "" {
+		return invalid("no command", "`clove exec NAME COMMAND [ARGS...]`")
+	}
+	if e.Dir != "" && !strings.HasPrefix(e.Dir, "/") {
+		return invalid(fmt.Sprintf("%q is not an absolute path", e.Dir), "name a folder inside the sandbox from / on")
+	}
+	for _, variable := range e.Env {
+		if name, _, found := strings.Cut(variable, "="); !found || name == "" {
+			return invalid(fmt.Sprintf("%q is no variable", variable), "write NAME=VALUE")
+		}
+	}
+	return nil
+}
+
+// visit is one process of Exec, from its request to its end.
+type visit struct {
+	live     *Live
+	launch   *launch
+	hostID   uint32 // of id 0 inside
+	orders   *initproto.Orders
+	streams  IO
+	pipes    *streams
+	conn     *initproto.Conn
+	entered  *entered
+	terminal *terminal
+}
+
+// admit lets the process in; in the supervisor's loop.
+func (v *visit) admit(e agent.Exec) error {
+	s := v.live.s
+	switch {
+	case s.paused:
+		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is paused",
+			Hint: "`clove resume` lets it go on"}
+	case s.seen.cause != causeNone:
+		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
+	}
+	v.launch, v.hostID, v.orders = s.launch, s.run.Lease.HostID(), s.agentOrders()
+	v.orders.Argv, v.orders.Env = e.Command, merged(v.orders.Env, e.Env)
+	if e.Dir != "" {
+		v.orders.Dir = e.Dir
+	}
+	v.orders.Terminal = nil
+	if e.Terminal {
+		v.orders.Terminal = terminalSize(v.streams.Stdin)
+	}
+	if err := v.orders.Validate(); err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: "cannot run it", Err: err}
+	}
+	v.launch.guests.Add(1) // the loop lives, so nobody waits for the last one yet
+	return nil
+}
+
+// merged is base with more on top: the first of two that have a name counts
+// for getenv(3).
+func merged(base, more []string) []string {
+	name := func(variable string) string { before, _, _ := strings.Cut(variable, "="); return before }
+	kept := slices.DeleteFunc(slices.Clone(base), func(old string) bool {
+		return slices.ContainsFunc(more, func(new string) bool { return name(new) == name(old) })
+	})
+	return append(kept, more...)
+}
+
+// run is the process's life.
+func (v *visit) run(ctx context.Context) (int, error) {
+	if err := v.enter(); err != nil {
+		v.launch.guests.Done()
+		return agent.ExitStartFailed, v.failed(err)
+	}
+	defer v.conn.Close()
+	err := v.follow(ctx)
+	status := v.entered.bury()
+	v.launch.guests.Done() // now: the agent's end waits for it, and not for our reader
+	v.leave(ctx)
+	switch {
+	case err != nil:
+		return exitCodeOf(err), v.failed(err)
+	case status.Signaled():
+		return agent.ExitSignalBase + int(status.Signal()), nil
+	}
+	return status.ExitStatus(), nil
+}
+
+// follow returns when the process has ended, and why it never ran.
+func (v *visit) follow(ctx context.Context) error {
+	ended, started := make(chan struct{}), make(chan error, 1)
+	go func() { v.entered.ended(); close(ended) }()
+	go func() { started <- v.start() }()
+	var err error
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		v.entered.kill()
+		err = errors.Join(ctx.Err(), <-started)
+	}
+	if err != nil {
+		v.entered.kill()
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		v.entered.kill()
+		<-ended
+	}
+	return err
+}
+
+// enter makes the streams and starts clove-init's second stage.
+func (v *visit) enter() (err error) {
+	if v.orders.Terminal != nil {
+		err = v.pipes.connectNull()
+	} else {
+		err = v.pipes.connectPipes(v.streams)
+	}
+	if err != nil {
+		return err
+	}
+	conn, inherited, err := initproto.Pair()
+	if err != nil {
+		return err
+	}
+	defer inherited.Close()
+	executable, err := os.Open(v.launch.runtime.init)
+	if err == nil {
+		defer executable.Close()
+		err = v.launch.thread.Do(func() (err error) {
+			v.entered, err = v.launch.box.enter(v.pipes.agentSide, inherited, executable)
+			return err
+		})
+	}
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	v.conn = conn
+	return nil
+}
+
+// start turns the second stage into the process.
+func (v *visit) start() error {
+	m, err := v.conn.Receive()
+	if err != nil {
+		return fmt.Errorf("it ended on its way in: %w", err)
+	}
+	if m.Entered == nil {
+		return errNonsense
+	}
+	// libcontainer has given them to clove-init's id by now.
+	if err := v.pipes.giveTo(int(v.hostID+v.orders.UID), int(v.hostID+v.orders.GID)); err != nil {
+		return err
+	}
+	v.pipes.closeAgentSide()
+	if err := v.launch.verifyProcess(v.entered.pid); err != nil {
+		return err
+	}
+	if err := v.conn.Send(initproto.Message{Orders: v.orders}); err != nil {
+		return err
+	}
+	if err := v.conn.CloseSend(); err != nil {
+		return err
+	}
+	return v.await()
+}
+
+var errNonsense = errors.New("clove-init makes no sense")
+
+// await returns when the process executes.
+func (v *visit) await() error {
+	for begun := false; ; {
+		m, err := v.conn.Receive()
+		switch {
+		case err == io.EOF && begun: // execve closed its end
+			return nil
+		case err != nil:
+			return fmt.Errorf("it ended before it was executed: %w", err)
+		case m.ExecFailed != nil:
+			return m.ExecFailed
+		case m.Started == nil || begun:
+			return errNonsense
+		}
+		if begun = true; m.Started.Terminal != nil {
+			v.join(m.Started.Terminal)
+		}
+	}
+}
+
+// join makes the user's terminal follow the pty.
+func (v *visit) join(master *os.File) {
+	v.terminal = joinTerminal(master, v.pipes, v.streams)
+	// Where the agent has ended meanwhile, so has the process.
+	_ = v.live.do(func() error { v.live.s.visitors[v.terminal] = true; return nil })
+}
+
+// lastWords bounds the wait for a reader that takes what is left.
+const lastWords = 10 * time.Second
+
+// leave passes on what the process wrote, and gives the terminal back. What it
+// left running in the sandbox may hold its output open for ever, so only what
+// is there by now counts.
+func (v *visit) leave(ctx context.Context) {
+	v.pipes.closeAgentSide()
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	v.pipes.drainNow(ctx)
+	if v.terminal != nil {
+		_ = v.live.do(func() error { delete(v.live.s.visitors, v.terminal); return nil })
+		v.terminal.restore()
+	}
+}
+
+// failed names the step of what went wrong, and where the agent's own end is
+// the reason, that.
+func (v *visit) failed(err error) error {
+	select {
+	case <-v.live.ended:
+		return errEnded()
+	default:
+	}
+	var failure *initproto.ExecFailed
+	if !errors.As(err, &failure) {
+		return &agent.Error{Kind: agent.KindOf(err), Step: "exec", Message: "cannot enter the sandbox", Err: err,
+			Hint: "its pids or its memory may all be in use: `clove stats` shows it"}
+	}
+	kinds := map[int]agent.Kind{agent.ExitNotFound: agent.KindNotFound, agent.ExitCannotExec: agent.KindInvalid}
+	kind, known := kinds[failure.ExitCode]
+	if !known {
+		kind = agent.KindInternal
+	}
+	hint := hintFor(execFailure{step: failure.Step, exitCode: failure.ExitCode})
+	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
+}
+
+func exitCodeOf(err error) int {
+	var failure *initproto.ExecFailed
+	if errors.As(err, &failure) {
+		return failure.ExitCode
+	}
+	return agent.ExitStartFailed
+}

@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyInput passes the user's input on until it ends, the agent closes its end,
+// which is its business, or stopped hangs up (nil: it never does). It waits in
+// poll(2) and never in a read: who still reads a terminal after the process that
+// it read for has gone takes the next line from whoever is there.
+func copyInput(to io.Writer, from, stopped *os.File) {
+	if from == nil {
+		return
+	}
+	buffer := make([]byte, 32<<10)
+	for {
+		n := readOrStop(from, stopped, buffer)
+		if n <= 0 {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// readOrStop is one read; 0 or less is the end. Both files keep their mode:
+// the user's is shared with the shell that it came from.
+func readOrStop(from, stopped *os.File, buffer []byte) (n int) {
+	_ = withFD(from, func(input int) {
+		if stopped == nil {
+			n = readWhenReady(input, -1, buffer)
+			return
+		}
+		_ = withFD(stopped, func(stop int) { n = readWhenReady(input, stop, buffer) })
+	})
+	return n
+}
+
+// withFD lends the descriptor of file, which stays open meanwhile.
+func withFD(file *os.File, use func(fd int)) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { use(int(fd)) })
+}
+
+func readWhenReady(input, stop int, buffer []byte) int {
+	for {
+		// poll(2) ignores a negative descriptor.
+		fds := []unix.PollFd{{Fd: int32(input), Events: unix.POLLIN}, {Fd: int32(stop)}}
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil, fds[1].Revents != 0:
+			return 0
+		}
+		n, err := unix.Read(input, buffer)
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		return n
+	}
+}

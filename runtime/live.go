@@ -1,0 +1,52 @@
+package runtime
+
+import (
+	"syscall"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// Live is an agent that executes, in the hands of the process that supervises
+// it. Its methods are safe from any goroutine; once the agent has ended they
+// fail with KindConflict.
+type Live struct {
+	asks  chan<- func()   // to the supervisor's loop
+	ended <-chan struct{} // closed behind the loop
+	s     *supervisor     // touched in the loop only
+}
+
+// errEnded is every method's answer behind the end.
+func errEnded() error {
+	return &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended", Hint: "`clove ps -a` shows how"}
+}
+
+// do runs f in the supervisor's loop, where everything else happens too.
+func (l *Live) do(f func() error) error {
+	answer := make(chan error, 1)
+	select {
+	case l.asks <- func() { answer <- f() }:
+		return <-answer
+	case <-l.ended:
+		return errEnded()
+	}
+}
+
+// Signal sends the agent a signal. KILL ends all of its processes. One that is
+// paused gets it when it is resumed.
+func (l *Live) Signal(number syscall.Signal) error {
+	return l.do(func() error {
+		if number == syscall.SIGKILL {
+			l.s.end(causeUser, 0)
+			return nil
+		}
+		l.s.forward(number)
+		return nil
+	})
+}
+
+// Stop ends the agent: TERM, the grace, then KILL of all. It returns at once.
+// A paused one is resumed for it.
+func (l *Live) Stop(grace time.Duration) error {
+	return l.do(func() error { l.s.end(causeUser, grace); return nil })
+}

@@ -1,0 +1,109 @@
+//go:build root
+
+package runtime
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// liveAgent is a run in the hands of a test.
+type liveAgent struct {
+	*Live
+	t       *testing.T
+	out     *os.File // our end of its output
+	lines   *bufio.Reader
+	drained int
+	cancel  context.CancelFunc
+	record  chan agent.Record
+}
+
+// startLive runs a shell script, and returns once it executes. The test's end
+// is the agent's.
+func startLive(t *testing.T, script string, change func(*agent.Spec)) *liveAgent {
+	t.Helper()
+	r := newRuntime(t)
+	spec := sleeper()
+	spec.Command = []string{"sh", "-c", script}
+	if change != nil {
+		change(&spec)
+	}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &liveAgent{t: t, out: out, lines: bufio.NewReader(out), record: make(chan agent.Record, 1)}
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(context.Background())
+	started := make(chan *Live, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		record, err := r.Run(ctx, spec, IO{Stdout: theirs, Stderr: os.Stderr, Started: func(l *Live) { started <- l }})
+		if err != nil {
+			t.Errorf("run: %v", err)
+		}
+		theirs.Close()
+		a.record <- record
+	}()
+	t.Cleanup(func() { a.cancel(); out.Close(); <-ended })
+	select {
+	case a.Live = <-started:
+	case <-ended:
+		t.Fatal("the agent did not start")
+	}
+	return a
+}
+
+// line waits for the agent's next line.
+func (a *liveAgent) line() string {
+	a.t.Helper()
+	a.out.SetReadDeadline(time.Now().Add(soon))
+	line, err := a.lines.ReadString('\n')
+	if err != nil {
+		a.t.Fatalf("the agent says nothing: %v", err)
+	}
+	return line[:len(line)-1]
+}
+
+// silent tells whether the agent, whose output was read to its end, says
+// nothing for a while.
+func (a *liveAgent) silent() bool {
+	a.t.Helper()
+	for a.lines.Buffered() > 0 {
+		a.lines.Discard(a.lines.Buffered())
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		a.out.SetReadDeadline(time.Now().Add(quiet))
+		n, err := a.out.Read(buffer)
+		if err != nil {
+			return os.IsTimeout(err)
+		}
+		// What the pipes held when it stopped is some of it; not ever more.
+		if a.drained += n; a.drained > 1<<20 {
+			a.drained = 0
+			return false
+		}
+	}
+}
+
+// quiet is how long an agent that runs never keeps silent in these tests.
+const quiet = 300 * time.Millisecond
+
+// ends waits for the record.
+func (a *liveAgent) ends() agent.Record {
+	a.t.Helper()
+	select {
+	case record := <-a.record:
+		return record
+	case <-time.After(soon):
+		a.t.Fatal("the agent does not end")
+		return agent.Record{}
+	}
+}

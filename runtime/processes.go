@@ -1,0 +1,154 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// procRoot is where the host's processes are listed.
+const procRoot = "/proc"
+
+// Processes lists every process of the agent by pid, clove-init (1) first.
+// One that ends meanwhile is left out.
+func (l *Live) Processes() ([]agent.Process, error) {
+	var pids []int
+	var hostID uint32
+	err := l.do(func() (err error) {
+		hostID = l.s.run.Lease.HostID()
+		pids, err = l.s.group.Pids()
+		return err
+	})
+	if err != nil {
+		return nil, agent.Failed("processes", err)
+	}
+	return processes(procRoot, pids, hostID)
+}
+
+// processes reads what proc tells of the host's pids. hostID is the host id of
+// id 0 inside.
+func processes(proc string, pids []int, hostID uint32) ([]agent.Process, error) {
+	var found []agent.Process
+	inside := map[int]int{} // host pid to the sandbox's
+	var parents []int       // host pids, beside found
+	for _, pid := range pids {
+		p, parent, err := readProcess(filepath.Join(proc, strconv.Itoa(pid)), hostID)
+		if errors.Is(err, errNoProcess) {
+			continue
+		}
+		if err != nil {
+			return nil, agent.Failed("processes", err)
+		}
+		found, parents = append(found, p), append(parents, parent)
+		inside[pid] = p.PID
+	}
+	for i, parent := range parents {
+		found[i].ParentPID = inside[parent] // 0: it is not one of them
+	}
+	slices.SortFunc(found, func(a, b agent.Process) int { return a.PID - b.PID })
+	return found, nil
+}
+
+// errNoProcess says that the process has ended.
+var errNoProcess = errors.New("the process has ended")
+
+// commandMax bounds what is shown of a command line: arguments may be
+// megabytes, and the agent may have hundreds of processes with such.
+const commandMax = 4096
+
+func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err error) {
+	stat, err := readSome(filepath.Join(dir, "stat"))
+	if err != nil {
+		return p, 0, err
+	}
+	status, err := readSome(filepath.Join(dir, "status"))
+	if err != nil {
+		return p, 0, err
+	}
+	name, fields, err := statFields(stat)
+	if err != nil {
+		return p, 0, fmt.Errorf("cannot read %s/stat: %w", dir, err)
+	}
+	p = agent.Process{State: fields.text(3), Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
+		CPUMS:   (fields.number(14) + fields.number(15)) * 1000 / clockTicks,
+		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - bootTime())).UTC().Truncate(time.Second / clockTicks)}
+	if p.PID, p.UID = idsInside(status, hostID); p.PID == 0 {
+		return p, 0, errNoProcess // libcontainer's, on its way in
+	}
+	command, err := readSome(filepath.Join(dir, "cmdline"))
+	if err != nil {
+		return p, 0, err
+	}
+	p.Command = []string{"[" + name + "]"}
+	if text := strings.TrimRight(string(command), "\x00"); text != "" {
+		p.Command = strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\x00")
+	}
+	return p, int(fields.number(4)), nil
+}
+
+// readSome reads the beginning of a file of proc.
+func readSome(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errNoProcess
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, commandMax))
+	if err != nil {
+		return nil, errNoProcess // ESRCH: it ended after the open
+	}
+	return text, nil
+}
+
+// clockTicks is USER_HZ, 100 on every architecture that clove knows, time(7).
+const clockTicks = 100
+
+// statLine is proc_pid_stat(5) behind the name: field 3 is the first.
+type statLine []string
+
+func (f statLine) text(n int) string { return f[n-3] }
+
+// number is 0 for what cannot be one.
+func (f statLine) number(n int) int64 {
+	value, _ := strconv.ParseInt(f[n-3], 10, 64)
+	return value
+}
+
+// statFields splits at the last parenthesis: the name may hold anything.
+func statFields(stat []byte) (name string, fields statLine, err error) {
+	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return "", nil, errors.New("no name in it")
+	}
+	fields = strings.Fields(string(stat[end+1:]))
+	if len(fields) < 24-2 {
+		return "", nil, fmt.Errorf("only %d fields in it", len(fields)+2)
+	}
+	return strings.ToValidUTF8(string(stat[open+1:end]), "\uFFFD"), fields, nil
+}
+
+// idsInside finds the innermost pid and the user of proc_pid_status(5); pid 0
+// is a process that is in no other namespace than ours.
+func idsInside(status []byte, hostID uint32) (pid int, uid uint32) {
+	for line := range strings.Lines(string(status)) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) < 2:
+		case words[0] == "NSpid:" && len(words) > 2:
+			pid, _ = strconv.Atoi(words[len(words)-1])
+		case words[0] == "Uid:":
+			host, _ := strconv.ParseUint(words[1], 10, 32)
+			uid = uint32(host) - hostID
+		}
+	}
+	return pid, uid
+}

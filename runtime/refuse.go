@@ -1,0 +1,35 @@
+package runtime
+
+import (
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// Refused is the record of a run that was refused before anything was made:
+// it has no usage and enforced nothing.
+func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
+	return agent.Record{
+		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Command: append([]string{}, spec.Command...),
+		Started: started, Ended: time.Now(),
+		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
+		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
+	}
+}
+
+// Refuse ends a queued run that could not be begun. One that another process
+// has begun meanwhile is left to it.
+func (r *Runtime) Refuse(id agent.ID, cause error) error {
+	return r.withStore(func(s *store.Store) error {
+		run, err := s.Get(string(id))
+		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
+			return err
+		}
+		_, err = s.Finish(id, agent.EventRecorded, Refused(run.Spec, time.Now(), cause), nil)
+		return err
+	})
+}
+
+// Supervised tells whether a process looks after the run.
+func (r *Runtime) Supervised(id agent.ID) bool { return r.supervised(id) }

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
+)
+
+// enterExecutable is clove-init's descriptor in a process that comes later.
+const enterExecutable = "/proc/self/fd/4"
+
+// entered is a process that came into the sandbox from outside. It is clove's
+// own child and must be buried by it: PID 1's end waits for that.
+type entered struct {
+	process *libcontainer.Process
+	pid     int // on the host
+}
+
+// enter starts clove-init's second stage in the namespaces and the cgroup of
+// the sandbox, with its filter and with PID 1's ids and capabilities.
+func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entered, error) {
+	process := s.processOf([]string{enterExecutable, initproto.EnterArgument}, "GOGC=off")
+	process.Stdin, process.Stdout, process.Stderr = stdio[0], stdio[1], stdio[2]
+	process.ExtraFiles = []*os.File{control, executable}
+	if err := s.container.Start(process); err != nil {
+		return nil, fmt.Errorf("cannot enter the sandbox: %w", err)
+	}
+	pid, err := process.Pid()
+	return &entered{process: process, pid: pid}, err
+}
+
+// processOf is a process of clove-init's.
+func (s *sandbox) processOf(args []string, env ...string) *libcontainer.Process {
+	p := s.spec.Process
+	noNewPrivileges := p.NoNewPrivileges
+	return &libcontainer.Process{
+		Args: args, Cwd: p.Cwd,
+		Env: append([]string{"HOME=/", "GOMAXPROCS=1"}, env...), // clove-init's own; HOME spares a search in /etc/passwd
+		UID: int(p.User.UID), GID: int(p.User.GID),
+		Rlimits:         libcontainerRlimits(p.Rlimits),
+		NoNewPrivileges: &noNewPrivileges,
+		Capabilities: &configs.Capabilities{
+			Bounding: p.Capabilities.Bounding, Permitted: p.Capabilities.Permitted, Effective: p.Capabilities.Effective,
+			Inheritable: p.Capabilities.Inheritable, Ambient: p.Capabilities.Ambient,
+		},
+	}
+}
+
+// ended returns when the process has, and leaves it unburied: until bury its
+// pid, and so its group's, is nobody else's.
+func (e *entered) ended() {
+	for unix.Waitid(unix.P_PID, e.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+// kill ends the process and its group, which it leads once it is the agent's
+// equal. It must come before bury.
+func (e *entered) kill() {
+	_ = unix.Kill(-e.pid, unix.SIGKILL)
+	_ = unix.Kill(e.pid, unix.SIGKILL)
+}
+
+// bury takes the process away and tells how it ended.
+func (e *entered) bury() syscall.WaitStatus {
+	state, _ := e.process.Wait() // its error says again how it ended
+	if state == nil {
+		return 0
+	}
+	status, _ := state.Sys().(syscall.WaitStatus)
+	return status
+}

@@ -1,0 +1,36 @@
+package runtime
+
+import (
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// Stats tells what the agent uses now.
+func (l *Live) Stats() (stats agent.Stats, err error) {
+	err = l.do(func() (err error) { stats, err = l.s.stats(); return err })
+	return stats, err
+}
+
+func (s *supervisor) stats() (agent.Stats, error) {
+	figures, err := s.group.Stats()
+	if err != nil {
+		return agent.Stats{}, agent.Failed("stats", err)
+	}
+	seen := outcome{cpu: figures.CPU, output: s.pipes.written.Load()}
+	if s.tree != nil {
+		if used, err := s.tree.Usage(); err == nil {
+			seen.diskUsed = &used.Bytes
+		}
+	}
+	now := agent.Stats{
+		Time: time.Now().UTC(), Paused: s.paused, WallMS: time.Duration(bootTime() - s.began).Milliseconds(),
+		MemoryBytes: figures.MemoryBytes, Pids: figures.Pids,
+		Usage: usage(seen, figures), Events: events(seen, figures), Limits: s.spec.Limits,
+	}
+	if s.gate != nil {
+		totals := s.gate.broker.Totals()
+		now.Usage.NetRxBytes, now.Usage.NetTxBytes = &totals.RxBytes, &totals.TxBytes
+	}
+	return now, nil
+}

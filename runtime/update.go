@@ -1,0 +1,248 @@
+package runtime
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/store"
+)
+
+// Update changes limits and network rules: all that u names, or nothing. What
+// this host cannot hold, or what the agent exceeds already, is refused. The
+// store has the new spec when it returns, so a restart begins with it.
+// CLOVE_MEMORY_BYTES and its like in the agent's environment stay what they
+// were at the start, and so do the sizes of its tmpfs.
+func (l *Live) Update(u agent.Update) error {
+	return l.do(func() error { return l.s.update(u) })
+}
+
+// update is one transaction: each step notes how to take it back.
+func (s *supervisor) update(u agent.Update) (err error) {
+	next, rules, err := s.planUpdate(u)
+	if err != nil {
+		return err
+	}
+	var steps undo.Stack
+	defer func() { err = errors.Join(err, steps.Run()) }()
+	if err := s.applyLimits(s.spec.Limits, next.spec.Limits, &steps); err != nil {
+		return err
+	}
+	if u.WallClock != nil {
+		if err := s.extend(*u.WallClock); err != nil {
+			return err
+		}
+		steps.Add("wall clock", func() error { return s.extend(s.spec.Limits.WallClock) })
+	}
+	var run agent.Run
+	err = s.runtime.withStore(func(st *store.Store) (err error) {
+		run, err = st.Amend(s.spec.ID, agent.WhatUpdated, describeUpdate(u), func(run *agent.Run) {
+			run.Spec.Limits, run.Spec.Egress = next.spec.Limits, next.spec.Egress
+		})
+		return err
+	})
+	if err != nil {
+		return agent.Failed("update", err)
+	}
+	steps.Release()
+	// Nothing fails from here on.
+	s.run, s.spec, s.held.enforced = run, next.spec, next.enforced
+	if rules != nil {
+		s.gate.broker.Replace(rules)
+	}
+	s.setDeadline()
+	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {
+		s.checkCPU() // more CPUs reach the limit sooner
+	}
+	return nil
+}
+
+// planned is what an update leads to.
+type planned struct {
+	spec     agent.Spec
+	enforced map[string]string
+}
+
+// planUpdate checks everything that can be checked before anything changes.
+func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rules, err error) {
+	if s.seen.cause != causeNone {
+		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "update", Message: s.spec.Name + " is being ended"}
+	}
+	next = planned{spec: s.spec, enforced: maps.Clone(s.held.enforced)}
+	for _, check := range []func(agent.Update, *planned) error{s.planMemory, s.planCPUs, s.planPids, s.planClock} {
+		if err := check(u, &next); err != nil {
+			return next, nil, err
+		}
+	}
+	if u.Rules == nil {
+		return next, nil, nil
+	}
+	switch {
+	case s.gate == nil || s.spec.Network == agent.NetworkNone:
+		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "network", Message: s.spec.Name + " has network mode " + s.spec.Network + ", where no rules hold",
+			Hint: "rules can change where `clove run` began with --network allowlist or public"}
+	case s.networkLost != "":
+		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "network", Message: s.spec.Name + " has lost its network: " + s.networkLost,
+			Hint: "start it again to have one"}
+	}
+	next.spec.Egress.Rules = *u.Rules
+	rules, err = rulesOf(next.spec)
+	return next, rules, err
+}
+
+// updatable refuses a control that the run was started without.
+func (s *supervisor) updatable(control string) error {
+	if !s.held.lacks(control) {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "update " + control,
+		Message: s.spec.Name + " runs without it: nothing enforces " + control + " here", Hint: "`clove doctor` says why"}
+}
+
+func invalidUpdate(control, message, hint string) error {
+	return &agent.Error{Kind: agent.KindInvalid, Step: "update " + control, Message: message, Hint: hint}
+}
+
+func (s *supervisor) planMemory(u agent.Update, next *planned) error {
+	if u.MemoryBytes == nil && u.MemorySwapBytes == nil {
+		return nil
+	}
+	limits := &next.spec.Limits
+	swap := limits.MemorySwapBytes - limits.MemoryBytes
+	if u.MemoryBytes != nil {
+		limits.MemoryBytes = *u.MemoryBytes
+		if limits.MemorySwapBytes >= 0 {
+			limits.MemorySwapBytes = limits.MemoryBytes + swap
+		}
+	}
+	if u.MemorySwapBytes != nil {
+		limits.MemorySwapBytes = *u.MemorySwapBytes
+	}
+	if limits.MemoryBytes <= 0 {
+		return invalidUpdate(agent.ControlMemory, "there is always a limit", "give a size such as 256M")
+	}
+	if total := limits.MemorySwapBytes; total != -1 && total < limits.MemoryBytes {
+		return invalidUpdate(agent.ControlMemorySwap, "it counts memory and swap together and is less than the memory limit",
+			fmt.Sprintf("give at least %d bytes, or -1 for any amount of swap", limits.MemoryBytes))
+	}
+	return cmp.Or(s.updatable(agent.ControlMemory), s.updatable(agent.ControlMemorySwap))
+}
+
+func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
+	if u.CPUs == nil {
+		return nil
+	}
+	if least := float64(cpuQuotaMin) / cpuPeriod; !(*u.CPUs >= least && *u.CPUs <= maxCPUs) {
+		return invalidUpdate(agent.ControlCPU, fmt.Sprintf("%v is no number of CPUs", *u.CPUs),
+			fmt.Sprintf("give %v or more, for example 1.5", least))
+	}
+	next.spec.Limits.CPUs = *u.CPUs
+	if err := s.updatable(agent.ControlCPU); err != nil {
+		return err
+	}
+	return s.nowEnforced(agent.ControlCPU, next)
+}
+
+// nowEnforced adds a control that the run may have done without so far.
+func (s *supervisor) nowEnforced(control string, next *planned) error {
+	how, why, remedy := s.facts.mechanism(control)
+	if how == "" {
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "update " + control,
+			Message: "this host cannot enforce it: " + why, Hint: remedy}
+	}
+	next.enforced[control] = how
+	return nil
+}
+
+// maxCPUs is above every machine's, and its quota far below what overflows.
+const maxCPUs = 65536
+
+func (s *supervisor) planPids(u agent.Update, next *planned) error {
+	if u.Pids == nil {
+		return nil
+	}
+	if *u.Pids <= 0 || *u.Pids > maxPids {
+		return invalidUpdate(agent.ControlPids, fmt.Sprintf("%d is no limit", *u.Pids), "give a number such as 512")
+	}
+	next.spec.Limits.Pids = *u.Pids
+	return s.updatable(agent.ControlPids)
+}
+
+// maxPids is PID_MAX_LIMIT of 64 bit kernels.
+const maxPids = 4 << 20
+
+func (s *supervisor) planClock(u agent.Update, next *planned) error {
+	if u.WallClock == nil {
+		return nil
+	}
+	passed := time.Duration(bootTime() - s.began)
+	switch {
+	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= passed:
+		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),
+			"it counts from the agent's start; `clove stop` ends it now")
+	case s.paused:
+		// clove-init, which keeps the clock, stands still with the rest.
+		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is paused",
+			Hint: "`clove resume` it first: its clock can be set only while it runs"}
+	}
+	next.spec.Limits.WallClock = *u.WallClock
+	if *u.WallClock == 0 {
+		delete(next.enforced, agent.ControlWallClock)
+		return nil
+	}
+	return s.nowEnforced(agent.ControlWallClock, next)
+}
+
+// extendPatience bounds the wait for clove-init's answer; it does nothing else
+// that takes long.
+const extendPatience = 10 * time.Second
+
+// extend gives clove-init another wall clock and waits until it has it.
+func (s *supervisor) extend(wallClock time.Duration) error {
+	if err := s.conn.Send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}}); err != nil {
+		return errEnded()
+	}
+	patience := time.NewTimer(extendPatience)
+	defer patience.Stop()
+	for s.messages != nil {
+		select {
+		case m, open := <-s.messages:
+			if open && m.Extended != nil && m.Extended.WallClock == wallClock {
+				if !m.Extended.Accepted {
+					return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock,
+						Message: s.spec.Name + " is being ended", Hint: "its time is over"}
+				}
+				return nil
+			}
+			s.hear(m, open)
+		case <-patience.C:
+			return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock,
+				Message: fmt.Sprintf("clove-init did not answer within %s", extendPatience)}
+		}
+	}
+	return errEnded()
+}
+
+// describeUpdate is what an event says of it.
+func describeUpdate(u agent.Update) string {
+	var parts []string
+	add := func(is bool, text func() string) {
+		if is {
+			parts = append(parts, text())
+		}
+	}
+	add(u.MemoryBytes != nil, func() string { return fmt.Sprintf("memory %d bytes", *u.MemoryBytes) })
+	add(u.MemorySwapBytes != nil, func() string { return fmt.Sprintf("memory and swap %d bytes", *u.MemorySwapBytes) })
+	add(u.CPUs != nil, func() string { return fmt.Sprintf("%v CPUs", *u.CPUs) })
+	add(u.Pids != nil, func() string { return fmt.Sprintf("%d pids", *u.Pids) })
+	add(u.WallClock != nil, func() string { return fmt.Sprintf("timeout %s", *u.WallClock) })
+	add(u.Rules != nil, func() string { return fmt.Sprintf("%d network rules", len(*u.Rules)) })
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// maxOccurrences bounds the bucket: who comes back after more than so many
+// reads the runs anew.
+const maxOccurrences = 8192
+
+// whatOf names the state table's events as occurrences.
+var whatOf = map[agent.Event]agent.What{
+	agent.EventAdmitted: agent.WhatBegun,
+	agent.EventStarted:  agent.WhatStarted,
+	agent.EventRecorded: agent.WhatEnded,
+	agent.EventLost:     agent.WhatLost,
+	agent.EventRequeued: agent.WhatAgain,
+}
+
+// note adds an occurrence in the transaction of what it tells, and drops the
+// oldest one beyond the bound.
+func (t *tables) note(run agent.Run, what agent.What, detail string) error {
+	number, err := t.occurrences.NextSequence()
+	if err != nil {
+		return err
+	}
+	o := agent.Occurrence{Sequence: number, Time: time.Now().UTC(), What: what, ID: run.Spec.ID, Name: run.Spec.Name,
+		Owner: run.Owner, State: run.State, Detail: detail}
+	if run.Record != nil && (what == agent.WhatEnded || what == agent.WhatLost) {
+		code := run.Record.ExitCode
+		o.Status, o.ExitCode = run.Record.Status, &code
+	}
+	value, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if number > maxOccurrences {
+		err = t.occurrences.Delete(numberKey(number - maxOccurrences))
+	}
+	return errors.Join(err, t.occurrences.Put(numberKey(number), value))
+}
+
+// Occurrences returns what happened after the one with this number, at most
+// limit of them, oldest first, and the number of the last that there is. A gap
+// says that those in between have been dropped: the first one returned is then
+// not after+1.
+func (s *Store) Occurrences(after uint64, limit int) (found []agent.Occurrence, last uint64, err error) {
+	err = s.view(func(t *tables) error {
+		last = t.occurrences.Sequence()
+		cursor := t.occurrences.Cursor()
+		for key, value := cursor.Seek(numberKey(after + 1)); key != nil && len(found) < limit; key, value = cursor.Next() {
+			var o agent.Occurrence
+			if err := json.Unmarshal(value, &o); err != nil {
+				return fmt.Errorf("%w: occurrence %x: %w", errDamaged, key, err)
+			}
+			found = append(found, o)
+		}
+		return nil
+	})
+	return found, last, err
+}
+
+func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
+
+// everyOccurrence: numbers are those of their keys, and none is in the future.
+func (a *audit) everyOccurrence() {
+	last := a.occurrences.Sequence()
+	for key, value := range each(a.occurrences.Cursor()) {
+		var o agent.Occurrence
+		if err := json.Unmarshal(value, &o); err != nil || len(key) != 8 || o.Sequence != binary.BigEndian.Uint64(key) || o.Sequence > last {
+			a.problem("occurrence %x: it says %d of %d (%v)", key, o.Sequence, last, err)
+		}
+	}
+}
