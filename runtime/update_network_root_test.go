@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -47,25 +45,7 @@ func greeter(t *testing.T) (address string, port int) {
 	return address, listener.Addr().(*net.TCPAddr).Port
 }
 
-// gateBeside puts clove-gate where this program looks for it: beside itself.
-func gateBeside(t *testing.T) {
-	t.Helper()
-	if _, err := findBinary("clove-gate"); err == nil {
-		return
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(filepath.Dir(self), "clove-gate")
-	if err := os.Symlink(testhost.Binary(t, "clove-gate"), link); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.Remove(link) })
-}
-
 func TestNewRulesHoldAtOnce(t *testing.T) {
-	gateBeside(t)
 	address, port := greeter(t)
 	a := startLive(t, "exec sleep 1000", func(s *agent.Spec) { s.Network = agent.NetworkAllowlist })
 	dial := fmt.Sprintf("exec 3<>/dev/tcp/%s/%d && read line <&3 && echo got $line", address, port)
