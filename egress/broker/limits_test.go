@@ -265,7 +265,8 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	for range 3 {
 		t.Run("again", run)
 	}
-	if after := descriptors(t); after != before {
+	// Fewer is no leak: an earlier test's last words may have ended meanwhile.
+	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
