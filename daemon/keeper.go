@@ -88,12 +88,16 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	config := k.config()
+	for i, run := range runs {
+		// Its supervisor is on its way to note that: its place is taken.
+		if run.State == agent.StateQueued && k.starting[run.Spec.ID] {
+			runs[i].State = agent.StateStarting
+		}
+	}
 	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
-		if !k.starting[run.Spec.ID] {
-			k.starting[run.Spec.ID] = true
-			k.all.Go(func() { k.begin(run) })
-		}
+		k.starting[run.Spec.ID] = true
+		k.all.Go(func() { k.begin(run) })
 	}
 	k.reasons = d.reasons
 	close(k.looked)
