@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -74,6 +75,11 @@ const retryTime = 2 * time.Second
 
 // look is one comparison.
 func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
+	// Taken before the store is read: a start that ends in between has changed
+	// the store, but perhaps not what was read of it. Its nudge brings the next look.
+	k.mu.Lock()
+	busy := maps.Clone(k.starting)
+	k.mu.Unlock()
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
@@ -88,12 +94,16 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	config := k.config()
+	for i, run := range runs {
+		// Its supervisor is on its way to note that: its place is taken.
+		if run.State == agent.StateQueued && busy[run.Spec.ID] {
+			runs[i].State = agent.StateStarting
+		}
+	}
 	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
-		if !k.starting[run.Spec.ID] {
-			k.starting[run.Spec.ID] = true
-			k.all.Go(func() { k.begin(run) })
-		}
+		k.starting[run.Spec.ID] = true
+		k.all.Go(func() { k.begin(run) })
 	}
 	k.reasons = d.reasons
 	close(k.looked)
@@ -142,7 +152,10 @@ func (k *keeper) begin(run agent.Run) {
 	if err != nil {
 		answer = startFailed(err)
 		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); rerr != nil {
+			// It is still queued and will be tried again, but not at once: the
+			// store does not work.
 			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
+			<-time.After(retryTime)
 		}
 	}
 	if answer.Started {

@@ -179,9 +179,9 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 	path := writeBolt(t, func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
 	s := open(t, path)
 	steps := append(slices.Clone(migrations),
-		migration{2, "add a bucket", func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("half")); return err }},
-		migration{3, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
-	if err := s.upgrade(steps); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 3)") {
+		migration{newestSchema(migrations) + 1, "add a bucket", func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("half")); return err }},
+		migration{newestSchema(migrations) + 2, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
+	if err := s.upgrade(steps); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 4)") {
 		t.Errorf("got %v", err)
 	} // the closing check finds the bucket or the schema, should they have stayed
 }

@@ -138,6 +138,9 @@ func (s *Store) upgrade(steps []migration) error {
 	case version > newest:
 		return newer(s.path, version, newest)
 	case version < newest:
+		if err := s.backup(version); err != nil {
+			return fmt.Errorf("cannot keep a copy of schema %d: %w", version, err)
+		}
 		return s.db.Update(func(tx *bbolt.Tx) error { return migrate(tx, steps) })
 	}
 	return nil

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// Each verb asks for its method with the run that was named, and prints it.
+func TestVerbsAsk(t *testing.T) {
+	for line, method := range map[string]string{
+		"stop one": api.MethodRunStop, "stop -t 5s one": api.MethodRunStop, "kill -s HUP one": api.MethodRunSignal, "pause one": api.MethodRunPause,
+		"resume one": api.MethodRunResume, "restart one": api.MethodRunRestart, "rm -f one": api.MethodRunRemove, "update -m 64M one": api.MethodRunUpdate,
+	} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(method, api.Nothing{})
+		status, stdout, stderr := b.clove(strings.Fields(line)...)
+		var asked struct {
+			Run    string
+			Signal int
+			Grace  *int64 `json:"grace_ns"`
+			Force  bool
+		}
+		f.heard(method, &asked)
+		if status != 0 || stdout != "one\n" || stderr != "" || asked.Run != "one" {
+			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
+		}
+		if strings.Contains(line, "HUP") && asked.Signal != 1 || strings.Contains(line, "5s") && (asked.Grace == nil || *asked.Grace != 5e9) ||
+			strings.HasPrefix(line, "rm") && !asked.Force {
+			t.Errorf("%s: %+v", line, asked)
+		}
+	}
+}
+
+// Without cloved every verb says so; without a name it says that.
+func TestVerbsRefuse(t *testing.T) {
+	for _, verb := range []string{"stop", "kill", "pause", "resume", "restart", "wait", "update -m 64M", "logs", "attach", "top"} {
+		b := newBench(t)
+		if status, _, stderr := b.clove(append(strings.Fields(verb), "one")...); status != exitFailed || !strings.Contains(stderr, "cloved does not run") {
+			t.Errorf("%s: %d, %s", verb, status, stderr)
+		}
+		if status, _, stderr := b.clove(strings.Fields(verb)...); status != exitFailed || !strings.Contains(stderr, "hint:") {
+			t.Errorf("%s without a name: %d, %s", verb, status, stderr)
+		}
+	}
+	for line, says := range map[string]string{
+		"kill -s NOPE one": "not a signal", "kill -s 65 one": "not a signal", "stop -t soon one": "not a duration", "update one": "nothing is to change",
+		"update --cpus 0 one": "not a number of CPUs", "update --no-rules --allow example.com one": "at once", "logs --tail some one": "not a number of lines",
+		"logs --since once one": "not a time", "events --after x": "not a number", "attach --detach-keys ctrl-1 one": "not a key", "prune": "--yes",
+		"rename one": "two names", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
+	} {
+		b := newBench(t)
+		if status, _, stderr := b.clove(strings.Fields(line)...); status != exitFailed || !strings.Contains(stderr, says) {
+			t.Errorf("%s: %d, %s", line, status, stderr)
+		}
+	}
+}
+
+func TestWaitExitsAsTheLast(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	f.answer(api.MethodRunWait, api.WaitResult{Record: agent.Record{ExitCode: 7}})
+	if status, stdout, _ := b.clove("wait", "one", "two"); status != 7 || stdout != "7\n7\n" {
+		t.Errorf("%d, %q", status, stdout)
+	}
+}
+
+// Lines go to the stream that they came from, as they were; what is lost is told.
+func TestLogsPrints(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	f.answers[api.MethodRunLogs] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		for _, line := range []api.LogLine{{LostLines: 3, LostBytes: 9}, {Stream: "stdout", Text: "out"}, {Stream: "stderr", Text: "err"},
+			{Stream: "stdout", Bytes: []byte{0xff}, Partial: true}} {
+			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: line}); err != nil {
+				return nil, err
+			}
+		}
+		return api.Nothing{}, nil
+	}
+	status, stdout, stderr := b.clove("logs", "one")
+	if status != 0 || stdout != "out\n\xff" || stderr != "clove: 3 lines (9 bytes) are lost here\nerr\n" {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestEventsPrint(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	code := 3
+	f.answers[api.MethodEventFollow] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		err := c.Notify(api.NoteEvent, api.EventNote{Gap: true, Event: &agent.Occurrence{Sequence: 9, What: agent.WhatEnded, Name: "web", ID: "aaaaaaaaaaaaaaaa",
+			Status: agent.StatusExited, ExitCode: &code, Detail: "a\nb"}})
+		return api.EventResult{Last: 9}, err
+	}
+	status, stdout, stderr := b.clove("events", "--once")
+	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "kept no longer") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}
+
+func TestDetachKeys(t *testing.T) {
+	keys, err := parseKeys("ctrl-p,ctrl-q")
+	if err != nil || string(keys) != "\x10\x11" {
+		t.Fatalf("%q, %v", keys, err)
+	}
+	for _, c := range []struct {
+		typed []string
+		pass  string
+		left  bool
+	}{
+		{[]string{"abc"}, "abc", false},
+		{[]string{"a\x10\x11b"}, "a", true},
+		{[]string{"a\x10", "\x11"}, "a", true},
+		{[]string{"\x10x"}, "\x10x", false},
+		{[]string{"\x10\x10\x11"}, "\x10", true},
+		{[]string{"\x11"}, "\x11", false},
+	} {
+		k := keyWatch{keys: keys}
+		var pass []byte
+		left := false
+		for _, typed := range c.typed {
+			p, l := k.filter([]byte(typed))
+			pass, left = append(pass, p...), left || l
+		}
+		if string(pass) != c.pass || left != c.left {
+			t.Errorf("%q: %q, %v", c.typed, pass, left)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for text, want := range map[string]place{
+		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""},
+	} {
+		if got := parsePlace(text); got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// What an agent packed stays where it was asked to go: no name, no link and no
+// mode leads out.
+func TestUnpackStaysBeneath(t *testing.T) {
+	dir := t.TempDir()
+	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
+	for _, err := range []error{os.MkdirAll(filepath.Join(source, "sub"), 0o755), os.Mkdir(target, 0o755), os.WriteFile(filepath.Join(source, "sub/f"), []byte("text"), 0o640),
+		os.Symlink("..", filepath.Join(source, "up")), os.WriteFile(filepath.Join(dir, "victim"), []byte("safe"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var archive bytes.Buffer
+	if err := pack(&archive, source, "name"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := unpack(&archive, root, "name", "other"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(target, "other/sub/f")); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	// Through the link that was just unpacked, and by dots.
+	for _, name := range []string{"other/up/../../victim", "../victim", "other/up/../victim"} {
+		archive.Reset()
+		if err := pack(&archive, filepath.Join(source, "sub/f"), name); err != nil {
+			t.Fatal(err)
+		}
+		_ = unpack(&archive, root, "x", "x")
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "victim")); string(text) != "safe" {
+		t.Errorf("a file beside the target says %q", text)
+	}
+}
+
+func TestSince(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{"": {}, "10m": now.Add(-10 * time.Minute), "2029-01-01T00:00:00Z": now.AddDate(-1, 0, 0)} {
+		if got, err := parseSince(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}

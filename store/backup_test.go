@@ -1,0 +1,117 @@
+package store
+
+import (
+	"os"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"clove.run/clove/agent"
+)
+
+// A file of schema 1, with a run in it, is brought to the newest one; what it
+// was is kept beside it and can still be read as schema 1.
+func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
+	path := t.TempDir() + "/state/clove.db"
+	s := open(t, path)
+	run, err := s.Begin(newRun("old"))
+	must(t, err)
+	must(t, s.update(func(tb *tables) error {
+		return firstOf(tb.tx.DeleteBucket(bucketOccurrences), setSchema(tb.tx, 1))
+	}))
+	must(t, s.Close())
+
+	s = open(t, path)
+	if got, err := s.Get("old"); err != nil || got.Spec.ID != run.Spec.ID || got.State != agent.StateStarting {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if problems, err := s.Check(); err != nil || problems != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+	if _, err := s.Amend(run.Spec.ID, agent.WhatUpdated, "", func(*agent.Run) {}); err != nil {
+		t.Error(err)
+	}
+	kept, err := bbolt.Open(path+".schema1", 0o600, &bbolt.Options{ReadOnly: true})
+	must(t, err)
+	defer kept.Close()
+	must(t, kept.View(func(tx *bbolt.Tx) error {
+		if version, err := schemaOf(tx); err != nil || version != 1 || tx.Bucket(bucketRuns).Get([]byte(run.Spec.ID)) == nil {
+			t.Errorf("the copy has schema %d, %v", version, err)
+		}
+		return nil
+	}))
+	if _, err := os.Stat(path + ".schema1.new"); !os.IsNotExist(err) {
+		t.Errorf("half a copy is left: %v", err)
+	}
+}
+
+// A new file has no past to keep.
+func TestNewFileHasNoCopy(t *testing.T) {
+	path := t.TempDir() + "/state/clove.db"
+	open(t, path)
+	if _, err := os.Stat(path + ".schema0"); !os.IsNotExist(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What happened is numbered in the transaction that did it, and the oldest goes.
+func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
+	s := openNew(t)
+	s.db.NoSync = true
+	run, err := s.Enqueue(newRun("one"))
+	must(t, err)
+	must(t, s.update(func(tb *tables) error {
+		for range maxOccurrences {
+			if err := tb.note(run, agent.WhatUpdated, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	all, last, err := s.Occurrences(0, 2*maxOccurrences)
+	if err != nil || len(all) != maxOccurrences || last != maxOccurrences+1 || all[0].Sequence != 2 {
+		t.Errorf("%d of %d, from %d, %v", len(all), last, all[0].Sequence, err)
+	}
+	some, _, err := s.Occurrences(last-3, 2)
+	if err != nil || len(some) != 2 || some[0].Sequence != last-2 {
+		t.Errorf("%+v, %v", some, err)
+	}
+	before, err := Revision(s.path)
+	must(t, err)
+	must(t, s.Remove(mustEnd(t, s, run.Spec)))
+	if after, err := Revision(s.path); err != nil || after <= before {
+		t.Errorf("revision %d after %d, %v", after, before, err)
+	}
+	some, _, err = s.Occurrences(last, 10)
+	if err != nil || len(some) != 2 || some[1].What != agent.WhatRemoved || some[1].State != "" || some[0].ExitCode == nil {
+		t.Errorf("%+v, %v", some, err)
+	}
+}
+
+func mustEnd(t *testing.T, s *Store, spec agent.Spec) agent.ID {
+	t.Helper()
+	_, err := s.Finish(spec.ID, agent.EventRecorded, recordOf(spec), nil)
+	must(t, err)
+	return spec.ID
+}
+
+func TestRename(t *testing.T) {
+	s := openNew(t)
+	run, err := s.Enqueue(newRun("one"))
+	must(t, err)
+	_, err = s.Enqueue(newRun("two"))
+	must(t, err)
+	for _, bad := range []string{"two", "../x", "0123456789abcdef"} {
+		if _, err := s.Rename(run.Spec.ID, bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	mustEnd(t, s, run.Spec)
+	renamed, err := s.Rename(run.Spec.ID, "three")
+	if err != nil || renamed.Spec.Name != "three" || renamed.Record.Name != "three" {
+		t.Errorf("%+v, %v", renamed, err)
+	}
+	if _, err := s.Get("one"); agent.KindOf(err) != agent.KindNotFound {
+		t.Errorf("the old name: %v", err)
+	}
+}
