@@ -20,8 +20,9 @@ import (
 // what left it. packet(7) queues a packet while it is being sent, so whatever
 // a program sent before it ended is there to be read.
 type capture struct {
-	t  *testing.T
-	fd int
+	t     *testing.T
+	fd    int
+	begun map[[2]netip.AddrPort]bool // TCP connections whose beginning was seen
 }
 
 // packet is one that the host sent, over the cable or over its loopback.
@@ -29,6 +30,8 @@ type packet struct {
 	protocol string // tcp, udp, icmp, icmp6, or the protocol's number
 	from, to netip.AddrPort
 	bytes    []byte // from the network header on
+	begins   bool   // a connection
+	empty    bool   // TCP without a byte of a program's
 }
 
 // String names where it went: "tcp 10.1.2.3:80", "icmp 10.1.2.3".
@@ -44,7 +47,7 @@ func flow(protocol string, end netip.AddrPort) string {
 // listen begins a capture on the host.
 func (n *internet) capture(t *testing.T) *capture {
 	t.Helper()
-	c := &capture{t: t}
+	c := &capture{t: t, begun: map[[2]netip.AddrPort]bool{}}
 	err := n.here.Do(func() (err error) {
 		c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
@@ -78,7 +81,7 @@ func (c *capture) sent() []packet {
 		if link := from.(*unix.SockaddrLinklayer); link.Pkttype != unix.PACKET_OUTGOING {
 			continue
 		}
-		if p, ok := parsePacket(bytes.Clone(buffer[:size])); ok && !p.kernels() {
+		if p, ok := parsePacket(bytes.Clone(buffer[:size])); ok && !p.kernels() && !c.tail(p) {
 			packets = append(packets, p)
 		}
 	}
@@ -86,6 +89,16 @@ func (c *capture) sent() []packet {
 		c.t.Fatalf("the capture is not whole: %+v, %v", stats, err)
 	}
 	return packets
+}
+
+// tail tells that p only ends a connection that was there before the capture:
+// on a slow machine the control's last acknowledgement can come after its end.
+func (c *capture) tail(p packet) bool {
+	ends := [2]netip.AddrPort{p.from, p.to}
+	if p.begins {
+		c.begun[ends] = true
+	}
+	return p.protocol == "tcp" && p.empty && !c.begun[ends]
 }
 
 // parsePacket knows IP; what it does not know (ARP) never leaves the cable.
@@ -114,6 +127,9 @@ func parsePacket(data []byte) (packet, bool) {
 	var ports [2]uint16
 	if (p.protocol == "tcp" || p.protocol == "udp") && len(body) >= 4 {
 		ports[0], ports[1] = binary.BigEndian.Uint16(body), binary.BigEndian.Uint16(body[2:])
+	}
+	if p.protocol == "tcp" && len(body) >= 14 { // RFC 9293: data offset, then the flags
+		p.begins, p.empty = body[13]&2 != 0, len(body) == int(body[12]>>4)*4
 	}
 	p.from, p.to = netip.AddrPortFrom(from, ports[0]), netip.AddrPortFrom(to, ports[1])
 	return p, true
