@@ -1,9 +1,9 @@
 package cgroups
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -70,6 +70,18 @@ type MemoryInUseError struct{ Bytes int64 }
 
 func (e *MemoryInUseError) Error() string { return fmt.Sprintf("%d bytes are in use", e.Bytes) }
 
+// reclaim writes without os.File, which takes EAGAIN for "wait until it can be
+// written", and waits for ever.
+func reclaim(dir string, bytes int64) error {
+	fd, err := unix.Open(filepath.Join(dir, "memory.reclaim"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, strconv.AppendInt(nil, bytes, 10))
+	return err
+}
+
 // reclaimPatience bounds how often the kernel is asked for what is left.
 const reclaimPatience = 2 * time.Second
 
@@ -94,8 +106,8 @@ func (g *Group) Shrink(limit int64) error {
 		}
 		// Since Linux 5.19; EAGAIN is less than asked for, which may be enough in
 		// the next round (cgroup-v2.rst).
-		err := write(dir, "memory.reclaim", strconv.FormatInt(*used-limit, 10))
-		if err != nil && !errors.Is(err, unix.EAGAIN) && !isGone(err) {
+		err := reclaim(dir, *used-limit)
+		if err != nil && err != unix.EAGAIN && err != unix.EINTR && !isGone(err) {
 			return fmt.Errorf("cannot reclaim memory: %w", err)
 		}
 		if now := f.number(dir, "memory.current"); now == nil || *now >= *used || time.Now().After(deadline) {

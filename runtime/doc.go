@@ -21,6 +21,28 @@
 // Steps 2 to 8 stand on one undo stack: a step that fails takes back those
 // before it, and the record says which step it was.
 //
+// # While it runs
+//
+// A Live (live.go) is the running agent in the hands of others. What changes
+// it is done in the supervisor's loop, one thing at a time; what takes long is
+// not:
+//
+//   - Exec has clove-init's second stage enter the sandbox (libcontainer: the
+//     same namespaces, cgroup and filter) and become what the agent is by the
+//     same steps. It is our child, so we bury it; PID 1's end waits for that.
+//   - CopyIn and CopyOut go through /proc/PID/root with openat2, on a thread that
+//     has the agent's ids for files, so that no link leads out and no path leads
+//     to what the agent could not have. Data passes a pipe: whoever does not take
+//     or give it holds nothing of the agent's open. What is written to a tmpfs is
+//     charged to clove.
+//   - Update checks, changes the cgroup, clove-init's clock and the store, each
+//     with a way back, and then the gate's rules, which cannot fail. On v2 the
+//     agent stands still while its memory limit falls, because the kernel kills
+//     for one that is exceeded; on v1 it refuses that by itself.
+//   - Pause freezes the cgroup, clove-init included: the supervisor thaws it at
+//     the deadline and before it ends it. If the supervisor dies, a paused agent
+//     stays as it is, and makes no progress, until another clove removes it.
+//
 // # What survives what
 //
 // The mounts live in a namespace that only the launch thread and the sandbox

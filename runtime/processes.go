@@ -89,7 +89,8 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 		return p, 0, err
 	}
 	p.Command = []string{"[" + name + "]"}
-	if text := strings.TrimRight(string(command), "\x00"); text != "" {
+	// clove-init was executed through a descriptor: its arguments name no program.
+	if text := strings.TrimRight(string(command), "\x00"); text != "" && p.UID != agent.InitUID {
 		p.Command = strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\x00")
 	}
 	return p, int(fields.number(4)), nil

@@ -47,7 +47,7 @@ func TestProcessesAreReadFromInside(t *testing.T) {
 		pid, parent int
 		uid         uint32
 		command     []string
-	}{{1, 0, 65533, []string{"x"}}, {7, 1, 1000, []string{"a", "b c", "\uFFFD"}}, {9, 7, 0, []string{"[kernel\uFFFD]"}}} {
+	}{{1, 0, 65533, []string{"[clove-init]"}}, {7, 1, 1000, []string{"a", "b c", "\uFFFD"}}, {9, 7, 0, []string{"[kernel\uFFFD]"}}} {
 		p := all[i]
 		if p.PID != want.pid || p.ParentPID != want.parent || p.UID != want.uid || !slices.Equal(p.Command, want.command) {
 			t.Errorf("got %+v, want %+v", p, want)
