@@ -230,5 +230,5 @@ func (l *launch) closeGate(seen outcome) {
 	if seen.cause == causeNone {
 		l.gate.drain()
 	}
-	l.gate.conclude()
+	_ = l.lastNotices(func() error { l.gate.conclude(); return nil })
 }

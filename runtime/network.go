@@ -133,9 +133,6 @@ func (l *launch) openGate() (err error) {
 	limits := l.spec.Egress.Limits
 	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog, outbox: newOutbox(decisionsWaiting)}
 	l.notices = newOutbox(broker.MaxDenials + 2) // all that a run can have: nobody ever waits
-	stop := func(gate func() error) error {
-		return l.notices.until(func() error { return l.decisions.outbox.until(gate) })
-	}
 	l.gate, err = startGate(
 		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace, publish: l.spec.Egress.Publish},
 		broker.Config{
@@ -144,10 +141,16 @@ func (l *launch) openGate() (err error) {
 			Log:    l.decisions.write, Denied: l.tellDenial,
 		})
 	if err != nil {
-		return errors.Join(err, stop(func() error { return nil }))
+		return errors.Join(err, l.lastNotices(func() error { return nil }))
 	}
-	l.undo.Add("gate", func() error { return stop(l.gate.stop) })
+	l.undo.Add("gate", l.gate.stop)
 	return nil
+}
+
+// lastNotices runs stop, which ends the broker, and what is still to be written.
+// A broker that waits for a reader who does not read ends only in here.
+func (l *launch) lastNotices(stop func() error) error {
+	return l.notices.until(func() error { return l.decisions.outbox.until(stop) })
 }
 
 // tellDenial lets the user know at once, not only from the record.
