@@ -32,6 +32,8 @@ func start(c *call, p api.StartParams) (any, error) {
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
+	c.tracer.About(c, run)
+	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)

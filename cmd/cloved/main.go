@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/runtime"
 )
 
@@ -101,8 +103,17 @@ func serve(o options) error {
 	var level slog.LevelVar
 	level.Set(config.Level())
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
+	tracer, err := traces.FromEnvironment(context.Background(), version, log)
+	if err != nil {
+		return err
+	}
+	defer closeTracer(tracer, log)
+	scrapes, err := daemon.ListenScrapes(config)
+	if err != nil {
+		return err
+	}
 	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+		Clove: clove, Scrapes: scrapes, Tracer: tracer, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
@@ -119,6 +130,17 @@ func serve(o options) error {
 		log.Info("ready", "socket", o.socket, "version", version)
 		notifier.Tell(daemon.NotifyReady)
 	})
+}
+
+// flushTime is how long a collector gets for the last spans.
+const flushTime = 3 * time.Second
+
+func closeTracer(tracer *traces.Tracer, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	if err := tracer.Close(ctx); err != nil {
+		log.Warn("some traces were not handed over", "error", err)
+	}
 }
 
 // reload acts on SIGHUP until ctx ends.
