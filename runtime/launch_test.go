@@ -47,7 +47,7 @@ func TestStepsStopAtTheFirstFailure(t *testing.T) {
 }
 
 func TestATraceThatNobodyReads(t *testing.T) {
-	quiet := newTrace(nil)
+	quiet := newTrace(IO{})
 	quiet.step("x", time.Now())
 	quiet.plan(bytes.NewBufferString("x"))
 }
