@@ -149,7 +149,7 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 
 // heavy is what only cloved may be linked with: every launch starts clove
 // twice, and there is a clove, a clove-init and a clove-gate for each agent.
-var heavy = []string{"net/http", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
+var heavy = []string{"github.com/creachadair/jrpc2", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
