@@ -37,6 +37,7 @@ type Options struct {
 	// Reloaded hears of each new configuration.
 	Reloaded func(Config)
 	Scrapes  Scrapes
+	LogTail  *Tail          // the last of what Log wrote; nil: unknown
 	Tracer   *traces.Tracer // nil: nothing is traced
 }
 

@@ -102,7 +102,8 @@ func serve(o options) error {
 	}
 	var level slog.LevelVar
 	level.Set(config.Level())
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
+	var tail daemon.Tail
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(os.Stderr, &tail), &slog.HandlerOptions{Level: &level}))
 	tracer, err := traces.FromEnvironment(context.Background(), version, log)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func serve(o options) error {
 		return err
 	}
 	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Scrapes: scrapes, Tracer: tracer, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+		Clove: clove, Scrapes: scrapes, LogTail: &tail, Tracer: tracer, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
