@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 )
@@ -75,7 +78,14 @@ const identity = `
 	cd /proc/self/root && pwd -P
 	echo end`
 
+// TestExecIsTheAgentsEqual, also where clove itself was started with a signal
+// ignored, as nohup(1) does: what is ignored is inherited.
 func TestExecIsTheAgentsEqual(t *testing.T) {
+	signal.Ignore(unix.SIGHUP)
+	defer signal.Reset(unix.SIGHUP)
+	if out, err := exec.Command("grep", "SigIgn", "/proc/self/status").Output(); err != nil || !strings.HasSuffix(string(out), "1\n") {
+		t.Fatalf("control: a child of this process ignores %q, %v", out, err)
+	}
 	for _, user := range []agent.User{{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, {Name: "root", Home: "/root"}} {
 		t.Run(user.Name, func(t *testing.T) {
 			a := startLive(t, identity+"; exec sleep 1000", func(s *agent.Spec) { s.User = user })
