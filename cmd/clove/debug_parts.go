@@ -13,6 +13,8 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -119,19 +121,30 @@ func debugPlans(b backend) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// debugSupervisors asks those that can be asked. They need nothing of cloved.
+// askTime is what each supervisor gets to answer.
+const askTime = 3 * time.Second
+
+// debugSupervisors asks those that can be asked, all at once: one that hangs
+// costs its own answer. They need nothing of cloved.
 func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, error) {
 	runs, err := liveRuns(b)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answers := make([]api.DebugResult, len(runs))
+	var all sync.WaitGroup
+	for i, run := range runs {
+		all.Go(func() {
+			if !run.Spec.Detached {
+				answers[i].Text = "runs in the foreground"
+			} else if err := supervisor.Call(ctx, runDir, run.Spec.ID, supervisor.MethodDebug, api.Nothing{}, &answers[i]); err != nil {
+				answers[i].Text = "cannot be asked: " + err.Error()
+			}
+		})
+	}
+	all.Wait()
 	var text bytes.Buffer
-	for _, run := range runs {
-		if !run.Spec.Detached {
-			continue
-		}
-		var result api.DebugResult
-		if err := supervisor.Call(ctx, runDir, run.Spec.ID, supervisor.MethodDebug, api.Nothing{}, &result); err != nil {
-			result.Text = "cannot be asked: " + err.Error()
-		}
-		fmt.Fprintf(&text, "%s %s, process %d\n\n%s\n\n", run.Spec.ID, run.Spec.Name, run.Lease.SupervisorPID, result.Text)
+	for i, run := range runs {
+		fmt.Fprintf(&text, "%s %s, process %d\n\n%s\n\n", run.Spec.ID, run.Spec.Name, run.Lease.SupervisorPID, answers[i].Text)
 	}
 	return text.Bytes(), err
 }
