@@ -5,13 +5,13 @@ package integration
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,20 +42,22 @@ func freeAddress(t *testing.T) string {
 // scrape gets /metrics over TCP, or over a Unix socket.
 func scrape(t *testing.T, network, address, query string) string {
 	t.Helper()
-	var dialer net.Dialer
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, address)
-	}}
-	response, err := (&http.Client{Transport: transport, Timeout: patience()}).Get("http://clove/metrics" + query)
+	text, err := scrapeBy(func() (net.Conn, error) { return net.Dial(network, address) }, query)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return text
+}
+
+func scrapeBy(dial func() (net.Conn, error), query string) (string, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}
+	response, err := (&http.Client{Transport: transport, Timeout: patience()}).Get("http://clove/metrics" + query)
+	if err != nil {
+		return "", err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(text), err
 }
 
 // wantMetrics scrapes until every line is there.
@@ -99,7 +101,10 @@ func TestMetricsOfRealAgents(t *testing.T) {
 		t.Error(all)
 	}
 	for who, ids := range map[string][2]uint32{"the owner": {memberUID, groupID}, "another member": {otherUID, groupID}, "a stranger": {strangerUID, strangerUID}} {
-		text := curlAs(t, ids[0], ids[1], socket)
+		text, err := scrapeBy(func() (net.Conn, error) { return dialAs(ids[0], ids[1], socket) }, "?agents=1")
+		if errors.Is(err, unix.EACCES) != (who == "a stranger") {
+			t.Errorf("%s: %v", who, err)
+		}
 		if own := strings.Contains(text, `{agent="members"}`); own != (who == "the owner") || strings.Contains(text, `{agent="long"}`) {
 			t.Errorf("%s hears %s", who, text)
 		}
@@ -114,26 +119,24 @@ func TestMetricsOfRealAgents(t *testing.T) {
 	wantMetrics(t, address, "clove_starts_total 0", `clove_agents{state="running"} 2`)
 }
 
-// curlAs asks the socket with the ids of somebody else.
-func curlAs(t *testing.T, uid, gid uint32, socket string) string {
-	t.Helper()
-	cmd := exec.Command("python3", "-c", `
-import socket, sys
-s = socket.socket(socket.AF_UNIX)
-try:
-    s.connect(sys.argv[1])
-except OSError as e:
-    sys.exit(str(e))
-s.sendall(b"GET /metrics?agents=1 HTTP/1.0\r\n\r\n")
-while True:
-    data = s.recv(65536)
-    if not data:
-        break
-    sys.stdout.buffer.write(data)`, socket)
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-	out, _ := cmd.Output() // who may not connect hears nothing
-	return string(out)
+// dialAs connects with the ids of somebody else: its thread has them, and ends
+// with its goroutine.
+func dialAs(uid, gid uint32, socket string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		for _, change := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
+			{unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)}} {
+			if _, _, errno := unix.RawSyscall(change[0], change[1], change[2], change[3]); errno != 0 {
+				err = errno
+				return
+			}
+		}
+		conn, err = net.Dial("unix", socket)
+	}()
+	<-done
+	return conn, err
 }
 
 // An agent's whole way arrives at a collector as one trace, although cloved was
@@ -151,7 +154,7 @@ func TestTracesOfARealAgent(t *testing.T) {
 	d.ok("stop", "-t", "0s", "traced")
 	life := await(t, collector, "run")
 	spans, _ := collector.Now()
-	for _, name := range []string{"run.start", "queue", "start", "rootfs", "create", "orders", "run"} {
+	for _, name := range []string{"run.start", "queue", "start", "launch.rootfs", "launch.create", "launch.orders", "run"} {
 		if span := tracetest.Find(spans, name); span == nil || !bytes.HasPrefix(span.TraceId, []byte{0x0a, 0xf7, 0x65}) {
 			t.Errorf("%s: %v", name, span)
 		}

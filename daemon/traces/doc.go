@@ -4,7 +4,7 @@
 //	run.start ────────────── the API call, below the caller's own span
 //	├── queue                from joining the queue to leaving it
 //	├── start                until the agent executes, or does not
-//	│   └── network, rootfs, create, …   the launch's steps, as the supervisor timed them
+//	│   └── launch.network, launch.rootfs, …   the launch's steps, as the supervisor timed them
 //	└── run                  the agent's life, with the status of its end
 //
 // A run keeps the trace that it belongs to in the store, so its life joins it

@@ -115,7 +115,7 @@ func (t *Tracer) Started(run agent.Run, began time.Time, steps []supervisor.Step
 	}
 	ctx, span := t.tracer.Start(ctx, "start", append(options, trace.WithTimestamp(began))...)
 	for _, s := range steps {
-		_, part := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Began))
+		_, part := t.tracer.Start(ctx, "launch."+s.Name, trace.WithTimestamp(s.Began))
 		part.End(trace.WithTimestamp(s.Began.Add(s.Took)))
 	}
 	if failed != "" {

@@ -57,7 +57,7 @@ func TestOneTraceFromCallToEnd(t *testing.T) {
 	code := 3
 	tracer.Lived(Life{Began: began, Trace: r.Turn.Trace, Starts: 1}, agent.Occurrence{ID: r.Spec.ID, Name: "one", Time: time.Now(), Status: agent.StatusExited, ExitCode: &code})
 	all := spans()
-	parents := map[string]string{"run.start": "", "queue": "run.start", "start": "run.start", "rootfs": "start", "run": "run.start"}
+	parents := map[string]string{"run.start": "", "queue": "run.start", "start": "run.start", "launch.rootfs": "start", "run": "run.start"}
 	if len(all) != len(parents) {
 		t.Fatalf("%d spans: %v", len(all), all)
 	}
