@@ -11,13 +11,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon"
-	"clove.run/clove/daemon/traces"
 	"clove.run/clove/runtime"
 )
 
@@ -108,21 +106,14 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	var level slog.LevelVar
-	level.Set(config.Level())
-	var tail daemon.Tail
-	log := slog.New(slog.NewTextHandler(io.MultiWriter(os.Stderr, &tail), &slog.HandlerOptions{Level: &level}))
-	tracer, err := traces.FromEnvironment(context.Background(), version, log)
+	w, err := watch(config)
 	if err != nil {
 		return err
 	}
-	defer closeTracer(tracer, log)
-	scrapes, err := daemon.ListenScrapes(config)
-	if err != nil {
-		return err
-	}
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Scrapes: scrapes, LogTail: &tail, Tracer: tracer, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+	defer w.close()
+	log := w.log
+	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
+		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
@@ -139,17 +130,6 @@ func serve(o options) error {
 		log.Info("ready", "socket", o.socket, "version", version)
 		notifier.Tell(daemon.NotifyReady)
 	})
-}
-
-// flushTime is how long a collector gets for the last spans.
-const flushTime = 3 * time.Second
-
-func closeTracer(tracer *traces.Tracer, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
-	defer cancel()
-	if err := tracer.Close(ctx); err != nil {
-		log.Warn("some traces were not handed over", "error", err)
-	}
 }
 
 // reload acts on SIGHUP until ctx ends.
