@@ -100,8 +100,11 @@ func redactList(path string, list []any) any {
 	case "spec.env":
 		for i, entry := range list {
 			text, _ := entry.(string)
-			name, _, _ := strings.Cut(text, "=")
-			list[i] = name + "=" + leftOut
+			if name, _, named := strings.Cut(text, "="); named {
+				list[i] = name + "=" + leftOut
+			} else {
+				list[i] = leftOut
+			}
 		}
 		return list
 	}
@@ -113,8 +116,15 @@ func redactList(path string, list []any) any {
 
 // program keeps the command's first word.
 func program(command []any) any {
-	if len(command) < 2 {
+	if len(command) == 0 {
 		return command
 	}
-	return []any{command[0], fmt.Sprintf("(%d arguments left out)", len(command)-1)}
+	first, isText := command[0].(string)
+	if !isText {
+		first = leftOut
+	}
+	if len(command) == 1 {
+		return []any{first}
+	}
+	return []any{first, fmt.Sprintf("(%d arguments left out)", len(command)-1)}
 }
