@@ -46,13 +46,14 @@ type Daemon struct {
 	starter   starter
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
+	socket    atomic.Pointer[string] // where it listens, once it does
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
 		records: records{filepath.Join(o.Paths.State, "clove.db")},
-		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
+		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
 	d.current.Store(&o.Config)
 	d.mirror = newMirror(d.records)
 	d.keeper = newKeeper(d)
@@ -93,6 +94,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept := make(chan struct{})
 	go func() { defer close(kept); d.keeper.run(keeping, written) }()
 	server := newServer(d, group)
+	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
 	ready()
@@ -125,6 +127,3 @@ func (d *Daemon) Reload() error {
 	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
 	return nil
 }
-
-// Healthy tells whether the store can be read: what a watchdog wants to know.
-func (d *Daemon) Healthy() error { return d.mirror.refresh() }

@@ -28,12 +28,13 @@ type keeper struct {
 	reasons  map[agent.ID]string                   // why those that wait do
 
 	looked chan struct{} // closed and replaced with each decision
+	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
 }
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -58,6 +59,7 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		case <-written.Changed:
 		}
 		next, err := k.look(ctx)
+		k.turn()
 		if err != nil {
 			// A store that is full or busy is looked at again: nothing else
 			// would tell when it works.
