@@ -65,7 +65,7 @@ func (p *program) commands() []*cli.Command {
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(),
 		p.diffCommand(), p.applyCommand(),
 		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
-		p.superviseCommand(),
+		p.superviseCommand(), p.manualCommand(),
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"
