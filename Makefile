@@ -40,7 +40,7 @@ deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (V
 
 .PHONY: test
 test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)
-	@integration/install.sh lint test vm
+	@integration/install.sh lint test vm deb
 	@integration/test.sh
 
 .PHONY: lint
@@ -60,7 +60,7 @@ root: build ## tests that need root, on this machine (RUN=Pattern for some)
 
 .PHONY: vm
 vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
-	@integration/install.sh vm
+	@integration/install.sh vm deb
 	@integration/lane.sh vm
 
 .PHONY: bench

@@ -1,0 +1,65 @@
+//go:build vm
+
+package systemd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Agents and supervisors are in the slice, in what systemd has delegated, and
+// cloved is not with them.
+func TestSystemdSlice(t *testing.T) {
+	installed(t)
+	detach(t, "one", counting)
+	run := inspect(t, "one")
+	const unit = "/clove.slice/clove-agents.service/"
+	if at := cgroupOf(t, run.PID); !strings.HasPrefix(at, unit+string(run.Spec.ID)) {
+		t.Errorf("the agent is in %s", at)
+	}
+	if at := cgroupOf(t, run.Lease.SupervisorPID); at != unit+"supervisors" {
+		t.Errorf("the supervisor is in %s", at)
+	}
+	if at := cgroupOf(t, mainPID(t)); at != "/system.slice/clove.service" {
+		t.Errorf("cloved is in %s", at)
+	}
+	tree := do(t, "systemd-cgls", "--no-pager", "--unit", "clove.slice")
+	for _, word := range []string{"clove-agents.service", string(run.Spec.ID), "clove supervise", "sleep"} {
+		if !strings.Contains(tree, word) {
+			t.Errorf("systemd-cgls shows no %q:\n%s", word, tree)
+		}
+	}
+	t.Log(tree)
+	if state := do(t, "systemctl", "is-active", "clove-agents.service", "clove.slice"); state != "active\nactive" {
+		t.Errorf("the units are %s", state)
+	}
+}
+
+// systemd writes a slice's controllers whenever a unit comes or goes. It takes
+// them from a cgroup that was made right in the slice, and with them its limits;
+// an agent's, further down, keeps them.
+func TestSystemdLeavesLimitsAlone(t *testing.T) {
+	installed(t)
+	detach(t, "one", counting, "--memory", "64M")
+	limit := filepath.Join(inspect(t, "one").Lease.Cgroups[""], "memory.max")
+	// The control is a slice like clove's, with a cgroup that systemd does not know.
+	do(t, "systemd-run", "--quiet", "--slice=control.slice", "--unit=first", "sleep", "infinity")
+	t.Cleanup(func() { try(t, "systemctl", "stop", "first.service", "control.slice") })
+	const slice = "/sys/fs/cgroup/control.slice"
+	sh(t, "echo +memory >"+slice+"/cgroup.subtree_control && mkdir "+slice+"/agent && echo 64M >"+slice+"/agent/memory.max")
+	for _, name := range []string{"control.slice", "clove.slice"} {
+		do(t, "systemd-run", "--quiet", "--wait", "--slice="+name, "-p", "MemoryAccounting=no", "-p", "TasksAccounting=no", "true")
+	}
+	do(t, "systemctl", "daemon-reload")
+	do(t, "systemctl", "set-property", "--runtime", "clove.slice", "CPUWeight=200")
+	text, err := os.ReadFile(limit)
+	if err != nil || strings.TrimSpace(string(text)) != "67108864" {
+		t.Errorf("the agent's memory.max is %q, %v", text, err)
+	}
+	if _, err := os.Stat(slice + "/agent/memory.max"); err == nil {
+		t.Log("the control kept its limit this time: systemd had no reason to write")
+	}
+	sh(t, "rmdir "+slice+"/agent")
+}
