@@ -179,3 +179,5 @@ func again(t *testing.T, how string) {
 		t.Fatal(err)
 	}
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
