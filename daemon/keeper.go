@@ -85,6 +85,9 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
+	if err := k.redate(time.Now().UTC()); err != nil {
+		return time.Time{}, err
+	}
 	if err := k.restart(); err != nil {
 		return time.Time{}, err
 	}
@@ -123,7 +126,9 @@ func (k *keeper) restart() error {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
-			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
