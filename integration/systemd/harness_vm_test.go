@@ -83,11 +83,16 @@ func deb(version string) string {
 // that no agent is left when the test ends.
 func installed(t *testing.T) {
 	t.Helper()
+	install(t)
+	t.Cleanup(func() { removeAll(t) })
+}
+
+func install(t *testing.T) {
+	t.Helper()
 	if _, err := os.Stat("/usr/sbin/cloved"); err != nil {
 		do(t, "dpkg", "-i", deb(firstVersion))
 	}
 	do(t, "systemctl", "start", "clove.service")
-	t.Cleanup(func() { removeAll(t) })
 }
 
 func removeAll(t *testing.T) {

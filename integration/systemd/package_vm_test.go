@@ -12,7 +12,7 @@ import (
 // The life of the package: installed, upgraded with an agent alive, removed and
 // purged; and nothing of it is left.
 func TestSystemdPackageLife(t *testing.T) {
-	installed(t)
+	install(t)
 	if version := do(t, "clove", "version"); !strings.HasPrefix(version, "clove "+firstVersion) {
 		t.Errorf("%s", version)
 	}
@@ -69,7 +69,7 @@ func purgeIt(t *testing.T) {
 		t.Errorf("dpkg -P says %s", text)
 	}
 	for _, pattern := range []string{"/var/lib/clove", "/etc/clove", "/run/clove", "/usr/libexec/clove", "/usr/share/doc/clove",
-		"/etc/systemd/system/*/clove*", "/lib/systemd/system/clove*", "/sys/fs/cgroup/clove.slice/*/*", "/var/lib/systemd/deb-systemd-helper-enabled/*clove*"} {
+		"/etc/systemd/system/*/clove.*", "/lib/systemd/system/clove.*", "/lib/systemd/system/clove-agents*", "/sys/fs/cgroup/clove.slice/*/*", "/var/lib/systemd/deb-systemd-helper-enabled/*clove*"} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
