@@ -147,6 +147,12 @@ func SupervisorCgroup() (*os.File, error) {
 	return group, agent.Failed("cgroup of supervisors", err)
 }
 
+// Backup writes a sound copy of the store to a file that does not exist yet.
+// The layers of ended runs are not in it.
+func (r *Runtime) Backup(to string) error {
+	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
+}
+
 // detect asks what cgroups this host has.
 func detect() (*cgroups.Host, error) {
 	h, err := cgroups.Detect()

@@ -32,6 +32,7 @@ type layers interface {
 type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
+	Backup(to string) error
 }
 
 // backend is what the commands stand on.

@@ -38,6 +38,7 @@ type fakeBackend struct {
 	spec    *agent.Spec
 	streams runtime.IO
 	removed []string
+	backup  string
 	agreed  *bool
 }
 
@@ -82,6 +83,7 @@ func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) bool) ([]roo
 }
 func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
+func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
 
 // newBench has a host of four CPUs whose base system is /usr and its like, a
 // working directory of its own and no interpreter in PATH.
