@@ -32,12 +32,13 @@ func TestSystemdReboot(t *testing.T) {
 
 func startForReboot(t *testing.T, name string) {
 	t.Helper()
-	detach(t, name+"-never", counting)
-	detach(t, name+"-always", counting, "--restart", "always", "--memory", "64M")
-	detach(t, name+"-failing", counting, "--restart", "on-failure")
-	detach(t, name+"-later", counting, "--delay", "1000h")
+	// Small, so that all of them fit into what agents may be promised.
+	for run, flags := range map[string][]string{"-never": nil, "-always": {"--restart", "always"}, "-failing": {"--restart", "on-failure"},
+		"-later": {"--delay", "1000h"}} {
+		detach(t, name+run, counting, append(flags, "--memory", "64M")...)
+	}
 	for _, run := range []string{"-never", "-always", "-failing"} {
-		until(t, "it runs", func() bool { return lastLine(t, name+run) > 0 })
+		until(t, name+run+" runs", func() bool { return lastLine(t, name+run) > 0 })
 	}
 }
 
