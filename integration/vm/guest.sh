@@ -10,7 +10,7 @@
 # A test that wants to see the machine reboot writes "soft PATTERN" or "hard
 # PATTERN" to the file reboot. When its package has passed so far, the machine
 # reboots, orderly or at once, and that package goes on with the tests that match
-# PATTERN; CLOVE_BOOT counts from 1. The files boot and done carry this over.
+# PATTERN; CLOVE_BOOT counts from 1. The files boot and finished carry this over.
 #
 # Output goes to one port, results to another: "BINARY EXIT-STATUS" for each
 # package as soon as it is known, and "end". A test's output can therefore
@@ -63,14 +63,14 @@ restart_machine() {
 
 BOOT=$(cat boot 2>/dev/null || echo 1) PATTERN=/mnt/pattern
 if [ "$BOOT" != 1 ]; then PATTERN=/mnt/next-pattern; fi
-touch done
+touch finished
 echo "vm: Linux $(uname -r), $(stat -fc %T /sys/fs/cgroup), up for $(cut -d' ' -f1 /proc/uptime) s"
 while read -r binary package folder <&4; do
-	if grep -qx "$binary" done; then continue; fi
+	if grep -qx "$binary" finished; then continue; fi
 	export CLOVE_BOOT=$BOOT
 	test_package "$binary" "$package" "$folder"
 	BOOT=1 PATTERN=/mnt/pattern
 	rm -f boot reboot
-	echo "$binary" >>done
+	echo "$binary" >>finished
 done 4<plan
 echo end >&3
