@@ -22,7 +22,7 @@ import (
 
 // served is one cloved with a service manager of the test's.
 type served struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	manager *net.UnixConn
 	cmd     *exec.Cmd
@@ -30,7 +30,7 @@ type served struct {
 }
 
 // serveOne starts the built program with its socket handed over, or not.
-func serveOne(t *testing.T, config string, handed *os.File) *served {
+func serveOne(t testing.TB, config string, handed *os.File) *served {
 	t.Helper()
 	testhost.Root(t)
 	s := &served{t: t, dir: t.TempDir()}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 // Agents and supervisors are in the slice, in what systemd has delegated, and
@@ -66,4 +68,52 @@ func TestSystemdLeavesLimitsAlone(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(text)) != "67108864" {
 		t.Errorf("the agent's memory.max is %q, %v", text, err)
 	}
+}
+
+// The agents' unit is how a host ends them all: each has its record, and what a
+// policy wants runs again when it may. The cgroup that systemd took away is
+// made anew, with its limits.
+func TestSystemdAgentsUnit(t *testing.T) {
+	installed(t)
+	detach(t, "never", counting)
+	detach(t, "always", counting, "--restart", "always", "--memory", "64M")
+	first := look(t, "always")
+	do(t, "clove", "drain")
+	do(t, "systemctl", "stop", "clove-agents.service")
+	if _, err := os.Stat("/sys/fs/cgroup/clove.slice/clove-agents.service"); err == nil {
+		t.Error("its cgroup stays")
+	}
+	for _, name := range []string{"never", "always"} {
+		until(t, name+" has a record", func() bool { return inspect(t, name).Record != nil || inspect(t, name).Turn.Starts > 1 })
+	}
+	if record := inspect(t, "never").Record; record.Status != agent.StatusKilled || record.Error != nil {
+		t.Errorf("%+v, %+v", record, record.Error)
+	}
+	do(t, "systemctl", "start", "clove-agents.service")
+	do(t, "clove", "drain", "--off")
+	until(t, "it runs again", func() bool { return inspect(t, "always").State == agent.StateRunning })
+	if second := look(t, "always"); second.memory != first.memory || second.pid == first.pid {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+}
+
+// In the foreground a run is as it is without systemd's units, also while the
+// agents' unit is stopped.
+func TestSystemdForeground(t *testing.T) {
+	installed(t)
+	run := func() {
+		t.Helper()
+		if o := try(t, "clove", "run", "--rm", "--", "echo", "hello"); o.code != 0 || o.text != "hello\n" {
+			t.Errorf("%d, %q", o.code, o.text)
+		}
+		hog := "x=$(head -c 200000000 /dev/zero | tr '\\0' x)"
+		if o := try(t, "clove", "run", "--rm", "--memory", "32M", "--", "sh", "-c", hog); o.code != agent.ExitKilled {
+			t.Errorf("%d, %q", o.code, o.text)
+		}
+	}
+	run()
+	do(t, "systemctl", "stop", "clove.service", "clove.socket", "clove-agents.service")
+	run()
+	do(t, "systemctl", "start", "clove-agents.service", "clove.service")
+	run()
 }

@@ -54,7 +54,7 @@ restart_machine() {
 	echo "vm: $how reboot"
 	trap 'exit 0' TERM # of the service's end
 	case $how in
-	soft) systemctl --no-block reboot ;;
+	soft) systemctl --no-block start reboot.target ;; # as `systemctl reboot` without logind
 	hard) echo b >/proc/sysrq-trigger ;;
 	esac
 	sleep infinity &
