@@ -29,12 +29,13 @@ type keeper struct {
 	waiting  map[string]int                        // how many wait for what; replaced, never changed
 
 	looked chan struct{} // closed and replaced with each decision
+	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
 }
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -59,6 +60,7 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		case <-written.Changed:
 		}
 		next, err := k.look(ctx)
+		k.turn()
 		if err != nil {
 			// A store that is full or busy is looked at again: nothing else
 			// would tell when it works.
@@ -82,6 +84,9 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	busy := maps.Clone(k.starting)
 	k.mu.Unlock()
 	if err := k.mirror.refresh(); err != nil {
+		return time.Time{}, err
+	}
+	if err := k.redate(time.Now().UTC()); err != nil {
 		return time.Time{}, err
 	}
 	if err := k.restart(); err != nil {
@@ -122,7 +127,9 @@ func (k *keeper) restart() error {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
-			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
