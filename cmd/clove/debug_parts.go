@@ -43,7 +43,10 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 			Make: asJSON(func() (any, error) { found, err := b.Check(); return append([]runtime.Problem{}, found...), err })},
 		{Name: "store.json", What: "the store's file", Make: asJSON(func() (any, error) { return b.StoreOverview() })},
 		{Name: "runs.json", What: "every run, as it is stored", Make: func(context.Context) ([]byte, error) { return debugRunsTable(b) }},
-		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) { past, err := b.History(debugHistory); return append([]agent.Occurrence{}, past...), err })},
+		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) {
+			past, err := b.History(debugHistory)
+			return append([]agent.Occurrence{}, past...), err
+		})},
 		{Name: "plans.txt", What: "how the roots of live runs are built", Make: func(context.Context) ([]byte, error) { return debugPlans(b) }},
 		{Name: "supervisors.txt", What: "what the supervisors of live runs wait for",
 			Make: func(ctx context.Context) ([]byte, error) { return debugSupervisors(ctx, b, c.String(flagRunDir)) }},
