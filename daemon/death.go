@@ -52,7 +52,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	for _, problem := range buried {
 		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}
-	if err != nil {
+	if k.cleaning.worth(err, time.Now()) {
 		k.log.Error("cannot clean up", "error", err)
 	}
 	if k.mirror.refresh() == nil {

@@ -20,12 +20,15 @@ type keeper struct {
 	log  *slog.Logger
 	wake chan struct{} // somebody wants a look
 
+	looking, cleaning complaint
+
 	mu       sync.Mutex // guards all below
 	draining bool
 	starting map[agent.ID]bool                     // a goroutine of ours is at it
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
+	held     map[agent.ID]postponed
 
 	looked chan struct{} // closed and replaced with each decision
 	all    sync.WaitGroup
@@ -33,7 +36,7 @@ type keeper struct {
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -58,10 +61,12 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		case <-written.Changed:
 		}
 		next, err := k.look(ctx)
+		if k.looking.worth(err, time.Now()) {
+			k.log.Error("cannot look after the runs", "error", err)
+		}
 		if err != nil {
 			// A store that is full or busy is looked at again: nothing else
 			// would tell when it works.
-			k.log.Error("cannot look after the runs", "error", err)
 			next = time.Now().Add(retryTime)
 		}
 		if !next.IsZero() {
@@ -100,11 +105,14 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 			runs[i].State = agent.StateStarting
 		}
 	}
-	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
+	now := time.Now()
+	k.holdBack(runs, now)
+	d := turns{now: now, memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		k.starting[run.Spec.ID] = true
 		k.all.Go(func() { k.begin(run) })
 	}
+	k.explainHeld(d.reasons)
 	k.reasons = d.reasons
 	close(k.looked)
 	k.looked = make(chan struct{})
@@ -151,13 +159,14 @@ func (k *keeper) begin(run agent.Run) {
 	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)
-		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); rerr != nil {
-			// It is still queued and will be tried again, but not at once: the
-			// store does not work.
+		if gone != nil {
+			<-gone // nobody else is at it
+		}
+		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); k.looking.worth(rerr, time.Now()) {
 			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
-			<-time.After(retryTime)
 		}
 	}
+	waits := false
 	if answer.Started {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {
@@ -165,10 +174,11 @@ func (k *keeper) begin(run agent.Run) {
 		if gone != nil {
 			<-gone // what it did to the store is done
 		}
+		waits = k.postpone(run.Spec.ID, answer.Error)
 	}
 	k.mu.Lock()
 	delete(k.starting, run.Spec.ID)
-	if tell := k.verdicts[run.Spec.ID]; tell != nil {
+	if tell := k.verdicts[run.Spec.ID]; tell != nil && !waits {
 		tell <- answer // it has room for one
 		delete(k.verdicts, run.Spec.ID)
 	}

@@ -33,12 +33,9 @@ func Lock(state string) (*os.File, error) {
 	}
 	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		err = file.Truncate(0)
-	}
-	if err == nil {
-		_, err = fmt.Fprintln(file, os.Getpid())
-	}
-	if err == nil {
+		// For people only, and a full disk must not keep cloved from its agents.
+		_ = file.Truncate(0)
+		_, _ = fmt.Fprintln(file, os.Getpid())
 		return file, nil
 	}
 	defer file.Close()

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
@@ -11,6 +13,10 @@ func pause(c *call, p api.RunParams) (any, error) {
 		return nil, err
 	}
 	_, err := c.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = true })
+	if err != nil {
+		// An error means that nothing changed.
+		err = errors.Join(err, c.ask(api.MethodRunResume, p, nil))
+	}
 	return api.Nothing{}, err
 }
 
@@ -19,6 +25,9 @@ func resume(c *call, p api.RunParams) (any, error) {
 		return nil, err
 	}
 	_, err := c.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = false })
+	if err != nil {
+		err = errors.Join(err, c.ask(api.MethodRunPause, p, nil))
+	}
 	return api.Nothing{}, err
 }
 

@@ -28,6 +28,7 @@ const (
 	ProblemDir    = "run-directory" // belongs to no run
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
+	ProblemLog    = "log"           // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
 	ProblemGate   = "gate"          // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
@@ -47,7 +48,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.logs, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -73,7 +74,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, orphanGates()) {
+	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, view.logs, orphanGates()) {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -92,6 +93,8 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 		return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths)
 	case ProblemDir:
 		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
+	case ProblemLog:
+		return os.RemoveAll(r.paths.Log(agent.ID(p.Subject)))
 	case ProblemGate:
 		return sweepGate(p.Subject)
 	}
@@ -113,9 +116,9 @@ func (r *Runtime) sweepDirectory(path string) error {
 
 // view is what Check and GC see.
 type view struct {
-	cgroups                             *cgroups.Host
-	dead                                []agent.Run
-	store, dirs, groups, layers, mounts []Problem
+	cgroups                                   *cgroups.Host
+	dead                                      []agent.Run
+	store, dirs, groups, layers, logs, mounts []Problem
 }
 
 // look lists the orphans of each kind. Directories are listed before the store
@@ -131,7 +134,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers := runsOf(r.paths.Run), names(r.paths.layers())
+	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
 	var runs []agent.Run
 	err = r.withStore(func(s *store.Store) (err error) {
 		complaints, err := s.Check()
@@ -164,6 +167,11 @@ func (r *Runtime) look() (view, error) {
 	for _, name := range layers {
 		if id := strings.TrimSuffix(name, ".img"); !live[id] && !kept[id] {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
+		}
+	}
+	for _, id := range logs {
+		if _, known := live[id]; !known {
+			v.logs = append(v.logs, Problem{ProblemLog, id, "no run owns this log"})
 		}
 	}
 	v.mounts, err = r.strayMounts()
