@@ -38,6 +38,9 @@ func (c *call) end(grace time.Duration) error {
 	if unnoted != nil && !c.expendable() {
 		return unnoted
 	}
+	// gofail: var endNoted string
+	// if err := failpoint(endNoted, ""); err != nil { return err }
+
 	if c.run.State == agent.StateQueued && c.dequeue() == nil {
 		return nil
 	}

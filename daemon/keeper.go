@@ -145,6 +145,9 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
 		change(r)
 	})
+	// gofail: var againQueued string
+	// failpoint(againQueued, "")
+
 	if err == nil && run.Layer != "" {
 		if rerr := os.Remove(run.Layer); rerr != nil {
 			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
@@ -156,6 +159,9 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 // begin starts one run and tells who asked for it.
 func (k *keeper) begin(run agent.Run) {
 	began := time.Now()
+	// gofail: var beginTurn string
+	// failpoint(beginTurn, "")
+
 	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)

@@ -34,9 +34,15 @@ func start(c *call, p api.StartParams) (any, error) {
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)
+	// gofail: var startAsked string
+	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
+
 	if _, err := c.records.enqueue(run); err != nil {
 		return nil, c.mask(err)
 	}
+	// gofail: var startQueued string
+	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
+
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	c.keeper.nudge()
 	for {

@@ -35,9 +35,15 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 		l.pipes.drain(signals.incoming)
 		seen.output = l.pipes.written.Load()
 	}
+	// gofail: var finishKilled string
+	// failpoint(finishKilled, "")
+
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
 	failures = append(failures, l.undo.Run())
+	// gofail: var finishTornDown string
+	// failures = append(failures, failpoint(finishTornDown, ""))
+
 	l.trace.step("teardown", began)
 	began = time.Now()
 	if err := errors.Join(failures...); err != nil {
@@ -46,6 +52,9 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil {
 		return record, l.leave(record, err)
 	}
+	// gofail: var finishRecorded string
+	// failpoint(finishRecorded, "")
+
 	err := l.dir.remove()
 	l.trace.step("record", began)
 	return record, err

@@ -98,6 +98,9 @@ func (r *Runtime) Remove(ref string) error {
 	if err := r.withStore(func(s *store.Store) error { return s.Remove(run.Spec.ID) }); err != nil {
 		return err
 	}
+	// gofail: var removeForgotten string
+	// if err := failpoint(removeForgotten, ""); err != nil { return err }
+
 	if run.Layer != "" {
 		if err := os.Remove(run.Layer); err != nil && !os.IsNotExist(err) {
 			return agent.Failed("layer", err)

@@ -70,6 +70,9 @@ func (r *Runtime) buryOne(run agent.Run) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
+	// gofail: var buryCleaned string
+	// if err := failpoint(buryCleaned, ""); err != nil { return err }
+
 	record := r.lostRecord(run, dir)
 	// An agent that never ran wrote nothing.
 	keep := !run.Spec.Remove && run.State != agent.StateStarting && exists(r.paths.layer(run.Spec.ID))
@@ -83,6 +86,9 @@ func (r *Runtime) buryOne(run agent.Run) error {
 		}
 		return err
 	}
+	// gofail: var buryRecorded string
+	// if err := failpoint(buryRecorded, ""); err != nil { return err }
+
 	if dir != nil {
 		return dir.remove()
 	}

@@ -149,6 +149,9 @@ func (s *supervisor) onStarted(m initproto.Started) {
 		s.attachTerminal(m.Terminal)
 	}
 	s.run.PID, s.run.Started = s.box.pid, time.Now()
+	// gofail: var startedUnnoted string
+	// failpoint(startedUnnoted, "")
+
 	if err := s.noteStarted(); err != nil {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
