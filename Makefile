@@ -26,8 +26,12 @@ build: ## bin/clove, bin/cloved, bin/clove-init, bin/clove-gate, and the tests' 
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-gate ./cmd/clove-gate
 	integration/probe/build.sh bin/clove-probe
 
+.PHONY: failpoints
+failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root and vm
+	@integration/failpoints/build.sh
+
 .PHONY: test
-test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)
+test: failpoints ## everything CI checks: lint and the lanes unit, root, vm (as root)
 	@integration/install.sh lint test vm
 	@integration/test.sh
 
@@ -42,12 +46,12 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 	@integration/lane.sh unit
 
 .PHONY: root
-root: build ## tests that need root, on this machine (RUN=Pattern for some)
+root: failpoints ## tests that need root, on this machine (RUN=Pattern for some)
 	@integration/install.sh test
 	@integration/lane.sh root
 
 .PHONY: vm
-vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
+vm: failpoints ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
 	@integration/install.sh vm
 	@integration/lane.sh vm
 

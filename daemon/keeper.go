@@ -165,9 +165,6 @@ func (k *keeper) begin(run agent.Run) {
 	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)
-		if gone != nil {
-			<-gone // nobody else is at it
-		}
 		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); k.looking.worth(rerr, time.Now()) {
 			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
 		}
@@ -177,9 +174,7 @@ func (k *keeper) begin(run agent.Run) {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {
 		k.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
-		if gone != nil {
-			<-gone // what it did to the store is done
-		}
+		awaitEnd(gone)
 		waits = k.postpone(run.Spec.ID, answer.Error)
 	}
 	k.mu.Lock()
@@ -190,6 +185,18 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// awaitEnd waits until what a supervisor did to the store is done. One whose
+// answer was not heard may live as long as its agent: the store tells of it.
+func awaitEnd(gone <-chan struct{}) {
+	if gone == nil {
+		return
+	}
+	select {
+	case <-gone:
+	case <-time.After(retryTime):
+	}
 }
 
 // expect returns the channel on which the answer to a start will come.

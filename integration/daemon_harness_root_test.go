@@ -27,6 +27,8 @@ type cloved struct {
 	cmd    *exec.Cmd
 	socket string
 	group  string
+	// environment is added to the daemon's own.
+	environment []string
 }
 
 // newCloved starts one and ends it, and every agent it has, with the test.
@@ -68,6 +70,7 @@ func (d *cloved) serve() {
 	}
 	defer witness.Close()
 	d.cmd.ExtraFiles = []*os.File{witness}
+	d.cmd.Env = append(os.Environ(), d.environment...)
 	errs, err := d.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)
