@@ -4,11 +4,13 @@ package integration
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,12 +31,20 @@ type cloved struct {
 	group  string
 	// environment is added to the daemon's own.
 	environment []string
+	said        atomic.Int64 // lines of its log
 }
 
 // newCloved starts one and ends it, and every agent it has, with the test.
 func newCloved(t *testing.T) *cloved {
 	t.Helper()
+	return newClovedIn(t, "")
+}
+
+// newClovedIn is newCloved with a run directory that is somewhere else.
+func newClovedIn(t *testing.T, run string) *cloved {
+	t.Helper()
 	d := &cloved{host: newHost(t), group: "root"}
+	d.run = cmp.Or(run, d.run)
 	d.socket = filepath.Join(d.run, "clove.sock")
 	d.serve()
 	t.Cleanup(func() {
@@ -82,6 +92,7 @@ func (d *cloved) serve() {
 	go func() {
 		lines := bufio.NewScanner(errs)
 		for lines.Scan() {
+			d.said.Add(1)
 			if strings.Contains(lines.Text(), "msg=ready") {
 				ready <- true
 			}
