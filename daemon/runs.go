@@ -153,8 +153,7 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 		if err := c.end(0); err != nil {
 			return nil, err
 		}
-	}
-	if c.run.State == agent.StateQueued {
+	} else if c.run.State == agent.StateQueued {
 		if err := c.dequeue(); err != nil {
 			return nil, err
 		}

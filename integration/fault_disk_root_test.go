@@ -18,12 +18,26 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
+// openDir is a directory that agents' ids may pass through, for all of its path.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "clove")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // smallDisk makes everything that the test's host writes, store, logs, layers
 // and run directory, lie on a file system of its own.
 func smallDisk(t *testing.T, kind, source, options string) string {
 	t.Helper()
 	testhost.Root(t)
-	dir := t.TempDir()
+	dir := openDir(t)
 	if err := unix.Mount(source, dir, kind, 0, options); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +175,7 @@ func ext4(t *testing.T, image, features, options string) (mount func()) {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-O", features, image).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs: %v\n%s", err, out)
 	}
-	dir := t.TempDir()
+	dir := openDir(t)
 	mounted := false
 	mount = func() {
 		if mounted {
@@ -191,10 +205,7 @@ func ext4(t *testing.T, image, features, options string) (mount func()) {
 // refused clearly, the deadline kills, and once the file system is mounted anew
 // the next cloved has the true records.
 func TestDiskReadOnly(t *testing.T) {
-	run := t.TempDir() // as everywhere, on another file system than the state
-	if err := os.Chmod(run, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	run := openDir(t) // as everywhere, on another file system than the state
 	testhost.Root(t)
 	again := ext4(t, filepath.Join(t.TempDir(), "image"), "has_journal", "errors=remount-ro")
 	d := newClovedIn(t, run)
