@@ -222,7 +222,7 @@ func (s *storm) last() {
 	s.look(true)
 	c, ctx := s.connect()
 	for id, p := range s.runs {
-		if err := c.Remove(ctx, string(id), true); err != nil {
+		if err := c.Remove(ctx, string(id), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
 			s.t.Errorf("cannot remove %v: %v", p.names, err)
 		}
 	}

@@ -99,6 +99,7 @@ func TestDaemonSchemas(t *testing.T) {
 // The socket of a cloved that was killed is replaced; a file that is no socket,
 // and a socket that somebody serves, are left alone.
 func TestDaemonSocketPath(t *testing.T) {
+	other := newCloved(t)
 	d := newCloved(t)
 	d.stop(unix.SIGKILL)
 	if info, err := os.Lstat(d.socket); err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -117,7 +118,6 @@ func TestDaemonSocketPath(t *testing.T) {
 	if text, err := os.ReadFile(foreign); err != nil || string(text) != "precious" {
 		t.Errorf("%q, %v", text, err)
 	}
-	other := newCloved(t)
 	if said := d.refusedStart("--socket", other.socket); !strings.Contains(said, "another process") {
 		t.Error(said)
 	}
