@@ -89,10 +89,12 @@ func (d *cloved) serve() {
 		d.t.Fatal(err)
 	}
 	ready := make(chan bool, 1)
+	var last atomic.Value
 	go func() {
 		lines := bufio.NewScanner(errs)
 		for lines.Scan() {
 			d.said.Add(1)
+			last.Store(lines.Text())
 			if strings.Contains(lines.Text(), "msg=ready") {
 				ready <- true
 			}
@@ -102,7 +104,7 @@ func (d *cloved) serve() {
 	select {
 	case ok := <-ready:
 		if !ok {
-			d.t.Fatal("cloved ended before it was ready")
+			d.t.Fatalf("cloved ended before it was ready: %v", last.Load())
 		}
 	case <-time.After(patience()):
 		d.t.Fatal("cloved is not ready")
