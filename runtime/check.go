@@ -192,11 +192,7 @@ func (r *Runtime) look() (view, error) {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
-	for _, id := range logs {
-		if _, known := live[id]; !known {
-			v.logs = append(v.logs, Problem{ProblemLog, id, "no run owns this log"})
-		}
-	}
+	v.logs = orphanLogs(logs, live)
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -224,6 +220,17 @@ func owned(runs []agent.Run) (live, kept map[string]bool) {
 		kept[string(run.Spec.ID)] = run.Layer != ""
 	}
 	return live, kept
+}
+
+// orphanLogs are those of runs that the store does not know, live or ended.
+func orphanLogs(logs []string, runs map[string]bool) []Problem {
+	var orphans []Problem
+	for _, id := range logs {
+		if _, known := runs[id]; !known {
+			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
+		}
+	}
+	return orphans
 }
 
 // orphanDirectories leaves out those that a starting run has locked already
