@@ -27,6 +27,9 @@ type writer struct {
 	made    int
 }
 
+// lateLooks is how many lives of cloved a supervisor's answer may take.
+const lateLooks = 5
+
 // write asks for one change. after is what the run is if it happened; a lost
 // answer keeps what it was as well.
 func (w *writer) write(p *promise, what agent.What, ask func() error, after func(*promise)) {
@@ -42,7 +45,9 @@ func (w *writer) write(p *promise, what agent.What, ask func() error, after func
 		w.answers++
 	case lostAnswer(err):
 		p.names = append(slices.Clone(p.names), changed.names...)
-		p.wall = append(slices.Clone(p.wall), changed.wall...)
+		if what == agent.WhatUpdated {
+			p.late[changed.wall[0]] = lateLooks
+		}
 		p.exists = append(slices.Clone(p.exists), changed.exists...)
 		w.lost = true
 	default:
@@ -65,7 +70,7 @@ func (w *writer) name() string {
 
 // promise enters a run that is about to be asked for.
 func (w *writer) promise(spec agent.Spec, ends int, live bool) *promise {
-	p := &promise{writer: w.number, id: spec.ID, names: []string{spec.Name}, wall: []time.Duration{spec.Limits.WallClock}, exists: []bool{false}, ends: ends, live: live}
+	p := &promise{writer: w.number, id: spec.ID, names: []string{spec.Name}, wall: []time.Duration{spec.Limits.WallClock}, exists: []bool{false}, late: map[time.Duration]int{}, ends: ends, live: live}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.runs[p.id] = p

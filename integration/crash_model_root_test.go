@@ -35,11 +35,15 @@ type happening struct {
 // promise is what is known of one run. A request whose answer was lost leaves
 // two possibilities, of which the next look keeps one.
 type promise struct {
-	writer   int
-	id       agent.ID
-	names    []string // one of them
-	wall     []time.Duration
-	exists   []bool
+	writer int
+	id     agent.ID
+	names  []string // one of them
+	wall   []time.Duration
+	exists []bool
+	// late are updates whose answers were lost: a supervisor that has the request
+	// does it in its own time, cloved or no cloved. The value is how many more
+	// looks may find it.
+	late     map[time.Duration]int
 	ends     int  // exit code of the agent itself
 	live     bool // it runs until it is stopped
 	restarts bool // by its policy, when it ends
@@ -94,8 +98,14 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 	if !slices.Contains(p.names, run.Spec.Name) {
 		m.fault("%s is called %q, promised %q", p.id, run.Spec.Name, p.names)
 	}
-	if !slices.Contains(p.wall, run.Spec.Limits.WallClock) {
+	wall := run.Spec.Limits.WallClock
+	if p.late[wall] == 0 && !slices.Contains(p.wall, wall) {
 		m.fault("%v: wall clock %v, promised %v", p.names, run.Spec.Limits.WallClock, p.wall)
+	}
+	for open := range p.late {
+		if p.late[open]--; p.late[open] == 0 {
+			delete(p.late, open)
+		}
 	}
 	p.names, p.wall = []string{run.Spec.Name}, []time.Duration{run.Spec.Limits.WallClock}
 	if p.live && !p.mortal {
