@@ -78,7 +78,7 @@ func (d *Daemon) config() Config { return *d.current.Load() }
 
 // logDir is where a run's log is.
 func (d *Daemon) logDir(id agent.ID) string {
-	return filepath.Join(d.options.Paths.State, "logs", string(id))
+	return d.options.Paths.Log(id)
 }
 
 // drainTime is how long requests that are being answered get at the end.
