@@ -39,4 +39,10 @@ type Turn struct {
 	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
 	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
+	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer
+	Scheduled bool      `json:"scheduled,omitempty"`  // it waits for the next time of its schedule
+	Settled   time.Time `json:"settled,omitzero"`     // the schedule's times up to here were started or skipped
+	// Next is when its schedule starts it next. cloved answers with it; it is
+	// not stored.
+	Next time.Time `json:"next,omitzero"`
 }

@@ -120,6 +120,9 @@ func restart(c *call, p api.StopParams) (any, error) {
 func cleanSlate(run *agent.Run) {
 	t := &run.Turn
 	t.NotBefore, t.Restarts, t.StopAsked, t.GivenUp, t.Paused = time.Time{}, 0, false, false, false
+	if run.Spec.Schedule != "" {
+		t.Scheduled, t.Settled = false, time.Now().UTC()
+	}
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a

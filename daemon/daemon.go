@@ -92,6 +92,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	keeping, stop := context.WithCancel(context.Background())
 	kept := make(chan struct{})
 	go func() { defer close(kept); d.keeper.run(keeping, written) }()
+	d.keeper.all.Go(func() { d.watchClock(keeping) })
 	server := newServer(d, group)
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()

@@ -83,10 +83,18 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
-	if err := k.restart(); err != nil {
-		return time.Time{}, err
+	// Times that came while a run was busy are settled before its end is judged.
+	onTime, err := k.keepTime(time.Now())
+	if err == nil {
+		err = k.mirror.refresh()
 	}
-	if err := k.mirror.refresh(); err != nil {
+	if err == nil {
+		err = k.restart()
+	}
+	if err == nil {
+		err = k.mirror.refresh()
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
 	runs := k.mirror.all(func(*agent.Run) bool { return true })
@@ -108,7 +116,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.reasons = d.reasons
 	close(k.looked)
 	k.looked = make(chan struct{})
-	return d.wake, nil
+	return sooner(d.wake, onTime), nil
 }
 
 // restart puts those that have ended back into the queue when their policy
@@ -121,7 +129,11 @@ func (k *keeper) restart() error {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
-			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
+				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
+				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
+			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -23,11 +24,22 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		return invalid("write a maximum of 0 or more", "%d is not a number of restarts", spec.Restart.Max)
 	case spec.Remove && spec.Restart.Policy != "" && spec.Restart.Policy != agent.RestartNever:
 		return invalid("leave one of them away", "a run that keeps nothing cannot be restarted")
+	case spec.Schedule != "" && spec.Remove:
+		return invalid("leave one of them away", "a run that keeps nothing cannot be started again by a schedule")
+	case spec.Schedule != "" && spec.Restart.Policy == agent.RestartAlways:
+		return invalid("use on-failure, which holds for each time by itself", "a run that is always restarted has no time for a schedule")
+	case spec.KeepFiles && spec.Schedule == "":
+		return invalid("leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
 	case spec.Limits.MemoryBytes <= 0:
 		return invalid("set a memory limit", "the spec is not complete: it has no memory limit")
 	}
 	if err := agent.ValidateName(spec.Name); err != nil {
 		return err
+	}
+	if spec.Schedule != "" {
+		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {
+			return err
+		}
 	}
 	if promised := c.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
 		return invalid("ask for less, or raise memory_share in cloved's configuration",

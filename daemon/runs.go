@@ -29,6 +29,9 @@ func start(c *call, p api.StartParams) (any, error) {
 	}
 	now := time.Now().UTC()
 	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
+	if spec.Schedule != "" {
+		run.Turn.Scheduled, run.Turn.Settled = true, now
+	}
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
@@ -79,7 +82,7 @@ func (c *call) result(id agent.ID) (any, error) {
 	if run.State == agent.StateQueued {
 		reason, _ = c.keeper.reason(id)
 	}
-	return api.RunResult{Run: run, Reason: reason}, nil
+	return api.RunResult{Run: withNext(run), Reason: reason}, nil
 }
 
 func get(c *call, _ api.RunParams) (any, error) { return c.result(c.run.Spec.ID) }
@@ -99,7 +102,7 @@ func list(c *call, p api.ListParams) (any, error) {
 		if p.Brief {
 			run = brief(run)
 		}
-		result.Runs[i] = run
+		result.Runs[i] = withNext(run)
 		if run.State == agent.StateQueued {
 			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
 		}
@@ -110,7 +113,7 @@ func list(c *call, p api.ListParams) (any, error) {
 // brief is as much of a run as a table shows.
 func brief(run agent.Run) agent.Run {
 	s := run.Spec
-	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
+	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Schedule: s.Schedule, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
 	if r := run.Record; r != nil {
 		run.Record = &agent.Record{Version: r.Version, ID: r.ID, Name: r.Name, Started: r.Started, Ended: r.Ended, WallMS: r.WallMS,
 			Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal}

@@ -79,10 +79,13 @@ func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Tim
 	if t.draining {
 		return "cloved is drained for maintenance"
 	}
+	if run.Turn.Scheduled {
+		reason, next := waitsForTime(run)
+		*wake = sooner(*wake, next)
+		return reason
+	}
 	if due := run.Turn.NotBefore; due.After(t.now) {
-		if wake.IsZero() || due.Before(*wake) {
-			*wake = due
-		}
+		*wake = sooner(*wake, due)
 		return "it starts at " + due.Format(time.RFC3339)
 	}
 	for _, name := range run.Spec.After {
@@ -93,12 +96,25 @@ func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Tim
 	return ""
 }
 
+// waitsForTime says when a schedule starts a run. That its time has come is
+// noted before turns are given (keepTime).
+func waitsForTime(run agent.Run) (reason string, next time.Time) {
+	times, err := crontab.Parse(run.Spec.Schedule)
+	if err != nil {
+		return "its schedule cannot be read: " + err.Error(), next
+	}
+	if next = nextTime(run, times); next.IsZero() {
+		return "its schedule has no time to come", next
+	}
+	return "its schedule starts it at " + next.Format(time.RFC3339), next
+}
+
 // unready says why a run that must come first has not.
 func unready(first *agent.Run, name string) string {
 	switch {
 	case first == nil:
 		return fmt.Sprintf("it comes after %s, which does not exist", name)
-	case first.State == agent.StateRunning:
+	case first.State == agent.StateRunning, first.Turn.Scheduled && first.Previous != nil && first.Previous.ExitCode == 0:
 		return ""
 	case first.State == agent.StateEnded && first.Record != nil && first.Record.ExitCode == 0:
 		return ""

@@ -71,6 +71,7 @@ var owners = []struct {
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
+	{"github.com/netresearch/go-cron", "daemon", "schedules are kept in one place"},
 	{"sigs.k8s.io/yaml", "daemon", "configuration ends at the edge"},
 	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
