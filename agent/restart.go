@@ -37,6 +37,7 @@ type Turn struct {
 	Restarts  int       `json:"restarts,omitempty"`   // by policy, in a row
 	Starts    int       `json:"starts,omitempty"`     // how often it was queued
 	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
+	Stopped   *Stopped  `json:"stopped,omitempty"`    // who that was; its record says it too
 	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
 	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer

@@ -15,8 +15,7 @@ import (
 func stop(c *call, p api.StopParams) (any, error) {
 	if c.run.State == agent.StateEnded {
 		// A run that waits for its restart, or has ended by itself: asked is asked.
-		_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, "", stopAsked)
-		return api.Nothing{}, err
+		return api.Nothing{}, c.noteStop()
 	}
 	grace := c.run.Spec.Limits.StopGrace
 	if p.GraceNS != nil {
@@ -28,13 +27,20 @@ func stop(c *call, p api.StopParams) (any, error) {
 	return api.Nothing{}, c.end(grace)
 }
 
-func stopAsked(run *agent.Run) { run.Turn.StopAsked = true }
+// noteStop puts the wish on the disk: its policy and schedule rest from now on.
+func (c *call) noteStop() error {
+	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
+	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) {
+		run.Turn.StopAsked, run.Turn.Stopped = true, &by
+	})
+	return err
+}
 
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
 func (c *call) end(grace time.Duration) error {
 	id := c.run.Spec.ID
-	if _, err := c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+	if err := c.noteStop(); err != nil {
 		return err
 	}
 	if c.run.State == agent.StateQueued && c.dequeue() == nil {
@@ -78,7 +84,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		return nil, c.notLive()
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
-		if _, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+		if err := c.noteStop(); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +125,7 @@ func restart(c *call, p api.StopParams) (any, error) {
 
 func cleanSlate(run *agent.Run) {
 	t := &run.Turn
-	t.NotBefore, t.Restarts, t.StopAsked, t.GivenUp, t.Paused = time.Time{}, 0, false, false, false
+	t.NotBefore, t.Restarts, t.StopAsked, t.Stopped, t.GivenUp, t.Paused = time.Time{}, 0, false, nil, false, false
 	if run.Spec.Schedule != "" {
 		t.Scheduled, t.Settled = false, time.Now().UTC()
 	}

@@ -261,21 +261,14 @@ func TestStartsAreRamped(t *testing.T) {
 	c := r.serve()
 	first := make(chan error, 1)
 	go func() { _, err := c.Start(context.Background(), api.StartParams{Spec: spec("slow")}); first <- err }()
-	for len(r.names()) == 0 {
-		_, looked := r.d.keeper.reason("")
-		select {
-		case <-looked:
-		case <-within(t).Done():
-			t.Fatal("the first is not started")
-		}
-	}
+	<-slow.reached
 	second := spec("next")
 	result, err := c.Start(within(t), api.StartParams{Spec: second})
 	must(t, err)
 	if result.Reason == "" || result.Run.State != agent.StateQueued {
 		t.Errorf("%+v", result)
 	}
-	close(slow)
+	close(slow.open)
 	must(t, <-first)
 	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)

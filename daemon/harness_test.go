@@ -33,12 +33,12 @@ type rig struct {
 	mu      sync.Mutex
 	started []string        // names, in order
 	refuse  map[string]bool // names whose start fails
-	gates   map[string]chan struct{}
+	gates   map[string]gate
 }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]chan struct{}{}}
+	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]gate{}}
 	config := DefaultConfig()
 	config.MemoryShare = 0
 	if change != nil {
@@ -87,10 +87,11 @@ func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{},
 	name := order.Spec.Name
 	r.mu.Lock()
 	r.started = append(r.started, name)
-	refused, gate := r.refuse[name], r.gates[name]
+	refused, held := r.refuse[name], r.gates[name]
 	r.mu.Unlock()
-	if gate != nil {
-		<-gate
+	if held.open != nil {
+		close(held.reached)
+		<-held.open
 	}
 	if refused {
 		return supervisor.Answer{}, nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--memory", Message: "cannot hold it", Hint: "ask for less"}
@@ -140,10 +141,15 @@ func (r *rig) names() []string {
 	defer r.mu.Unlock()
 	return append([]string{}, r.started...)
 }
-func (r *rig) hold(name string) chan struct{} { // its start waits until the channel is closed
+
+// gate holds one start up: reached is closed when it comes, and whoever closes
+// open lets it pass.
+type gate struct{ reached, open chan struct{} }
+
+func (r *rig) hold(name string) gate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gates[name] = make(chan struct{})
+	r.gates[name] = gate{make(chan struct{}), make(chan struct{})}
 	return r.gates[name]
 }
 
