@@ -36,6 +36,9 @@ type rig struct {
 	gates   map[string]gate
 }
 
+// gate holds up one start.
+type gate struct{ began, open chan struct{} }
+
 func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]gate{}}
@@ -87,10 +90,11 @@ func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{},
 	name := order.Spec.Name
 	r.mu.Lock()
 	r.started = append(r.started, name)
-	refused, held := r.refuse[name], r.gates[name]
+	refused := r.refuse[name]
+	held, isHeld := r.gates[name]
 	r.mu.Unlock()
-	if held.open != nil {
-		close(held.reached)
+	if isHeld {
+		close(held.began)
 		<-held.open
 	}
 	if refused {
@@ -142,15 +146,16 @@ func (r *rig) names() []string {
 	return append([]string{}, r.started...)
 }
 
-// gate holds one start up: reached is closed when it comes, and whoever closes
-// open lets it pass.
-type gate struct{ reached, open chan struct{} }
-
-func (r *rig) hold(name string) gate {
+// hold makes the start of a run wait: began is closed when it has begun, and it
+// ends with proceed, or with the test.
+func (r *rig) hold(name string) (began <-chan struct{}, proceed func()) {
+	g := gate{began: make(chan struct{}), open: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gates[name] = gate{make(chan struct{}), make(chan struct{})}
-	return r.gates[name]
+	r.gates[name] = g
+	proceed = sync.OnceFunc(func() { close(g.open) })
+	r.t.Cleanup(proceed)
+	return g.began, proceed
 }
 
 // spec is a complete one.
