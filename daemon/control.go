@@ -96,14 +96,18 @@ func (c *call) notLive() error {
 }
 
 // restart ends a run if it lives, and queues it with a clean slate.
-func restart(c *call, p api.StopParams) (any, error) {
+func restart(c *call, p api.RestartParams) (any, error) {
+	anew := func(run *agent.Run) {
+		cleanSlate(run)
+		run.Turn.Fresh = p.Fresh
+	}
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
-		if _, err := stop(c, p); err != nil {
+		if _, err := stop(c, p.StopParams); err != nil {
 			return nil, err
 		}
 	}
 	if c.run.State == agent.StateQueued {
-		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", cleanSlate)
+		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +119,7 @@ func restart(c *call, p api.StopParams) (any, error) {
 		if !found {
 			return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 		}
-		if _, err := c.keeper.again(run, cleanSlate); err != nil {
+		if _, err := c.keeper.again(run, anew); err != nil {
 			return nil, err
 		}
 	}

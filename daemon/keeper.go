@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"sync"
 	"time"
 
@@ -142,19 +141,14 @@ func (k *keeper) restart() error {
 	return nil
 }
 
-// again queues an ended run. Its layer goes: the next time begins with a new one.
+// again queues an ended run. Its layer stays, if only for clove diff, until it
+// is started (Turn.Fresh).
 func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
-	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
+	return k.records.requeue(run.Spec.ID, func(r *agent.Run) {
 		r.Turn.Since = time.Now().UTC()
 		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
 		change(r)
 	})
-	if err == nil && run.Layer != "" {
-		if rerr := os.Remove(run.Layer); rerr != nil {
-			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
-		}
-	}
-	return queued, err
 }
 
 // begin starts one run and tells who asked for it.

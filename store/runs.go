@@ -79,14 +79,17 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	}
 	queued.Spec = run.Spec
+	if queued.Turn.Fresh { // whoever begins it removes the image
+		queued.Layer, queued.Turn.Fresh = "", false
+	}
 	return *queued, nil
 }
 
 // Requeue moves an ended run back to the queue: its record becomes the
-// previous one. change may be nil.
+// previous one, and its layer stays. change may be nil.
 func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, agent.EventRequeued, change, func(_ *tables, run *agent.Run, _ agent.State) error {
-		run.Previous, run.Record, run.Started, run.Layer = run.Record, nil, time.Time{}, ""
+		run.Previous, run.Record, run.Started = run.Record, nil, time.Time{}
 		return nil
 	})
 }
