@@ -62,7 +62,7 @@ var Methods = []Method{
 	{MethodReload, ShapeCall, AccessRoot, Nothing{}, Nothing{}, "", nil,
 		"Reads the configuration anew. A file with a mistake changes nothing."},
 	{MethodDrain, ShapeCall, AccessRoot, DrainParams{}, Nothing{}, "", nil,
-		"With on, nothing is started any more, and what is asked for waits in the queue; what runs goes on. Without, starts go on."},
+		"With on, nothing is started any more, and what is asked for waits in the queue; what runs goes on. Without, starts go on. It outlives a restart of cloved."},
 	{MethodCancel, ShapeCall, AccessMember, CancelParams{}, Nothing{}, "", nil,
 		"Ends a request of the same connection, which is answered with the error cancelled."},
 

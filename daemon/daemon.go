@@ -77,6 +77,9 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	if err := d.mirror.refresh(); err != nil {
 		return err
 	}
+	if err := d.keeper.recall(); err != nil {
+		return err
+	}
 	if buried, err := d.sandboxes.GC(); err != nil {
 		d.log.Error("cannot clean up", "error", err)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
+	"clove.run/clove/store"
 )
 
 // keeper makes what is what was asked for: one goroutine looks, others wait
@@ -205,11 +206,26 @@ func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
 	return k.reasons[id], k.looked
 }
 
-func (k *keeper) drain(on bool) {
+// drain holds starts back, or lets them go on. A later cloved keeps to it.
+func (k *keeper) drain(on bool) error {
+	if err := k.records.with(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	k.draining = on
 	k.mu.Unlock()
 	k.nudge()
+	return nil
+}
+
+// recall reads whether an earlier cloved was drained.
+func (k *keeper) recall() error {
+	return k.records.with(func(s *store.Store) (err error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.draining, err = s.Drained()
+		return err
+	})
 }
 
 func (k *keeper) drained() bool {

@@ -45,12 +45,50 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		return invalid("ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
 	}
-	for _, name := range spec.After {
-		if _, err := c.mirror.resolve(name, c.peer.sees); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// comesAfter gives the runs that must come first by their names, and refuses
+// those that there are not and those that wait for this one themselves.
+func (c *call) comesAfter(name string, after []string) ([]string, error) {
+	var names []string
+	for _, reference := range after {
+		first, err := c.mirror.resolve(reference, c.peer.sees)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, first.Spec.Name)
+	}
+	if chain := circle(name, names, c.mirror.all(func(*agent.Run) bool { return true })); chain != "" {
+		return nil, api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
+	}
+	return names, nil
+}
+
+// circle returns how a run called name would come after itself; empty: it does not.
+func circle(name string, after []string, runs []agent.Run) string {
+	behind := map[string][]string{}
+	for _, run := range runs {
+		behind[run.Spec.Name] = run.Spec.After
+	}
+	seen := map[string]bool{}
+	var walk func(names []string, path string) string
+	walk = func(names []string, path string) string {
+		for _, first := range names {
+			if first == name {
+				return path + " after " + first
+			}
+			if seen[first] {
+				continue
+			}
+			seen[first] = true
+			if found := walk(behind[first], path+" after "+first); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	return walk(after, name)
 }
 
 // checkUser refuses what somebody other than root could not do without cloved:

@@ -27,6 +27,10 @@ func start(c *call, p api.StartParams) (any, error) {
 			return nil, err
 		}
 	}
+	var err error
+	if spec.After, err = c.comesAfter(spec.Name, spec.After); err != nil {
+		return nil, err
+	}
 	now := time.Now().UTC()
 	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
 	if spec.Schedule != "" {
@@ -152,12 +156,7 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 			return nil, err
 		}
 	}
-	if c.run.State == agent.StateQueued {
-		if err := c.dequeue(); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.lay(); err != nil {
 		return nil, err
 	}
 	if _, found := c.mirror.get(id); !found && p.Force {
@@ -173,6 +172,23 @@ func (d *Daemon) discard(id agent.ID) error {
 	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
 }
 
+// lay ends what waits, and sees to it that neither policy nor schedule queues
+// it again before it is gone.
+func (c *call) lay() error {
+	if c.run.State == agent.StateQueued || judge(c.run).again {
+		if err := c.noteStop(); err != nil {
+			return err
+		}
+	}
+	if err := c.mirror.refresh(); err != nil {
+		return err
+	}
+	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+		return c.dequeue()
+	}
+	return nil
+}
+
 // dequeue ends a run that waits.
 func (c *call) dequeue() error {
 	record := runtime.Refused(c.run.Spec, time.Now(), &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: "it was stopped before its turn came"})
@@ -184,6 +200,9 @@ func (c *call) dequeue() error {
 func rename(c *call, p api.RenameParams) (any, error) {
 	if c.run.Lease != nil {
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
+	}
+	if _, err := c.comesAfter(p.Name, c.run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+		return nil, err
 	}
 	if _, err := c.records.rename(c.run.Spec.ID, p.Name); err != nil {
 		return nil, c.mask(err)

@@ -62,7 +62,7 @@ func (p *program) commands() []*cli.Command {
 	all := []*cli.Command{
 		p.runCommand(), p.psCommand(), p.inspectCommand(), p.logsCommand(), p.attachCommand(), p.execCommand(), p.cpCommand(), p.waitCommand(),
 		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
-		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(),
+		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(),
 		p.diffCommand(), p.applyCommand(),
 		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
 		p.superviseCommand(),
