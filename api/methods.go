@@ -82,7 +82,7 @@ var Methods = []Method{
 		"Removes the caller's ended runs; of root all."},
 
 	{MethodRunStop, ShapeCall, AccessOwner, StopParams{}, Nothing{}, "", onRun,
-		"Ends a run: TERM, its grace, then KILL of all. Answers when it has ended. Its restart policy rests until run.restart."},
+		"Ends a run: TERM, its grace, then KILL of all. Answers when it has ended. Its restart policy and schedule rest until run.restart."},
 	{MethodRunSignal, ShapeCall, AccessOwner, SignalParams{}, Nothing{}, "", onRun,
 		"Sends the agent a signal. KILL ends all of its processes; after KILL and TERM its restart policy rests."},
 	{MethodRunRestart, ShapeCall, AccessOwner, RestartParams{}, RunResult{}, "", onRun,

@@ -39,7 +39,7 @@ func (b *bench) kept() Config {
 		b.t.Fatal(err)
 	}
 	b.must(tree, sandboxAgent, "echo one >/workspace/mine && rm /workspace/gone && umask 077 && mkdir /home/agent/own && echo s >/home/agent/own/secret")
-	b.must(tree, sandboxRoot, "mkdir -p /usr/local/new && echo t >/usr/local/new/tool && chown 5:6 /usr/local/new/tool && chmod 4755 /usr/local/new/tool && head -c 300000 /dev/zero >/var/tmp/zeros")
+	b.must(tree, sandboxRoot, "mkdir -p /usr/local/new && echo t >/usr/local/new/tool && chown 5:6 /usr/local/new/tool && chmod 4755 /usr/local/new/tool && head -c 300000 /usr/bin/bash >/var/tmp/bytes")
 	b.do(tree.Close)
 	return cfg
 }
