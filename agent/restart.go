@@ -46,4 +46,5 @@ type Turn struct {
 	// Next is when its schedule starts it next. cloved answers with it; it is
 	// not stored.
 	Next time.Time `json:"next,omitzero"`
+	Trace     string    `json:"trace,omitempty"`      // W3C traceparent of the call that asked for it, where cloved traces
 }

@@ -39,6 +39,8 @@ func start(c *call, p api.StartParams) (any, error) {
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
+	c.tracer.About(c, run)
+	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)
@@ -151,15 +153,17 @@ func wait(c *call, _ api.RunParams) (any, error) {
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
+	end := c.lay
 	if p.Force && c.run.State != agent.StateEnded {
-		if err := c.end(0); err != nil {
-			return nil, err
-		}
+		end = func() error { return c.end(0) }
 	}
-	if err := c.lay(); err != nil {
+	if err := end(); err != nil {
 		return nil, err
 	}
-	if _, found := c.mirror.get(id); !found && p.Force {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	if _, found := c.mirror.get(id); !found {
 		return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
 	}
 	return api.Nothing{}, c.discard(id)
@@ -172,7 +176,7 @@ func (d *Daemon) discard(id agent.ID) error {
 	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
 }
 
-// lay ends what waits, and sees to it that neither policy nor schedule queues
+// lay ends what waits or would wait again, and sees to it that neither policy nor schedule queues
 // it again before it is gone.
 func (c *call) lay() error {
 	if c.run.State == agent.StateQueued || judge(c.run).again {

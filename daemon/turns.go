@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/metrics"
 )
 
 // turns decides whose turn it is. It is a pure function of what it is given.
@@ -21,6 +22,7 @@ type turns struct {
 type decision struct {
 	start   []agent.Run         // in this order
 	reasons map[agent.ID]string // why the others wait
+	waiting map[string]int      // how many wait for what: metrics.Reasons
 	wake    time.Time           // when to ask again at the latest; zero: when something changes
 }
 
@@ -30,7 +32,7 @@ type decision struct {
 // coming starve a less important one. A run that waits for its time or for
 // another run, or that can never fit, holds up nobody.
 func (t turns) decide(runs []agent.Run) decision {
-	d := decision{reasons: map[agent.ID]string{}}
+	d := decision{reasons: map[agent.ID]string{}, waiting: map[string]int{}}
 	byName := map[string]*agent.Run{}
 	var queue []agent.Run
 	var promised int64
@@ -52,9 +54,9 @@ func (t turns) decide(runs []agent.Run) decision {
 	})
 	held := ""
 	for _, run := range queue {
-		reason := t.waits(run, byName, &d.wake)
+		kind, reason := t.waits(run, byName, &d.wake)
 		if reason == "" {
-			reason = held
+			kind, reason = metrics.ForMemory, held
 		}
 		if reason == "" {
 			if reason = t.full(run, promised); reason != "" {
@@ -62,10 +64,11 @@ func (t turns) decide(runs []agent.Run) decision {
 			}
 		}
 		if reason == "" && starting >= t.atOnce {
-			reason = fmt.Sprintf("%d others are being started", starting)
+			kind, reason = metrics.ForStarts, fmt.Sprintf("%d others are being started", starting)
 		}
 		if reason != "" {
 			d.reasons[run.Spec.ID] = reason
+			d.waiting[kind]++
 			continue
 		}
 		d.start = append(d.start, run)
@@ -88,28 +91,28 @@ func (t turns) standing(run agent.Run) int {
 }
 
 // waits says what a run waits for that is not a place on the host.
-func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) string {
+func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) (kind, reason string) {
 	if t.draining {
-		return "cloved is drained for maintenance, until clove drain --undo"
+		return metrics.ForDrain, "cloved is drained for maintenance, until clove drain --undo"
 	}
 	if run.Turn.Scheduled {
 		reason, next := waitsForTime(run)
 		*wake = sooner(*wake, next)
-		return reason
+		return metrics.ForTime, reason
 	}
 	if due := run.Turn.NotBefore; due.After(t.now) {
 		*wake = sooner(*wake, due)
-		return "it starts at " + due.Format(time.RFC3339)
+		return metrics.ForTime, "it starts at " + due.Format(time.RFC3339)
 	}
 	for _, name := range run.Spec.After {
 		if reason := unready(byName[name], name); reason != "" {
-			return reason
+			return metrics.ForOrder, reason
 		}
 	}
 	if wanted := run.Spec.Limits.MemoryBytes; t.memoryBytes > 0 && wanted > t.memoryBytes {
-		return fmt.Sprintf("it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, t.memoryBytes>>20)
+		return metrics.ForMemory, fmt.Sprintf("it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, t.memoryBytes>>20)
 	}
-	return ""
+	return "", ""
 }
 
 // waitsForTime says when a schedule starts a run. That its time has come is

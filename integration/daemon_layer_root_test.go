@@ -44,20 +44,20 @@ func TestDaemonRestartKeepsFiles(t *testing.T) {
 		}
 		return run.Lease.IDRange
 	}
-	follow = d.again(t, "one")
+	follow = d.restarted(t, "one")
 	count("2")
 	if ranges("one") == ranges("other") {
 		t.Error("two agents have one range")
 	}
 	d.ok("kill", "one")
-	d.ok("wait", "--json", "one")
-	follow = d.again(t, "one")
+	d.clove("wait", "one") // 137
+	follow = d.restarted(t, "one")
 	count("3")
 	d.ok("stop", "one")
 	if text := d.ok("diff", "one"); !strings.Contains(text, "A /workspace/starts") {
 		t.Errorf("diff after: %s", text)
 	}
-	follow = d.again(t, "one", "--fresh")
+	follow = d.restarted(t, "one", "--fresh")
 	count("1")
 	d.ok("rm", "-f", "one", "other")
 	if left, _ := filepath.Glob(filepath.Join(d.state, "layers", "*")); len(left) > 0 {
@@ -65,8 +65,8 @@ func TestDaemonRestartKeepsFiles(t *testing.T) {
 	}
 }
 
-// again restarts a run and follows what it says from then on.
-func (d *cloved) again(t *testing.T, name string, flags ...string) *following {
+// restarted restarts a run and follows what it says from then on.
+func (d *cloved) restarted(t *testing.T, name string, flags ...string) *following {
 	t.Helper()
 	before := len(strings.Fields(d.ok("logs", name)))
 	d.ok(append(append([]string{"restart"}, flags...), name)...)
