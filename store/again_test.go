@@ -66,3 +66,15 @@ func TestDrainIsKept(t *testing.T) {
 	}
 	checkClean(t, path)
 }
+
+// A run that was removed while its supervisor was on the way is not brought back.
+func TestARemovedRunDoesNotBegin(t *testing.T) {
+	s := openNew(t)
+	asked := newRun("gone")
+	asked.Spec.Detached = true
+	_, err := s.Begin(asked)
+	wantKind(t, err, agent.KindConflict)
+	if runs, err := s.List(); err != nil || len(runs) != 0 {
+		t.Errorf("%v, %+v", err, runs)
+	}
+}

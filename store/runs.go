@@ -73,6 +73,9 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 	switch {
 	case err != nil:
 		return run, err
+	case queued == nil && run.Spec.Detached:
+		// Only cloved orders one, and it queued it: its supervisor must not bring it back.
+		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: "the run was removed before it started"}
 	case queued == nil || queued.State != agent.StateQueued:
 		return run, t.nameFree(run.Spec)
 	case queued.Spec.Name != run.Spec.Name:
