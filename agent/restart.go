@@ -45,6 +45,6 @@ type Turn struct {
 	Settled   time.Time `json:"settled,omitzero"`     // the schedule's times up to here were started or skipped
 	// Next is when its schedule starts it next. cloved answers with it; it is
 	// not stored.
-	Next time.Time `json:"next,omitzero"`
-	Trace     string    `json:"trace,omitempty"`      // W3C traceparent of the call that asked for it, where cloved traces
+	Next  time.Time `json:"next,omitzero"`
+	Trace string    `json:"trace,omitempty"` // W3C traceparent of the call that asked for it, where cloved traces
 }
