@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
 )
@@ -29,6 +30,10 @@ type keeper struct {
 
 	looked chan struct{} // closed and replaced with each decision
 	all    sync.WaitGroup
+
+	// names is held while a queued run is renamed and while one that is to
+	// start is read for the last time: its supervisor knows it by its name.
+	names sync.Mutex
 }
 
 func newKeeper(d *Daemon) *keeper {
@@ -103,7 +108,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		k.starting[run.Spec.ID] = true
-		k.all.Go(func() { k.begin(run) })
+		k.all.Go(func() { k.begin(k.named(run)) })
 	}
 	k.reasons = d.reasons
 	close(k.looked)
@@ -174,6 +179,37 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// named is a run that will start, with the name that it keeps. What else
+// happened to it since it was decided upon, the store tells its supervisor.
+func (k *keeper) named(run agent.Run) agent.Run {
+	k.names.Lock()
+	defer k.names.Unlock()
+	if k.mirror.refresh() == nil {
+		if now, found := k.mirror.get(run.Spec.ID); found {
+			return now
+		}
+	}
+	return run
+}
+
+// rename gives a run another name, unless its start has begun.
+func (k *keeper) rename(run agent.Run, name string) error {
+	k.names.Lock()
+	defer k.names.Unlock()
+	if k.at(run.Spec.ID) {
+		return api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
+	}
+	_, err := k.records.rename(run.Spec.ID, name)
+	return err
+}
+
+// at tells whether the run is being started.
+func (k *keeper) at(id agent.ID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.starting[id]
 }
 
 // expect returns the channel on which the answer to a start will come.

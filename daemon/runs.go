@@ -6,7 +6,9 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/runtime"
+	"clove.run/clove/store"
 )
 
 // start stores a run, and answers when it executes or has a reason to wait.
@@ -40,6 +42,12 @@ func start(c *call, p api.StartParams) (any, error) {
 	}
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	c.keeper.nudge()
+	return c.firstTurn(spec, answer, decided)
+}
+
+// firstTurn answers for a run that was just queued. Others may have ended it
+// before the keeper came to it: then there will be no answer.
+func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
 	for {
 		select {
 		case a := <-answer:
@@ -51,6 +59,12 @@ func start(c *call, p api.StartParams) (any, error) {
 			var reason string
 			if reason, decided = c.keeper.reason(spec.ID); reason != "" {
 				return c.result(spec.ID)
+			}
+			if c.keeper.at(spec.ID) || len(answer) > 0 {
+				continue
+			}
+			if run, found := c.mirror.get(spec.ID); !found || run.State == agent.StateEnded {
+				return nil, store.Unqueued(spec.Name)
 			}
 		case <-c.Done():
 			return nil, c.Err()
@@ -170,19 +184,25 @@ func (d *Daemon) discard(id agent.ID) error {
 	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
 }
 
-// dequeue ends a run that waits.
+// dequeue ends a run that waits, under the name that it has by now.
 func (c *call) dequeue() error {
-	record := runtime.Refused(c.run.Spec, time.Now(), &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: "it was stopped before its turn came"})
-	record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-	_, err := c.records.finish(c.run.Spec.ID, agent.EventRecorded, record)
-	return err
+	return c.records.with(func(st *store.Store) error {
+		run, err := st.Get(string(c.run.Spec.ID))
+		if err != nil {
+			return err
+		}
+		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		return err
+	})
 }
 
 func rename(c *call, p api.RenameParams) (any, error) {
 	if c.run.Lease != nil {
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
 	}
-	if _, err := c.records.rename(c.run.Spec.ID, p.Name); err != nil {
+	if err := c.keeper.rename(c.run, p.Name); err != nil {
 		return nil, c.mask(err)
 	}
 	return c.result(c.run.Spec.ID)
