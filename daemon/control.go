@@ -25,20 +25,24 @@ func stop(c *call, p api.StopParams) (any, error) {
 		}
 		grace = time.Duration(*p.GraceNS)
 	}
-	return api.Nothing{}, c.end(grace)
+	return api.Nothing{}, c.end(p.Run, grace)
 }
 
 func stopAsked(run *agent.Run) { run.Turn.StopAsked = true }
 
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
-func (c *call) end(grace time.Duration) error {
+func (c *call) end(ref string, grace time.Duration) error {
 	id := c.run.Spec.ID
-	if _, err := c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+	release, err := c.hold(ref)
+	if err != nil {
 		return err
 	}
-	if c.run.State == agent.StateQueued && c.dequeue() == nil {
-		return nil
+	_, err = c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked)
+	dequeued := err == nil && c.run.State == agent.StateQueued && c.dequeue() == nil
+	release()
+	if err != nil || dequeued {
+		return err
 	}
 	// One that is just being started takes orders when it executes.
 	run, found, err := c.mirror.until(c, id, func(run agent.Run, found bool) bool { return !found || run.State != agent.StateStarting })

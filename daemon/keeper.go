@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
 )
@@ -31,9 +30,10 @@ type keeper struct {
 	looked chan struct{} // closed and replaced with each decision
 	all    sync.WaitGroup
 
-	// names is held while a queued run is renamed and while one that is to
-	// start is read for the last time: its supervisor knows it by its name.
-	names sync.Mutex
+	// names is held for writing while a run is renamed, and for reading by who
+	// relies on a name: a start, whose supervisor will know the run by it, and
+	// what ends or removes the run that somebody called so.
+	names sync.RWMutex
 }
 
 func newKeeper(d *Daemon) *keeper {
@@ -184,25 +184,14 @@ func (k *keeper) begin(run agent.Run) {
 // named is a run that will start, with the name that it keeps. What else
 // happened to it since it was decided upon, the store tells its supervisor.
 func (k *keeper) named(run agent.Run) agent.Run {
-	k.names.Lock()
-	defer k.names.Unlock()
+	k.names.RLock()
+	defer k.names.RUnlock()
 	if k.mirror.refresh() == nil {
 		if now, found := k.mirror.get(run.Spec.ID); found {
 			return now
 		}
 	}
 	return run
-}
-
-// rename gives a run another name, unless its start has begun.
-func (k *keeper) rename(run agent.Run, name string) error {
-	k.names.Lock()
-	defer k.names.Unlock()
-	if k.at(run.Spec.ID) {
-		return api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
-	}
-	_, err := k.records.rename(run.Spec.ID, name)
-	return err
 }
 
 // at tells whether the run is being started.

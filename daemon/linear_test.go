@@ -13,7 +13,7 @@ import (
 // quarrel is what the test asks for; CLOVE_LINEAR_OPERATIONS makes it the long
 // mode: so many for each of the 64 workers.
 func quarrel(t *testing.T) linear.Load {
-	l := linear.Load{Workers: 64, Operations: 10_000, Groups: 4, Spec: spec, Seed: 1}
+	l := linear.Load{Workers: 64, Operations: 10_000, Groups: 8, Spec: spec, Seed: 1}
 	if text := os.Getenv("CLOVE_LINEAR_OPERATIONS"); text != "" {
 		each, err := strconv.Atoi(text)
 		must(t, err)
@@ -24,7 +24,7 @@ func quarrel(t *testing.T) linear.Load {
 	return l
 }
 
-// Sixty-four callers that quarrel over eight names see one cloved.
+// Sixty-four callers that quarrel over sixteen names see one cloved.
 func TestAnswersHaveOneOrder(t *testing.T) {
 	a := newActors(t, nil)
 	c := a.serve()

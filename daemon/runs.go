@@ -89,14 +89,37 @@ func (c *call) result(id agent.ID) (any, error) {
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
-	reason := ""
-	if run.State == agent.StateQueued {
-		reason, _ = c.keeper.reason(id)
-	}
-	return api.RunResult{Run: run, Reason: reason}, nil
+	return c.show(run), nil
 }
 
-func get(c *call, _ api.RunParams) (any, error) { return c.result(c.run.Spec.ID) }
+func (c *call) show(run agent.Run) api.RunResult {
+	result := api.RunResult{Run: run}
+	if run.State == agent.StateQueued {
+		result.Reason, _ = c.keeper.reason(run.Spec.ID)
+	}
+	return result
+}
+
+// hold keeps what the caller called the run from meaning another one, or none,
+// until release. It fails where that has happened already.
+func (c *call) hold(ref string) (release func(), err error) {
+	c.keeper.names.RLock()
+	if err = c.mirror.refresh(); err == nil {
+		var run agent.Run
+		if run, err = c.mirror.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
+			return c.keeper.names.RUnlock, nil
+		}
+	}
+	c.keeper.names.RUnlock()
+	if err == nil {
+		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q means another run by now", ref)
+	}
+	return nil, err
+}
+
+// get shows the run as it was when the caller's word meant it: a moment later
+// it may have another name.
+func get(c *call, _ api.RunParams) (any, error) { return c.show(c.run), nil }
 
 func list(c *call, p api.ListParams) (any, error) {
 	if err := c.mirror.refresh(); err != nil {
@@ -159,20 +182,22 @@ func wait(c *call, _ api.RunParams) (any, error) {
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
-		if err := c.end(0); err != nil {
+		if err := c.end(p.Run, 0); err != nil {
 			return nil, err
 		}
-	}
-	if c.run.State == agent.StateQueued {
-		if err := c.dequeue(); err != nil {
-			return nil, err
+		if _, found := c.mirror.get(id); !found {
+			return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
 		}
 	}
-	if err := c.mirror.refresh(); err != nil {
+	release, err := c.hold(p.Run)
+	if err != nil {
 		return nil, err
 	}
-	if _, found := c.mirror.get(id); !found && p.Force {
-		return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
+	defer release()
+	if c.run.State == agent.StateQueued {
+		if err := c.dequeue(); err != nil && agent.KindOf(err) != agent.KindConflict {
+			return nil, err
+		}
 	}
 	return api.Nothing{}, c.discard(id)
 }
@@ -184,12 +209,16 @@ func (d *Daemon) discard(id agent.ID) error {
 	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
 }
 
-// dequeue ends a run that waits, under the name that it has by now.
+// dequeue ends a run that waits, under the name that it has by now. One that is
+// being started by now is its supervisor's to end: it is in conflict.
 func (c *call) dequeue() error {
 	return c.records.with(func(st *store.Store) error {
 		run, err := st.Get(string(c.run.Spec.ID))
 		if err != nil {
 			return err
+		}
+		if run.State != agent.StateQueued {
+			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
 		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
@@ -198,14 +227,25 @@ func (c *call) dequeue() error {
 	})
 }
 
+// rename gives a run another name, unless its start has begun.
 func rename(c *call, p api.RenameParams) (any, error) {
-	if c.run.Lease != nil {
-		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
+	k := c.keeper
+	k.names.Lock()
+	defer k.names.Unlock()
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
 	}
-	if err := c.keeper.rename(c.run, p.Name); err != nil {
+	run, err := c.mirror.resolve(p.Run, c.peer.sees)
+	switch {
+	case err != nil:
+		return nil, err
+	case k.at(run.Spec.ID):
+		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
+	}
+	if run, err = c.records.rename(run.Spec.ID, p.Name); err != nil {
 		return nil, c.mask(err)
 	}
-	return c.result(c.run.Spec.ID)
+	return c.show(run), nil
 }
 
 // prune removes what has ended, each on its own.

@@ -1,9 +1,8 @@
 package linear
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
@@ -23,26 +22,54 @@ func Check(history []porcupine.Operation, patience time.Duration) error {
 	return fmt.Errorf("no order of the %d operations explains their answers\n%s", len(history), stuck(history, info))
 }
 
-// shown is how much of a history a reader can follow.
-const shown = 30
+// shown is how much of an explanation a reader can follow.
+const shown = 20
 
-// stuck tells the part of the history at which the longest explanation ends.
+// stuck tells of the first pair that cannot be explained: the end of the longest
+// explanation, the state that it leads to, and what was asked next, of which
+// nothing fits.
 func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
+	for index, pair := range Model.Partition(history) {
+		var longest []int
+		for _, partial := range info.PartialLinearizations()[index] {
+			if len(partial) > len(longest) {
+				longest = partial
+			}
+		}
+		if len(longest) < len(pair) {
+			return fmt.Sprintf("pair %d:\n%s", index, explain(pair, longest))
+		}
+	}
+	return ""
+}
+
+func explain(pair []porcupine.Operation, order []int) string {
 	var text strings.Builder
-	for index, group := range Model.Partition(history) {
-		longest := 0
-		for _, partial := range info.PartialLinearizationsOperations()[index] {
-			longest = max(longest, len(partial))
+	state := Model.Init()
+	done := map[int]bool{}
+	for place, index := range order {
+		o := pair[index]
+		done[index] = true
+		_, state = Model.Step(state, o.Input, o.Output)
+		if place >= len(order)-shown {
+			describe(&text, "then", o)
 		}
-		if longest == len(group) {
-			continue
+	}
+	fmt.Fprintf(&text, "  now %+v\n", state)
+	first := int64(math.MaxInt64)
+	for index, o := range pair {
+		if !done[index] {
+			first = min(first, o.Return)
 		}
-		fmt.Fprintf(&text, "pair %d, explained up to number %d:\n", index, longest)
-		slices.SortFunc(group, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-		for _, o := range group[max(0, longest-shown):min(len(group), longest+shown/2)] {
-			fmt.Fprintf(&text, "  %s to %s  worker %d  %s\n", time.Duration(o.Call), time.Duration(o.Return), o.ClientId, Model.DescribeOperation(o.Input, o.Output))
+	}
+	for index, o := range pair {
+		if !done[index] && o.Call <= first {
+			describe(&text, "open", o)
 		}
-		return text.String()
 	}
 	return text.String()
+}
+
+func describe(text *strings.Builder, word string, o porcupine.Operation) {
+	fmt.Fprintf(text, "  %s %s to %s  worker %d  %s\n", word, time.Duration(o.Call), time.Duration(o.Return), o.ClientId, Model.DescribeOperation(o.Input, o.Output))
 }
