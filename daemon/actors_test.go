@@ -25,8 +25,12 @@ type actors struct {
 	live map[*actor]bool
 }
 
-// newActors makes a rig whose agents can be ended.
+// newActors makes a rig whose agents can be ended. What it is for does a lot to
+// the store, and how fast the machine's disk is does not matter to it.
 func newActors(t *testing.T, change func(*Config)) *actors {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm")
+	}
 	a := &actors{rig: newRig(t, change), live: map[*actor]bool{}}
 	a.d.starter = a
 	t.Cleanup(func() { // cloved has ended by then, and starts none

@@ -94,7 +94,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
-	runs := k.mirror.all(func(*agent.Run) bool { return true })
+	runs := k.mirror.current()
 	k.watch(ctx, runs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,7 +119,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 // restart puts those that have ended back into the queue when their policy
 // says so.
 func (k *keeper) restart() error {
-	for _, run := range k.mirror.all(func(run *agent.Run) bool { v := judge(*run); return v.again || v.giveUp }) {
+	for _, run := range k.mirror.all(judged) {
 		v := judge(run)
 		var err error
 		if v.giveUp {
@@ -133,6 +133,16 @@ func (k *keeper) restart() error {
 		}
 	}
 	return nil
+}
+
+// judged tells whether the run's policy wants something, at little cost for
+// the many that have none.
+func judged(run *agent.Run) bool {
+	if run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever {
+		return false
+	}
+	v := judge(*run)
+	return v.again || v.giveUp
 }
 
 // again queues an ended run. Its layer goes: the next time begins with a new one.

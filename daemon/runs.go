@@ -63,6 +63,9 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			if c.keeper.at(spec.ID) || len(answer) > 0 {
 				continue
 			}
+			if err := c.mirror.refresh(); err != nil {
+				return nil, err
+			}
 			if run, found := c.mirror.get(spec.ID); !found || run.State == agent.StateEnded {
 				return nil, store.Unqueued(spec.Name)
 			}
@@ -125,7 +128,7 @@ func list(c *call, p api.ListParams) (any, error) {
 	if err := c.mirror.refresh(); err != nil {
 		return nil, err
 	}
-	runs := c.mirror.all(func(run *agent.Run) bool {
+	runs := c.mirror.list(func(run *agent.Run) bool {
 		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded)
 	})
 	if p.Limit > 0 && len(runs) > p.Limit {
@@ -133,10 +136,10 @@ func list(c *call, p api.ListParams) (any, error) {
 	}
 	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: map[agent.ID]string{}}
 	for i, run := range runs {
+		result.Runs[i] = *run
 		if p.Brief {
-			run = brief(run)
+			result.Runs[i] = brief(*run)
 		}
-		result.Runs[i] = run
 		if run.State == agent.StateQueued {
 			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
 		}

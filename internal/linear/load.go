@@ -29,6 +29,7 @@ type Load struct {
 	Workers    int
 	Operations int                          // of all workers together
 	Groups     int                          // of names; the fewer, the more quarrel
+	Prefix     string                       // of the names; a system that is asked again needs another
 	Spec       func(name string) agent.Spec // a complete one, with a new ID
 	Seed       uint64
 }
@@ -82,13 +83,15 @@ func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, er
 	return history, failed
 }
 
-// nameOf is one name of a group.
-func nameOf(group, index int) string { return fmt.Sprintf("pair%d-%c", group, 'a'+index) }
+// name is one name of a group.
+func (l Load) name(group, index int) string {
+	return fmt.Sprintf("%spair%d-%c", l.Prefix, group, 'a'+index)
+}
 
 // ask puts one question, and returns what of it the model is to judge.
 func (l Load) ask(ctx context.Context, system System, dice *rand.Rand) ([]porcupine.Operation, error) {
 	in := Input{Op: roll(dice), Group: dice.IntN(l.Groups), Name: dice.IntN(Pair)}
-	name := nameOf(in.Group, in.Name)
+	name := l.name(in.Group, in.Name)
 	var out Output
 	var err error
 	switch in.Op {
@@ -97,7 +100,7 @@ func (l Load) ask(ctx context.Context, system System, dice *rand.Rand) ([]porcup
 	case OpGet:
 		var run agent.Run
 		if run, err = system.Get(ctx, name); err == nil {
-			out = show(run, in.Group)
+			out = l.show(run, in.Group)
 		}
 	case OpKill:
 		err = system.Kill(ctx, name)
@@ -107,7 +110,7 @@ func (l Load) ask(ctx context.Context, system System, dice *rand.Rand) ([]porcup
 		err = system.Exec(ctx, name)
 	case OpRename:
 		in.To = 1 - in.Name
-		err = system.Rename(ctx, name, nameOf(in.Group, in.To))
+		err = system.Rename(ctx, name, l.name(in.Group, in.To))
 	case OpRemove:
 		err = system.Remove(ctx, name)
 	}
@@ -125,13 +128,13 @@ func (l Load) ask(ctx context.Context, system System, dice *rand.Rand) ([]porcup
 // create tells a name that was taken from a run that others ended, or removed,
 // before it ran: that one was there.
 func (l Load) create(ctx context.Context, system System, in Input) ([]porcupine.Operation, error) {
-	spec := l.Spec(nameOf(in.Group, in.Name))
+	spec := l.Spec(l.name(in.Group, in.Name))
 	in.ID = spec.ID
 	run, err := system.Create(ctx, spec)
 	if err == nil {
 		shown := in
 		shown.Op = OpCreated
-		return []porcupine.Operation{{Input: in, Output: Output{Verdict: OK}}, {Input: shown, Output: show(run, in.Group)}}, nil
+		return []porcupine.Operation{{Input: in, Output: Output{Verdict: OK}}, {Input: shown, Output: l.show(run, in.Group)}}, nil
 	}
 	made := !isNameTaken(err)
 	out := Output{Verdict: Conflict}
@@ -163,10 +166,10 @@ func verdict(err error) (Verdict, error) {
 }
 
 // show is what an answer says of a run. A name of no pair is nobody's.
-func show(run agent.Run, group int) Output {
+func (l Load) show(run agent.Run, group int) Output {
 	out := Output{Verdict: OK, ID: run.Spec.ID, State: run.State, Name: -1}
 	for index := range Pair {
-		if run.Spec.Name == nameOf(group, index) {
+		if run.Spec.Name == l.name(group, index) {
 			out.Name = index
 		}
 	}
