@@ -25,13 +25,13 @@ func rounds(t *testing.T) (number int, seed uint64) {
 	return number, uint64(time.Now().UnixNano())
 }
 
-// Sixty-four callers that quarrel over sixteen names see one cloved.
+// Sixty-four callers that quarrel over thirty-two names see one cloved.
 func TestAnswersHaveOneOrder(t *testing.T) {
 	a := newActors(t, nil)
 	system := linear.Cloved{Client: a.serve(), Command: []string{"true"}}
 	number, seed := rounds(t)
 	for round := range number {
-		l := linear.Load{Workers: 64, Operations: 10_000, Groups: 8, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
+		l := linear.Load{Workers: 64, Operations: 10_000, Groups: 16, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
 		history, err := l.Run(context.Background(), system)
 		if err == nil {
 			err = linear.Check(history, patience)

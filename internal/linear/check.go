@@ -17,7 +17,7 @@ func Check(history []porcupine.Operation, patience time.Duration) error {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return fmt.Errorf("%d operations: no order was found within %s, nor is there none", len(history), patience)
+		return fmt.Errorf("%d operations: no order was found within %s, nor is there none\n%s", len(history), patience, stuck(history, info))
 	}
 	return fmt.Errorf("no order of the %d operations explains their answers\n%s", len(history), stuck(history, info))
 }

@@ -28,7 +28,7 @@ type System interface {
 type Load struct {
 	Workers    int
 	Operations int                          // of all workers together
-	Groups     int                          // of names; the fewer, the more quarrel
+	Groups     int                          // of names; a worker asks for those of one. The fewer, the more quarrel, and the longer the search for an order
 	Prefix     string                       // of the names; a system that is asked again needs another
 	Spec       func(name string) agent.Spec // a complete one, with a new ID
 	Seed       uint64
@@ -61,7 +61,7 @@ func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, er
 			}
 			for range share {
 				called := time.Since(began)
-				answered, err := l.ask(ctx, system, dice)
+				answered, err := l.ask(ctx, system, dice, worker%l.Groups)
 				returned := time.Since(began)
 				mu.Lock()
 				if err != nil && failed == nil { // the others are only interrupted
@@ -89,8 +89,8 @@ func (l Load) name(group, index int) string {
 }
 
 // ask puts one question, and returns what of it the model is to judge.
-func (l Load) ask(ctx context.Context, system System, dice *rand.Rand) ([]porcupine.Operation, error) {
-	in := Input{Op: roll(dice), Group: dice.IntN(l.Groups), Name: dice.IntN(Pair)}
+func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int) ([]porcupine.Operation, error) {
+	in := Input{Op: roll(dice), Group: group, Name: dice.IntN(Pair)}
 	name := l.name(in.Group, in.Name)
 	var out Output
 	var err error
