@@ -35,7 +35,9 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	var answer supervisor.Answer
 	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
 	command.Dir = "/"
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25"}
+	// One processor is enough for one agent, and what Go keeps for each further
+	// one would be a third of what a supervisor holds.
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	failures, err := p.failures(order.LogDir)
 	if err != nil {
