@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 		return answer, nil, fmt.Errorf("cannot start a supervisor: %w", err)
 	}
 	gone := make(chan struct{})
-	go func() { defer close(gone); _ = command.Wait() }() // what it did is in the store
+	go func() { defer close(gone); bury(command) }()
 	if err := json.NewEncoder(give).Encode(order); err != nil {
 		return answer, gone, fmt.Errorf("cannot give a supervisor its order: %w", err)
 	}
@@ -76,6 +77,16 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 		return answer, gone, fmt.Errorf("a supervisor failed (%s says more): %w", failures.Name(), err)
 	}
 	return answer, gone, nil
+}
+
+// bury waits for a supervisor's end; what it did is in the store. Wait alone
+// would keep a thread of ours asleep in the kernel for each agent.
+func bury(command *exec.Cmd) {
+	if process := openProcess(command.Process.Pid); process != nil {
+		ended(context.Background(), process)
+		process.Close()
+	}
+	_ = command.Wait()
 }
 
 // failures is where a supervisor that crashes says so.
