@@ -38,11 +38,17 @@ func (c *call) end(ref string, grace time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked)
-	dequeued := err == nil && c.run.State == agent.StateQueued && c.dequeue() == nil
+	unnoted := c.wishEnd()
+	// gofail: var endNoted string
+	// if err := failpoint(endNoted, ""); err != nil { release(); return err }
+
+	dequeued := (unnoted == nil || c.expendable()) && c.run.State == agent.StateQueued && c.dequeue() == nil
 	release()
-	if err != nil || dequeued {
-		return err
+	if unnoted != nil && !c.expendable() {
+		return unnoted
+	}
+	if dequeued {
+		return nil
 	}
 	// One that is just being started takes orders when it executes.
 	run, found, err := c.mirror.until(c, id, func(run agent.Run, found bool) bool { return !found || run.State != agent.StateStarting })
@@ -62,11 +68,37 @@ func (c *call) end(ref string, grace time.Duration) error {
 		defer cancel()
 		ctx = patience
 	}
+	if unnoted != nil && err == nil {
+		patience, cancel := context.WithTimeout(c, buryTime)
+		defer cancel()
+		ctx, err = patience, recordLater(c.run, unnoted)
+	}
 	_, _, werr := c.mirror.until(ctx, id, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
 	if werr != nil && c.Err() == nil && err != nil {
 		return err
 	}
 	return werr
+}
+
+// wishEnd notes that somebody wants the run's end: its policy rests.
+func (c *call) wishEnd() error {
+	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked)
+	return err
+}
+
+// expendable tells whether a run may be ended although the wish cannot be
+// noted: nothing would start it again. A full disk must not keep people from
+// ending what fills it.
+func (c *call) expendable() bool {
+	return c.run.State == agent.StateRunning && c.run.Spec.Restart.Policy != agent.RestartAlways && c.run.Spec.Restart.Policy != agent.RestartOnFailure
+}
+
+// recordLater says that a run is ended and its record has no place yet.
+func recordLater(run agent.Run, cause error) error {
+	failure := api.Failure(api.CodeInternal, agent.FailureOf(cause).Hint,
+		"%s is ended, and its record is stored as soon as that works: %s", run.Spec.Name, agent.FailureOf(cause).Message)
+	failure.Data.Step = "store"
+	return failure
 }
 
 // buryTime is how long the end of a run may take whose supervisor is gone.
@@ -82,7 +114,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		return nil, c.notLive()
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
-		if _, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+		if err := c.wishEnd(); err != nil && !c.expendable() {
 			return nil, err
 		}
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -34,12 +33,20 @@ func start(c *call, p api.StartParams) (any, error) {
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
+	c.tracer.About(c, run)
+	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)
+	// gofail: var startAsked string
+	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
+
 	if _, err := c.records.enqueue(run); err != nil {
 		return nil, c.mask(err)
 	}
+	// gofail: var startQueued string
+	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
+
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	c.keeper.nudge()
 	return c.firstTurn(spec, answer, decided)
@@ -189,7 +196,7 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 			return nil, err
 		}
 		if _, found := c.mirror.get(id); !found {
-			return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
+			return api.Nothing{}, nil // it had --rm
 		}
 	}
 	release, err := c.hold(p.Run)
@@ -202,20 +209,13 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 			return nil, err
 		}
 	}
-	return api.Nothing{}, c.discard(id)
-}
-
-func (d *Daemon) discard(id agent.ID) error {
-	if err := d.sandboxes.Remove(string(id)); err != nil {
-		return err
-	}
-	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
+	return api.Nothing{}, c.sandboxes.Remove(string(id))
 }
 
 // dequeue ends a run that waits, under the name that it has by now. One that is
 // being started by now is its supervisor's to end: it is in conflict.
 func (c *call) dequeue() error {
-	return c.records.with(func(st *store.Store) error {
+	return c.records.change(func(st *store.Store) error {
 		run, err := st.Get(string(c.run.Spec.ID))
 		if err != nil {
 			return err
@@ -264,7 +264,7 @@ func prune(c *call, _ api.Nothing) (any, error) {
 		if err := c.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.discard(run.Spec.ID); err != nil {
+		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
 			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
 			continue
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,8 @@ type processes struct {
 	program string // clove's path
 	state   string
 	run     string
+	// cgroup opens the one that supervisors begin in; nil is cloved's own.
+	cgroup func() (*os.File, error)
 }
 
 // start gives the supervisor nothing of cloved's but its order and its errors:
@@ -36,10 +39,18 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	var answer supervisor.Answer
 	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
 	command.Dir = "/"
-	// One processor is enough for one agent, and what Go keeps for each further
-	// one would be a third of what a supervisor holds.
+	// One processor is enough for one agent; Go keeps some 200 KiB for each
+	// further one.
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	group, err := p.cgroup()
+	if err != nil {
+		return answer, nil, err
+	}
+	if group != nil {
+		defer group.Close()
+		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
 	failures, err := p.failures(order.LogDir)
 	if err != nil {
 		return answer, nil, err
@@ -66,16 +77,25 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	}
 	gone := make(chan struct{})
 	go func() { defer close(gone); bury(command) }()
+	// gofail: var starterSpawned string
+	// if err := failpoint(starterSpawned, ""); err != nil { return answer, gone, err }
+
 	if err := json.NewEncoder(give).Encode(order); err != nil {
 		return answer, gone, fmt.Errorf("cannot give a supervisor its order: %w", err)
 	}
 	give.Close()
+	// gofail: var starterOrdered string
+	// if err := failpoint(starterOrdered, ""); err != nil { return answer, gone, err }
+
 	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
 		}
 		return answer, gone, fmt.Errorf("a supervisor failed (%s says more): %w", failures.Name(), err)
 	}
+	// gofail: var starterAnswered string
+	// if err := failpoint(starterAnswered, ""); err != nil { return answer, gone, err }
+
 	return answer, gone, nil
 }
 
@@ -110,6 +130,14 @@ func FindClove() (string, error) {
 	}
 	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove", Message: "clove is not beside " + self,
 		Hint: "install all of clove's programs in one directory"}
+}
+
+// failedStep names what failed in a start; empty: it executes.
+func failedStep(a supervisor.Answer) string {
+	if a.Error == nil {
+		return ""
+	}
+	return cmp.Or(a.Error.Data.Step, a.Error.Data.Word)
 }
 
 // startFailed makes an answer of what kept a supervisor from giving one.

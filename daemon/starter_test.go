@@ -31,10 +31,11 @@ func TestSupervisorsTakeNoThreads(t *testing.T) {
 	must(t, unix.Mkfifo(filepath.Join(dir, "hold"), 0o600))
 	hold, err := os.OpenFile(filepath.Join(dir, "hold"), os.O_RDWR, 0) // its readers wait for as long as it is open
 	must(t, err)
+	here := processes{program: program, cgroup: func() (*os.File, error) { return nil, nil }}
 	before := threads(t)
 	var all []<-chan struct{}
 	for range many {
-		answer, gone, err := processes{program: program}.start(supervisor.Order{Spec: spec("one"), LogDir: dir})
+		answer, gone, err := here.start(supervisor.Order{Spec: spec("one"), LogDir: dir})
 		must(t, err)
 		if !answer.Started {
 			t.Errorf("%+v", answer)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,7 @@ const (
 	ProblemDir    = "run-directory" // belongs to no run
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
+	ProblemLog    = "log"           // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
 	ProblemGate   = "gate"          // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
@@ -47,7 +49,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.logs, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -73,7 +75,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, orphanGates()) {
+	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, view.logs, orphanGates()) {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -89,33 +91,57 @@ func (r *Runtime) GC() ([]Problem, error) {
 func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	switch p.Kind {
 	case ProblemCgroup:
-		return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths)
+		return r.whileNobodys(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemDir:
-		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
+		return r.whileNobodys(agent.ID(p.Subject), nil)
+	case ProblemLog:
+		return os.RemoveAll(r.paths.Log(agent.ID(p.Subject)))
 	case ProblemGate:
 		return sweepGate(p.Subject)
 	}
-	return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
+	return r.whileNobodys(id, func(run agent.Run) error {
+		if run.Layer != "" {
+			return nil // kept meanwhile
+		}
+		return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+	})
 }
 
-// sweepDirectory removes a run directory that no run owns, unless somebody
-// locked it meanwhile.
-func (r *Runtime) sweepDirectory(path string) error {
-	dir, err := claimDead(path)
+// whileNobodys calls remove, unless nil, while nobody can start the run, and
+// removes the run's directory. It does neither where the run lives: somebody
+// may have started it after gc had looked.
+func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error {
+	dir, err := claim(r.paths.runDirectory(id))
 	if err != nil {
-		if errors.Is(err, errAlive) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, errAlive) {
 			return nil
 		}
 		return err
+	}
+	run, err := r.Get(string(id))
+	if err != nil && agent.KindOf(err) != agent.KindNotFound {
+		dir.release()
+		return err
+	}
+	if run.Lease != nil {
+		dir.release() // a dead one, which bury ends
+		return nil
+	}
+	if remove != nil {
+		if err := remove(run); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			dir.release()
+			return err
+		}
 	}
 	return dir.remove()
 }
 
 // view is what Check and GC see.
 type view struct {
-	cgroups                             *cgroups.Host
-	dead                                []agent.Run
-	store, dirs, groups, layers, mounts []Problem
+	cgroups                                   *cgroups.Host
+	dead                                      []agent.Run
+	store, dirs, groups, layers, logs, mounts []Problem
 }
 
 // look lists the orphans of each kind. Directories are listed before the store
@@ -131,7 +157,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers := runsOf(r.paths.Run), names(r.paths.layers())
+	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
 	var runs []agent.Run
 	err = r.withStore(func(s *store.Store) (err error) {
 		complaints, err := s.Check()
@@ -162,10 +188,11 @@ func (r *Runtime) look() (view, error) {
 	}
 	v.dirs = r.orphanDirectories(dirs, live)
 	for _, name := range layers {
-		if id := strings.TrimSuffix(name, ".img"); !live[id] && !kept[id] {
+		if id := strings.TrimSuffix(name, layerSuffix); !live[id] && !kept[id] {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
+	v.logs = orphanLogs(logs, live)
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -193,6 +220,17 @@ func owned(runs []agent.Run) (live, kept map[string]bool) {
 		kept[string(run.Spec.ID)] = run.Layer != ""
 	}
 	return live, kept
+}
+
+// orphanLogs are those of runs that the store does not know, live or ended.
+func orphanLogs(logs []string, runs map[string]bool) []Problem {
+	var orphans []Problem
+	for _, id := range logs {
+		if _, known := runs[id]; !known {
+			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
+		}
+	}
+	return orphans
 }
 
 // orphanDirectories leaves out those that a starting run has locked already

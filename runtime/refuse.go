@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -28,6 +29,11 @@ func (r *Runtime) Refuse(id agent.ID, cause error) error {
 		}
 		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
 			return err
+		}
+		if run.Spec.Remove {
+			if err := os.RemoveAll(r.paths.Log(id)); err != nil {
+				return agent.Failed("log", err)
+			}
 		}
 		_, err = s.Finish(id, agent.EventRecorded, Refused(run.Spec, time.Now(), cause), nil)
 		return err
