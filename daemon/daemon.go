@@ -18,6 +18,8 @@ import (
 type sandboxes interface {
 	Refuse(id agent.ID, cause error) error
 	Remove(ref string) error
+	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) error) ([]agent.Change, error)
 	GC() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
 }
@@ -46,6 +48,7 @@ type Daemon struct {
 	starter   starter
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
+	readers   *slots // of layers
 }
 
 // New makes a cloved that does nothing yet.
@@ -54,6 +57,7 @@ func New(o Options) *Daemon {
 		records: records{filepath.Join(o.Paths.State, "clove.db")},
 		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
 	d.current.Store(&o.Config)
+	d.readers = newSlots("layers that are read", 4, 2)
 	d.mirror = newMirror(d.records)
 	d.keeper = newKeeper(d)
 	return d

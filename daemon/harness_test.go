@@ -138,6 +138,10 @@ func (r *rig) Remove(ref string) error {
 	return r.records.with(func(s *store.Store) error { return s.Remove(agent.ID(ref)) })
 }
 
+func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }
+func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) error) ([]agent.Change, error) {
+	return nil, nil
+}
 func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }
 func (r *rig) Supervised(agent.ID) bool       { return true }
 func (r *rig) names() []string {

@@ -32,7 +32,7 @@ func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Changes(context.Background(), Reading{Run: run})
+	return r.changes(context.Background(), Reading{Run: run})
 }
 
 // Apply writes the workspace's changes back to the host directory, if confirm
@@ -42,12 +42,17 @@ func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootf
 	if err != nil {
 		return nil, err
 	}
-	return r.ApplyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (bool, error) { return confirm(changes), nil })
+	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (bool, error) { return confirm(changes), nil })
 }
 
 // Changes lists what the agent changed. It learns of the host's side of the
 // workspace only what the user could see.
-func (r *Runtime) Changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
+func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
+	found, err := r.changes(ctx, reading)
+	return inWords(found), err
+}
+
+func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
 	if reading.Live == nil && reading.Run.Layer == "" {
 		return nil, nil // nothing was kept: nothing changed
 	}
@@ -59,9 +64,24 @@ func (r *Runtime) Changes(ctx context.Context, reading Reading) (changes []rootf
 }
 
 // ApplyChanges writes the workspace's changes back to the host directory with
-// the rights of the user, if agree agrees to them. It returns those that were
-// written.
-func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (bool, error)) (applied []rootfs.Change, err error) {
+// the rights of the user, unless agree has something against them. It returns
+// those that were written and those that were refused, also beside an error.
+func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) error) ([]agent.Change, error) {
+	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (bool, error) { return true, agree(inWords(found)) })
+	return inWords(applied), err
+}
+
+// inWords is a list of changes for those who do not know of file systems.
+func inWords(changes []rootfs.Change) []agent.Change {
+	words := make([]agent.Change, len(changes))
+	for i, c := range changes {
+		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
+			Target: c.Target, Was: string(c.Was), Refused: c.Refused}
+	}
+	return words
+}
+
+func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (bool, error)) (applied []rootfs.Change, err error) {
 	run := reading.Run
 	if run.Spec.Files.Workspace == "" {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "apply", Message: run.Spec.Name + " had no workspace of the host's",
