@@ -148,7 +148,7 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 // begin starts one run and tells who asked for it.
 func (k *keeper) begin(run agent.Run) {
 	began := time.Now()
-	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)
 		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); rerr != nil {

@@ -33,7 +33,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, hub: newHub(), ended: make(chan struct{})}
 	err := s.open(order, &u)
 	if err == nil {
 		err = s.run(ctx, launcher, filepath.Join(runDir, string(order.Spec.ID), SocketName), pipe)
@@ -49,6 +49,7 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 // supervisor is one detached run.
 type supervisor struct {
 	spec    agent.Spec
+	owner   agent.Owner
 	log     *logs.Log
 	lines   []*logs.Lines
 	hub     *hub
@@ -75,6 +76,7 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false
 	streams := s.streams.io
+	streams.Owner = s.owner
 	streams.Started = func(live *runtime.Live) {
 		started = true
 		if err := s.listen(socket, live); err != nil {

@@ -24,13 +24,10 @@ func StartAs(who Identity) (*Thread, error) {
 	return t.become(who)
 }
 
-// Beside makes a thread in t's mount namespace that is somebody else.
-func (t *Thread) Beside(who Identity) (*Thread, error) {
-	namespace := -1
-	err := t.Do(func() (err error) {
-		namespace, err = unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		return err
-	})
+// StartBesideAs makes a thread that is somebody else, in the mount namespace
+// of the calling one.
+func StartBesideAs(who Identity) (*Thread, error) {
+	namespace, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a mount namespace: %w", err)
 	}
