@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime/debug"
 
 	"github.com/creachadair/jrpc2"
 
@@ -93,20 +94,44 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 		return refusal(api.Failure(api.CodeSession, "open another connection for it", "%s needs a connection of its own, and to be the first request there", name))
 	}
 	return func(ctx context.Context, r *jrpc2.Request) (any, error) {
+		if r.IsNotification() {
+			// Among the calls of a batch; alone it never comes here.
+			a.notification(ctx, name, json.RawMessage(r.ParamString()))
+			return nil, nil
+		}
 		params := json.RawMessage(r.ParamString())
 		run, err := a.daemon.allow(a.peer, m, params)
 		if err != nil {
 			return nil, onWire(err)
 		}
+		if m.Shape == api.ShapeStream {
+			leave, err := a.daemon.streams.enter(ctx, a.peer.owner.UID)
+			if err != nil {
+				return nil, onWire(err)
+			}
+			defer leave()
+		}
 		c := &call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run, id: json.RawMessage(r.ID())}
 		server := jrpc2.ServerFromContext(ctx)
 		c.note = func(method string, params any) error { return server.Notify(ctx, method, params) }
-		result, err := serve(c, params)
+		result, err := a.daemon.answer(c, m.Name, serve, params)
 		if err != nil {
 			return nil, onWire(err)
 		}
 		return result, nil
 	}
+}
+
+// answer serves one request. A mistake of cloved's own in it is that request's
+// end, and nobody else's.
+func (d *Daemon) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
+		}
+	}()
+	return serve(c, params)
 }
 
 func refusal(fault *api.Error) jrpc2.Handler {
@@ -134,7 +159,7 @@ func (a assigner) notification(ctx context.Context, method string, params json.R
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if run, err := a.daemon.allow(a.peer, m, params); err == nil {
-		_, _ = serve(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, params)
+		_, _ = a.daemon.answer(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, m.Name, serve, params)
 	}
 }
 

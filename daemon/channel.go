@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -16,10 +18,11 @@ import (
 
 // What one connection may do.
 const (
-	maxMessage = 4 << 20 // bytes of a line
-	maxDepth   = 64      // of nested objects and arrays
-	maxBatch   = 256     // requests in one line
-	maxPending = 64      // lines that are being answered; the next one waits
+	maxMessage = 1 << 20  // bytes of a line
+	maxSmall   = 64 << 10 // bytes of a line that starts no run
+	maxDepth   = 64       // of nested objects and arrays
+	maxBatch   = 256      // requests in one line
+	maxPending = 64       // lines that are being answered; the next one waits
 	noteTime   = 10 * time.Second
 	writeTime  = 30 * time.Second // for a caller that does not read
 )
@@ -156,9 +159,22 @@ func examine(line []byte) *api.Error {
 		return api.Failure(api.CodeParse, "send one JSON object a line", "%v", err)
 	case batch > maxBatch:
 		return api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
+	case len(line) > maxSmall && !startsOne(line):
+		// Else many requests that wait could hold much memory for one user.
+		return api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
 	}
 	return nil
 }
+
+// startsOne tells whether a line is one request that has a reason to be large.
+func startsOne(line []byte) bool {
+	var m rpc.Message
+	return json.Unmarshal(line, &m) == nil && (m.Method == api.MethodRunStart || m.Method == api.MethodRunExec)
+}
+
+// folded is how deep keys are compared without their case: a batch, a request,
+// its parameters.
+const folded = 3
 
 // nesting is one object or array that is being walked through.
 type nesting struct {
@@ -168,7 +184,14 @@ type nesting struct {
 
 // walk goes through all of a document and returns how many elements the
 // outermost array has; 0 for an object.
+//
+// Go's decoder takes "Run" for "run", also beside it: what a request says must
+// not depend on who reads it, so in the request and its parameters two keys may
+// not differ in case alone. Deeper there are names of the caller's own.
 func walk(line []byte) (elements int, err error) {
+	if !utf8.Valid(line) {
+		return 0, errors.New("it is not UTF-8")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var open []nesting
@@ -195,6 +218,9 @@ func walk(line []byte) (elements int, err error) {
 			}
 			if top.keys != nil && !top.value {
 				key := token.(string) // the decoder allows nothing else
+				if len(open) <= folded {
+					key = strings.ToLower(key)
+				}
 				if top.keys[key] {
 					return 0, fmt.Errorf("the key %.64q is there twice", key)
 				}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,10 @@ type Daemon struct {
 	starter   starter
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
-	readers   *slots // of layers
+	readers   *slots     // of layers
+	looks     *slots     // with the rights of callers
+	streams   *slots     // requests that notify until they are cancelled
+	admission sync.Mutex // from counting a user's runs until the next one is stored
 }
 
 // New makes a cloved that does nothing yet.
@@ -58,6 +62,8 @@ func New(o Options) *Daemon {
 		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
+	d.looks = newSlots("workspaces that are looked at", 0, 4)
+	d.streams = newSlots("streams", 0, 64)
 	d.mirror = newMirror(d.records)
 	d.keeper = newKeeper(d)
 	return d

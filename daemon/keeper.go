@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type keeper struct {
 	draining bool
 	starting map[agent.ID]bool                     // a goroutine of ours is at it
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
-	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
+	verdicts map[agent.ID][]chan supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
 
 	looked chan struct{} // closed and replaced with each decision
@@ -33,7 +34,7 @@ type keeper struct {
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -168,27 +169,31 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Lock()
 	delete(k.starting, run.Spec.ID)
-	if tell := k.verdicts[run.Spec.ID]; tell != nil {
+	for _, tell := range k.verdicts[run.Spec.ID] {
 		tell <- answer // it has room for one
-		delete(k.verdicts, run.Spec.ID)
 	}
+	delete(k.verdicts, run.Spec.ID)
 	k.mu.Unlock()
 	k.nudge()
 }
 
 // expect returns the channel on which the answer to a start will come.
-func (k *keeper) expect(id agent.ID) <-chan supervisor.Answer {
+// Anybody may name any id: who comes second must not take the first one's answer.
+func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	answer := make(chan supervisor.Answer, 1)
-	k.verdicts[id] = answer
+	k.verdicts[id] = append(k.verdicts[id], answer)
 	return answer
 }
 
-func (k *keeper) forget(id agent.ID) {
+func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.verdicts, id)
+	left := slices.DeleteFunc(k.verdicts[id], func(a chan supervisor.Answer) bool { return a == answer })
+	if k.verdicts[id] = left; len(left) == 0 {
+		delete(k.verdicts, id)
+	}
 }
 
 // reason says why a run waits, and returns what will be closed when that may

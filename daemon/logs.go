@@ -6,6 +6,9 @@ import (
 	"clove.run/clove/daemon/logs"
 )
 
+// maxTail is more than any log holds.
+const maxTail = 1 << 30
+
 // readLogs gives lines of a run's log.
 func readLogs(c *call, p api.LogsParams) (any, error) {
 	id := c.run.Spec.ID
@@ -14,7 +17,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 	}
 	choice := logs.Choice{Since: p.Since, Tail: -1}
 	if p.Tail != nil {
-		choice.Tail = max(0, *p.Tail)
+		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
 	if p.Follow {
 		ended := make(chan struct{})
