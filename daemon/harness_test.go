@@ -215,3 +215,8 @@ func changeSpec(id agent.ID, change func(*agent.Spec)) func(*store.Store) error 
 		return err
 	}
 }
+
+// forgetRun removes an ended run, if it is still there.
+func forgetRun(id agent.ID) func(*store.Store) error {
+	return func(s *store.Store) error { return s.Remove(id) }
+}
