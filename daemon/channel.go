@@ -37,12 +37,13 @@ type channel struct {
 	// nothing else would hold back a caller that sends more than is done.
 	notify  func(method string, params json.RawMessage)
 	pending chan struct{} // a place for each line that is being answered
+	spoken  chan struct{} // something was answered
 
 	mu sync.Mutex // one line after the other
 }
 
 func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
-	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending)}
+	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1)}
 }
 
 // Recv returns the next sound line. One that is not is answered here.
@@ -60,6 +61,9 @@ func (c *channel) Recv() ([]byte, error) {
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF
+		}
+		if errors.Is(err, io.EOF) {
+			c.linger()
 		}
 		if err != nil {
 			return nil, err
@@ -120,6 +124,7 @@ func (c *channel) Send(line []byte) error {
 		case <-c.pending:
 		default: // an answer of our own
 		}
+		defer c.said()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,9 +200,9 @@ func walk(line []byte) (elements int, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var open []nesting
-	for {
+	for begun := false; ; begun = true {
 		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) && len(open) == 0 {
+		if errors.Is(err, io.EOF) && len(open) == 0 && begun {
 			return elements, nil
 		}
 		if err != nil {

@@ -73,4 +73,3 @@ func TestMatrixIsComplete(t *testing.T) {
 		}
 	}
 }
-
