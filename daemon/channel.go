@@ -120,12 +120,21 @@ func (c *channel) Send(line []byte) error {
 		line = complete(line)
 	}
 	if !bytes.HasPrefix(line, pushed) {
-		select {
-		case <-c.pending:
-		default: // an answer of our own
-		}
-		defer c.said()
+		defer c.answered() // behind the write: linger goes by it
 	}
+	return c.send(line)
+}
+
+// answered gives a place back.
+func (c *channel) answered() {
+	select {
+	case <-c.pending:
+	default: // the answer to a line that was given no place
+	}
+	c.said()
+}
+
+func (c *channel) send(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
@@ -153,7 +162,7 @@ func (c *channel) refuse(fault *api.Error) error {
 	if err != nil {
 		return err
 	}
-	return c.Send(line)
+	return c.send(line)
 }
 
 // examine refuses what no caller has a good reason to send.

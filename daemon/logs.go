@@ -15,7 +15,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 	if c.run.Record == nil && !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "look at the terminal that it runs in", "%s runs in the foreground and has no log", c.run.Spec.Name)
 	}
-	choice := logs.Choice{Since: p.Since, Tail: -1}
+	choice := logs.Choice{Since: p.Since, After: p.After, Tail: -1}
 	if p.Tail != nil {
 		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
