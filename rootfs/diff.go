@@ -3,6 +3,7 @@ package rootfs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -80,11 +81,13 @@ func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rig
 	defer d.upper.close()
 	if upper.Lower != "" {
 		lower, err := openBeneath(upper.Lower, 0, host)
-		if err != nil {
+		switch {
+		case err == nil:
+			defer lower.close()
+			d.lower = &lower
+		case host == nil || !errors.Is(err, unix.EACCES): // what may not be seen is not there
 			return nil, err
 		}
-		defer lower.close()
-		d.lower = &lower
 	}
 	err = d.walk(ctx, "", view{present: d.lower != nil})
 	return d.changes, err
