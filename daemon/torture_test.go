@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
 )
@@ -231,5 +233,36 @@ func TestEveryMethodsErrors(t *testing.T) {
 			}
 			c.Close()
 		}
+	}
+}
+
+// A process without free descriptors accepts nobody for that time, and goes on
+// when there are some again: it used to end.
+func TestNoDescriptors(t *testing.T) {
+	r := newRig(t, nil)
+	r.serve()
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	less := limit
+	less.Cur = uint64(used(t).descriptors + 9)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &less))
+	restore := sync.OnceFunc(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) })
+	defer restore()
+	var open []net.Conn
+	for {
+		conn, err := net.Dial("unix", filepath.Join(r.dir, "s"))
+		if err != nil {
+			break // the control: there are none
+		}
+		open = append(open, conn)
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	restore()
+	c := r.dial()
+	say(t, c, ping)
+	if m := hear(t, c); m.Error != nil {
+		t.Errorf("%s", m.Error)
 	}
 }

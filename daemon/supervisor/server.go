@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,10 @@ import (
 	"clove.run/clove/runtime"
 )
 
+// maxSessions bounds the sessions of one run: one that types to an agent which
+// does not read stays until the agent ends, whether its caller is there or not.
+const maxSessions = 32
+
 // server answers on the run's socket.
 type server struct {
 	*supervisor
@@ -24,6 +29,7 @@ type server struct {
 	all      sync.WaitGroup // conversations
 	context  context.Context
 	cancel   context.CancelFunc
+	sessions atomic.Int32
 
 	mu    sync.Mutex // guards conns
 	conns map[*rpc.Conn]bool
@@ -108,7 +114,12 @@ func (v *server) converse(c *rpc.Conn) {
 			return
 		}
 		if serve, isSession := sessions[m.Method]; isSession {
-			serve(v, c, m)
+			if v.sessions.Add(1) > maxSessions {
+				_ = c.Respond(m.ID, nil, api.Failure(api.CodeBusy, "end some of them", "the run has %d sessions, and may have no more", maxSessions))
+			} else {
+				serve(v, c, m)
+			}
+			v.sessions.Add(-1)
 			return
 		}
 		result, err := v.call(m)
