@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
 )
@@ -36,6 +38,9 @@ type Options struct {
 	Clove      string // path of the clove program
 	// Reloaded hears of each new configuration.
 	Reloaded func(Config)
+	Scrapes  Scrapes
+	LogTail  *Tail          // the last of what Log wrote; nil: unknown
+	Tracer   *traces.Tracer // nil: nothing is traced
 }
 
 // Daemon is one cloved.
@@ -53,17 +58,24 @@ type Daemon struct {
 	looks     *slots     // with the rights of callers
 	streams   *slots     // requests that notify until they are cancelled
 	admission sync.Mutex // from counting a user's runs until the next one is stored
+
+	meter       *metrics.Meter
+	tracer      *traces.Tracer
+	connections atomic.Int64             // to the API, open
+	lives       map[agent.ID]traces.Life // the goroutine of follow alone
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		records: records{filepath.Join(o.Paths.State, "clove.db")},
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
 		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
+	d.meter = metrics.New(o.Version, d.gauges)
+	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.mirror = newMirror(d.records)
 	d.keeper = newKeeper(d)
 	return d
@@ -100,8 +112,11 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	}
 	defer written.Close()
 	keeping, stop := context.WithCancel(context.Background())
-	kept := make(chan struct{})
-	go func() { defer close(kept); d.keeper.run(keeping, written) }()
+	var kept sync.WaitGroup
+	_, last, _ := d.mirror.since(0)
+	kept.Go(func() { d.keeper.run(keeping, written) })
+	kept.Go(func() { d.follow(keeping, last) })
+	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	server := newServer(d, group)
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
@@ -116,7 +131,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	defer cancel()
 	server.drain(patience)
 	stop()
-	<-kept
+	kept.Wait()
 	d.keeper.all.Wait()
 	return errors.Join(err)
 }

@@ -27,6 +27,7 @@ type keeper struct {
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	verdicts map[agent.ID][]chan supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
+	waiting  map[string]int                        // how many wait for what; replaced, never changed
 
 	looked chan struct{} // closed and replaced with each decision
 	all    sync.WaitGroup
@@ -106,7 +107,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 		k.starting[run.Spec.ID] = true
 		k.all.Go(func() { k.begin(run) })
 	}
-	k.reasons = d.reasons
+	k.reasons, k.waiting = d.reasons, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
 	return d.wake, nil
@@ -159,6 +160,7 @@ func (k *keeper) begin(run agent.Run) {
 			<-time.After(retryTime)
 		}
 	}
+	k.tracer.Started(run, began, answer.Steps, failedStep(answer))
 	if answer.Started {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,14 @@ func FindClove() (string, error) {
 	}
 	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove", Message: "clove is not beside " + self,
 		Hint: "install all of clove's programs in one directory"}
+}
+
+// failedStep names what failed in a start; empty: it executes.
+func failedStep(a supervisor.Answer) string {
+	if a.Error == nil {
+		return ""
+	}
+	return cmp.Or(a.Error.Data.Step, a.Error.Data.Word)
 }
 
 // startFailed makes an answer of what kept a supervisor from giving one.

@@ -18,6 +18,9 @@ const secondStageName = "clove-init-exec"
 // failure: nil where PID 1 has been told.
 func secondStage() error {
 	runtime.LockOSThread() // ids, capabilities and masks are a thread's own
+	if err := defaultSignals(); err != nil {
+		return err
+	}
 	conn, err := initproto.NewConn(initproto.ControlFD)
 	if err != nil {
 		return err
@@ -31,6 +34,9 @@ func secondStage() error {
 func enter() error {
 	runtime.LockOSThread()
 	if err := notDumpable(); err != nil {
+		return err
+	}
+	if err := defaultSignals(); err != nil {
 		return err
 	}
 	conn, err := initproto.NewConn(initproto.ControlFD)

@@ -64,7 +64,7 @@ func (p *program) commands() []*cli.Command {
 		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(),
 		p.diffCommand(), p.applyCommand(),
-		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
+		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
 		p.superviseCommand(),
 	}
 	for _, c := range all {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -76,8 +77,15 @@ func environment(name, standard string) string {
 	return standard
 }
 
+// firstInherited is the first descriptor after the standard streams.
+const firstInherited = 3
+
 // serve is one cloved from its beginning to its end.
 func serve(o options) error {
+	// The supervisors outlive cloved: what it was started with is not theirs.
+	if err := unix.CloseRange(firstInherited, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("cannot keep descriptors from the supervisors: %w", err)
+	}
 	notifier := daemon.NewNotifier()
 	config, err := daemon.LoadConfig(o.config)
 	if err != nil {
@@ -98,11 +106,14 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	var level slog.LevelVar
-	level.Set(config.Level())
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+	w, err := watch(config)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	log := w.log
+	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
+		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err

@@ -75,15 +75,17 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false
+	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
+	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
 		if err := s.listen(socket, live); err != nil {
 			// The agent runs and is held to its limits; only nobody can reach it.
 			s.say("cannot listen: " + err.Error())
 		}
-		answer(pipe, Answer{Started: true})
+		answer(pipe, Answer{Started: true, Steps: steps})
 		// What the start needed is not needed again, and there is one of us
 		// for each agent.
 		debug.FreeOSMemory()
@@ -107,7 +109,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		if failure == nil {
 			failure = &agent.Failure{Message: "the agent ended before it ran"}
 		}
-		answer(pipe, Answer{Error: startFailure(*failure)})
+		answer(pipe, Answer{Error: startFailure(*failure), Steps: steps})
 	}
 	return err
 }
