@@ -63,13 +63,14 @@ type Daemon struct {
 	tracer      *traces.Tracer
 	connections atomic.Int64             // to the API, open
 	lives       map[agent.ID]traces.Life // the goroutine of follow alone
+	socket      atomic.Pointer[string]   // where it listens, once it does
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
 		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
-		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
+		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
@@ -86,7 +87,7 @@ func (d *Daemon) config() Config { return *d.current.Load() }
 
 // logDir is where a run's log is.
 func (d *Daemon) logDir(id agent.ID) string {
-	return filepath.Join(d.options.Paths.State, "logs", string(id))
+	return d.options.Paths.Log(id)
 }
 
 // drainTime is how long requests that are being answered get at the end.
@@ -118,6 +119,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	server := newServer(d, group)
+	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
 	ready()
@@ -150,6 +152,3 @@ func (d *Daemon) Reload() error {
 	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
 	return nil
 }
-
-// Healthy tells whether the store can be read: what a watchdog wants to know.
-func (d *Daemon) Healthy() error { return d.mirror.refresh() }

@@ -84,6 +84,9 @@ func (l *launch) register() (err error) {
 		return agent.Failed("run directory", err)
 	}
 	u.Add("run directory", l.dir.remove)
+	// gofail: var registerDirectory string
+	// if err := failpoint(registerDirectory, ""); err != nil { return err }
+
 	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
 	enter := func(s *store.Store) (err error) {
@@ -105,6 +108,9 @@ func (l *launch) register() (err error) {
 		return agent.Failed("store", err)
 	}
 	u.Release()
+	// gofail: var registered string
+	// failpoint(registered, "")
+
 	l.trace.step("register", began)
 	if len(dead) > 0 {
 		l.runtime.bury(dead) // what fails here is reported by `clove check`

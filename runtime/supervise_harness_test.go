@@ -77,7 +77,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 // that the kernel gives, so nothing can be hurt.
 func cgroupOfFiles(t *testing.T, id string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clove.slice", id)
+	dir := filepath.Join(t.TempDir(), "clove-agents.service", id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func testRuntime(t *testing.T) *Runtime {
 func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	t.Helper()
 	err := r.withStore(func(s *store.Store) (err error) {
-		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove.slice/" + string(spec.ID)})})
+		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove-agents.service/" + string(spec.ID)})})
 		return err
 	})
 	if err != nil {

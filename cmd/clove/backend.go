@@ -33,6 +33,7 @@ type layers interface {
 type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
+	Backup(to string) error
 }
 
 // insides shows what clove debug looks at.

@@ -40,6 +40,7 @@ type fakeBackend struct {
 	spec    *agent.Spec
 	streams runtime.IO
 	removed []string
+	backup  string
 	agreed  *bool
 }
 
@@ -84,6 +85,7 @@ func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) bool) ([]roo
 }
 func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
+func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
 
 func (f *fakeBackend) StoreOverview() (runtime.StoreOverview, error) { return f.overview, f.failure }
 func (f *fakeBackend) Plan(run agent.Run) (string, error) {

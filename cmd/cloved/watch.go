@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -24,7 +23,7 @@ type watched struct {
 func watch(config daemon.Config) (*watched, error) {
 	w := new(watched)
 	w.level.Set(config.Level())
-	w.log = slog.New(slog.NewTextHandler(io.MultiWriter(os.Stderr, &w.tail), &slog.HandlerOptions{Level: &w.level}))
+	w.log = daemon.NewLog(os.Stderr, &w.tail, &w.level)
 	var err error
 	if w.tracer, err = traces.FromEnvironment(context.Background(), version, w.log); err != nil {
 		return nil, err

@@ -34,7 +34,13 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 	var u undo.Stack
 	defer u.Run()
 	s := &supervisor{spec: order.Spec, owner: order.Owner, hub: newHub(), ended: make(chan struct{})}
+	// gofail: var superviseOrdered string
+	// failpoint(superviseOrdered, "")
+
 	err := s.open(order, &u)
+	// gofail: var superviseOpened string
+	// if err == nil { err = failpoint(superviseOpened, "") }
+
 	if err == nil {
 		err = s.run(ctx, launcher, filepath.Join(runDir, string(order.Spec.ID), SocketName), pipe)
 	} else {
@@ -85,12 +91,21 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 			// The agent runs and is held to its limits; only nobody can reach it.
 			s.say("cannot listen: " + err.Error())
 		}
+		// gofail: var superviseListening string
+		// failpoint(superviseListening, "")
+
 		answer(pipe, Answer{Started: true, Steps: steps})
+		// gofail: var superviseAnswered string
+		// failpoint(superviseAnswered, "")
+
 		// What the start needed is not needed again, and there is one of us
 		// for each agent.
 		debug.FreeOSMemory()
 	}
 	record, err := launcher.Run(ctx, s.spec, streams)
+	// gofail: var superviseEnded string
+	// failpoint(superviseEnded, "")
+
 	s.streams.close()
 	for _, lines := range s.lines {
 		lines.Close()

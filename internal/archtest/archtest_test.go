@@ -79,6 +79,7 @@ var owners = []struct {
 	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
 	{"go.opentelemetry.io/otel", "daemon/traces", "spans are made in one place"},
 	{"go.opentelemetry.io/proto/otlp", "daemon/traces/tracetest", "only tests read what a collector gets"},
+	{"github.com/coreos/go-systemd/v22", "daemon", "the service manager's side of cloved is in one place"},
 	{"sigs.k8s.io/yaml", "daemon", "configuration ends at the edge"},
 	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
