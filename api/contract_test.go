@@ -61,7 +61,7 @@ func contract() []string {
 }
 
 // notes are what streams and sessions say.
-var notes = map[string]any{NoteLogLine: LogNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
+var notes = map[string]any{NoteLogLine: LogNote{}, NoteChange: ChangeNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
 	NoteResize: SessionSize{}, NoteCloseInput: Nothing{}, NoteDetach: Nothing{}}
 
 // fields lists every field below a type as path and kind.

@@ -70,7 +70,7 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach} {
+	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach} {
 		fmt.Fprintf(&b, "### %s\n\n", name)
 		shape(&b, "Parameters", notes[name])
 	}

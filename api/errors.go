@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,25 +38,26 @@ type codeRow struct {
 	Word    string
 	Kind    agent.Kind
 	Meaning string
+	Hint    string // where the error itself has none
 }
 
 // Codes is the closed set, in the order of the documents.
 var Codes = []codeRow{
-	{CodeParse, "parse", agent.KindInvalid, "the line is no JSON, or nests too deeply"},
-	{CodeRequest, "request", agent.KindInvalid, "the object is no request"},
-	{CodeMethod, "method", agent.KindNotFound, "there is no such method"},
-	{CodeParams, "invalid", agent.KindInvalid, "the parameters are wrong: change them"},
-	{CodeInternal, "internal", agent.KindInternal, "a step failed that should not"},
-	{CodeNotFound, "not-found", agent.KindNotFound, "there is no such run, file or command; also for what the caller may not see"},
-	{CodeConflict, "conflict", agent.KindConflict, "the name is taken, or the run's state forbids it"},
-	{CodeUnenforceable, "unenforceable", agent.KindUnenforceable, "this host cannot hold the limit"},
-	{CodeDenied, "denied", agent.KindPrivilege, "the caller may not do that"},
-	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again"},
-	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit"},
-	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled"},
-	{CodeDraining, "draining", agent.KindBusy, "cloved starts nothing at the moment"},
-	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed"},
-	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own"},
+	{CodeParse, "parse", agent.KindInvalid, "the line is no JSON, or nests too deeply", "send one JSON object a line"},
+	{CodeRequest, "request", agent.KindInvalid, "the object is no request", "docs/api.md says what a request looks like"},
+	{CodeMethod, "method", agent.KindNotFound, "there is no such method", "docs/api.md lists the methods"},
+	{CodeParams, "invalid", agent.KindInvalid, "the parameters are wrong: change them", "docs/api.md lists each method's parameters"},
+	{CodeInternal, "internal", agent.KindInternal, "a step failed that should not", "cloved's own log says more"},
+	{CodeNotFound, "not-found", agent.KindNotFound, "there is no such run, file or command; also for what the caller may not see", "clove ps -a lists the runs"},
+	{CodeConflict, "conflict", agent.KindConflict, "the name is taken, or the run's state forbids it", "clove ps -a shows its state"},
+	{CodeUnenforceable, "unenforceable", agent.KindUnenforceable, "this host cannot hold the limit", "clove doctor says why"},
+	{CodeDenied, "denied", agent.KindPrivilege, "the caller may not do that", "ask root"},
+	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again", "try again in a moment"},
+	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit", "send less at once"},
+	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled", "ask again if it was not you"},
+	{CodeDraining, "draining", agent.KindBusy, "cloved starts nothing at the moment", "ask again when the maintenance is over"},
+	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed", "make space for cloved's state directory"},
+	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own", "open another connection for it"},
 }
 
 func rowOf(is func(codeRow) bool) (codeRow, bool) {
@@ -98,6 +100,7 @@ func (e *Error) Known() *agent.Error {
 // Failure makes an error with a code of the set.
 func Failure(code Code, hint, format string, values ...any) *Error {
 	row, _ := rowOf(func(r codeRow) bool { return r.Code == code })
+	hint = cmp.Or(hint, row.Hint)
 	return &Error{Code: code, Message: fmt.Sprintf(format, values...), Data: ErrorData{Word: row.Word, Hint: hint}}
 }
 

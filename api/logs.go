@@ -14,6 +14,9 @@ type LogsParams struct {
 	Since  time.Time `json:"since,omitzero"`
 	Tail   *int      `json:"tail,omitempty"`   // only the last so many; absent: all
 	Follow bool      `json:"follow,omitempty"` // go on until the run has ended
+	// After is the number of the last line that the caller has: only later ones
+	// are given. A number that is missing behind it was dropped by rotation.
+	After int64 `json:"after,omitempty"`
 }
 
 // LogLine is one line of output as it stands in the log file.
@@ -27,6 +30,9 @@ type LogLine struct {
 	// full disk dropped.
 	LostLines int64 `json:"lost_lines,omitempty"`
 	LostBytes int64 `json:"lost_bytes,omitempty"`
+	// Number counts the run's lines from 1 on, those that rotation dropped
+	// included; absent in the file, and in clove's own word of what is missing.
+	Number int64 `json:"number,omitempty"`
 }
 
 // Content is the line's bytes, without its end.

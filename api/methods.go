@@ -111,6 +111,11 @@ var Methods = []Method{
 	{MethodRunCopyOut, ShapeSession, AccessOwner, CopyParams{}, Nothing{}, NoteOutput, onRun,
 		"Gives a file or folder of a live run as a tar archive."},
 
+	{MethodRunDiff, ShapeStream, AccessOwner, RunParams{}, DiffResult{}, NoteChange, onRun,
+		"What the run changed in its files, as run.change notifications. A live one stands still while it is read, at most two minutes. Of the host's side of the workspace the caller learns what it may see."},
+	{MethodRunApply, ShapeStream, AccessOwner, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
+		"Writes the workspace's changes back to the host's directory with the caller's own ids, and tells as run.change notifications what was made and what was refused, and why. A live run stands still meanwhile."},
+
 	{MethodEventFollow, ShapeStream, AccessMember, EventParams{}, EventResult{}, NoteEvent, nil,
 		"What happened to runs, numbered, as event.happened notifications. The number of the last one is where to go on, also after a restart of cloved."},
 }

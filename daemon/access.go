@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime/debug"
 
 	"github.com/creachadair/jrpc2"
 
@@ -93,6 +94,11 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 		return a.refusal(name, api.Failure(api.CodeSession, "open another connection for it", "%s needs a connection of its own, and to be the first request there", name))
 	}
 	return func(ctx context.Context, r *jrpc2.Request) (any, error) {
+		if r.IsNotification() {
+			// Among the calls of a batch; alone it never comes here.
+			a.notification(ctx, name, json.RawMessage(r.ParamString()))
+			return nil, nil
+		}
 		params := json.RawMessage(r.ParamString())
 		server := jrpc2.ServerFromContext(ctx)
 		c := &call{Daemon: a.daemon, peer: a.peer, id: json.RawMessage(r.ID())}
@@ -103,13 +109,32 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 				return nil, err
 			}
 			a.daemon.tracer.About(ctx, c.run)
-			return serve(c, params)
+			if m.Shape == api.ShapeStream {
+				leave, err := a.daemon.streams.enter(ctx, a.peer.owner.UID)
+				if err != nil {
+					return nil, err
+				}
+				defer leave()
+			}
+			return a.daemon.answer(c, name, serve, params)
 		})
 		if err != nil {
 			return nil, onWire(err)
 		}
 		return result, nil
 	}
+}
+
+// answer serves one request. A mistake of cloved's own in it is that request's
+// end, and nobody else's.
+func (d *Daemon) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
+		}
+	}()
+	return serve(c, params)
 }
 
 // refusal answers what has no handler.
@@ -145,7 +170,7 @@ func (a assigner) notification(ctx context.Context, method string, params json.R
 		if err != nil {
 			return nil, err
 		}
-		return serve(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, params)
+		return a.daemon.answer(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, method, serve, params)
 	})
 }
 

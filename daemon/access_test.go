@@ -126,6 +126,11 @@ func TestUsersMayNotHave(t *testing.T) {
 		"priority":    func(s *agent.Spec) { s.Priority = 1 },
 		"much memory": func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 30 },
 		"much disk":   func(s *agent.Spec) { s.Limits.DiskBytes = 1 << 30 },
+		"much swap":   func(s *agent.Spec) { s.Limits.MemorySwapBytes = 1 << 30 },
+		"any swap":    func(s *agent.Spec) { s.Limits.MemorySwapBytes = -1 },
+		"much shm":    func(s *agent.Spec) { s.Limits.ShmBytes = 1 << 30 },
+		"real time":   func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "rtprio", Soft: 1 << 40, Hard: 1 << 40}} },
+		"odd rlimit":  func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "x"}} },
 	} {
 		bad := spec("a")
 		change(&bad)
@@ -142,7 +147,7 @@ func TestUsersMayNotHave(t *testing.T) {
 	r.add("two", ownerCaller.owner, agent.StateRunning)
 	r.add("not-mine", otherCaller.owner, agent.StateRunning)
 	must(t, r.d.mirror.refresh())
-	wantCode(t, user.checkUser(spec("a")), api.CodeBusy)
+	wantCode(t, user.checkCount(), api.CodeBusy)
 }
 
 func address(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }

@@ -3,47 +3,42 @@ package daemon
 import (
 	"fmt"
 	"os"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"clove.run/clove/internal/nsthread"
 )
 
-// asUser runs look with the ids of the caller, so that the kernel itself says
-// what the caller may do. The thread ends with it: its ids cannot be taken back.
-func asUser(c caller, look func() error) error {
-	thread, err := nsthread.Start(0)
+// lookTime is how long a look with a caller's rights may take: a file system
+// of their own (fuse) can let it wait for ever.
+const lookTime = 10 * time.Second
+
+// asUser runs look as the owner of a run to come, so that the kernel itself
+// says what they may do: without supplementary groups, which nobody knows any
+// more when the run starts again by itself. The thread ends with it; one that
+// hangs keeps its place, of which a user has few.
+func (c *call) asUser(look func() error) error {
+	leave, err := c.looks.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}
-	defer thread.Close()
-	return thread.Do(func() error {
-		if err := become(c); err != nil {
-			return fmt.Errorf("cannot take the caller's ids: %w", err)
+	seen := make(chan error, 1)
+	go func() {
+		defer leave()
+		thread, err := nsthread.StartAs(nsthread.Identity{UID: c.peer.owner.UID, GID: c.peer.owner.GID})
+		if err == nil {
+			err = thread.Do(look)
+			thread.Close()
 		}
-		return look()
-	})
-}
-
-// become changes the ids of this thread alone: the raw calls, because those of
-// the library change all threads. The user's id comes last, for it takes the
-// right to change the others.
-func become(c caller) error {
-	groups := append(append([]uint32{}, c.groups...), c.owner.GID) // never empty, so that it has an address
-	gid, uid := uintptr(c.owner.GID), uintptr(c.owner.UID)
-	// The conversion of a pointer has to stand in the call itself (package unsafe).
-	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0)
-	if errno == 0 {
-		_, _, errno = unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid)
+		seen <- err
+	}()
+	select {
+	case err = <-seen:
+		return err
+	case <-time.After(lookTime):
+		return fmt.Errorf("its file system did not answer within %s", lookTime)
+	case <-c.Done():
+		return c.Err()
 	}
-	if errno == 0 {
-		_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid)
-	}
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // readable tells whether a directory can be listed and passed through. Empty

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -16,10 +18,11 @@ import (
 
 // What one connection may do.
 const (
-	maxMessage = 4 << 20 // bytes of a line
-	maxDepth   = 64      // of nested objects and arrays
-	maxBatch   = 256     // requests in one line
-	maxPending = 64      // lines that are being answered; the next one waits
+	maxMessage = 1 << 20  // bytes of a line
+	maxSmall   = 64 << 10 // bytes of a line that starts no run
+	maxDepth   = 64       // of nested objects and arrays
+	maxBatch   = 256      // requests in one line
+	maxPending = 64       // lines that are being answered; the next one waits
 	noteTime   = 10 * time.Second
 	writeTime  = 30 * time.Second // for a caller that does not read
 )
@@ -34,12 +37,13 @@ type channel struct {
 	// nothing else would hold back a caller that sends more than is done.
 	notify  func(method string, params json.RawMessage)
 	pending chan struct{} // a place for each line that is being answered
+	spoken  chan struct{} // something was answered
 
 	mu sync.Mutex // one line after the other
 }
 
 func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
-	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending)}
+	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1)}
 }
 
 // Recv returns the next sound line. One that is not is answered here.
@@ -57,6 +61,9 @@ func (c *channel) Recv() ([]byte, error) {
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF
+		}
+		if errors.Is(err, io.EOF) {
+			c.linger()
 		}
 		if err != nil {
 			return nil, err
@@ -113,11 +120,21 @@ func (c *channel) Send(line []byte) error {
 		line = complete(line)
 	}
 	if !bytes.HasPrefix(line, pushed) {
-		select {
-		case <-c.pending:
-		default: // an answer of our own
-		}
+		defer c.answered() // behind the write: linger goes by it
 	}
+	return c.send(line)
+}
+
+// answered gives a place back.
+func (c *channel) answered() {
+	select {
+	case <-c.pending:
+	default: // the answer to a line that was given no place
+	}
+	c.said()
+}
+
+func (c *channel) send(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
@@ -145,7 +162,7 @@ func (c *channel) refuse(fault *api.Error) error {
 	if err != nil {
 		return err
 	}
-	return c.Send(line)
+	return c.send(line)
 }
 
 // examine refuses what no caller has a good reason to send.
@@ -156,9 +173,22 @@ func examine(line []byte) *api.Error {
 		return api.Failure(api.CodeParse, "send one JSON object a line", "%v", err)
 	case batch > maxBatch:
 		return api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
+	case len(line) > maxSmall && !startsOne(line):
+		// Else many requests that wait could hold much memory for one user.
+		return api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
 	}
 	return nil
 }
+
+// startsOne tells whether a line is one request that has a reason to be large.
+func startsOne(line []byte) bool {
+	var m rpc.Message
+	return json.Unmarshal(line, &m) == nil && (m.Method == api.MethodRunStart || m.Method == api.MethodRunExec)
+}
+
+// folded is how deep keys are compared without their case: a batch, a request,
+// its parameters.
+const folded = 3
 
 // nesting is one object or array that is being walked through.
 type nesting struct {
@@ -168,13 +198,20 @@ type nesting struct {
 
 // walk goes through all of a document and returns how many elements the
 // outermost array has; 0 for an object.
+//
+// Go's decoder takes "Run" for "run", also beside it: what a request says must
+// not depend on who reads it, so in the request and its parameters two keys may
+// not differ in case alone. Deeper there are names of the caller's own.
 func walk(line []byte) (elements int, err error) {
+	if !utf8.Valid(line) {
+		return 0, errors.New("it is not UTF-8")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var open []nesting
-	for {
+	for begun := false; ; begun = true {
 		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) && len(open) == 0 {
+		if errors.Is(err, io.EOF) && len(open) == 0 && begun {
 			return elements, nil
 		}
 		if err != nil {
@@ -195,6 +232,9 @@ func walk(line []byte) (elements int, err error) {
 			}
 			if top.keys != nil && !top.value {
 				key := token.(string) // the decoder allows nothing else
+				if len(open) <= folded {
+					key = strings.ToLower(key)
+				}
 				if top.keys[key] {
 					return 0, fmt.Errorf("the key %.64q is there twice", key)
 				}

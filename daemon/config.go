@@ -51,7 +51,9 @@ type Config struct {
 type UserLimits struct {
 	// Runs is how many agents a user may have that have not ended: 50.
 	Runs int `json:"runs"`
-	// Memory is the most that one agent may be limited to: no limit but the host's.
+	// Kept is how many ended runs a user may keep, with their layers and logs: 200.
+	Kept int `json:"kept"`
+	// Memory is the most that one agent may be limited to, swap included: no limit but the host's.
 	Memory string `json:"memory"`
 	// Disk is the largest writable layer: 10G.
 	Disk string `json:"disk"`
@@ -59,7 +61,7 @@ type UserLimits struct {
 
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
-	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Disk: "10G"}}
+	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G"}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is a mistake: it
@@ -98,6 +100,8 @@ func (c Config) check() error {
 		return fmt.Errorf("starts_at_once: %d is less than 0", c.StartsAtOnce)
 	case c.Users.Runs < 0:
 		return fmt.Errorf("users.runs: %d is less than 0", c.Users.Runs)
+	case c.Users.Kept < 0:
+		return fmt.Errorf("users.kept: %d is less than 0", c.Users.Kept)
 	}
 	for field, text := range map[string]string{"log_cap": c.LogCap, "users.memory": c.Users.Memory, "users.disk": c.Users.Disk} {
 		if _, err := parseSize(text); err != nil {

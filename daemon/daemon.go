@@ -21,6 +21,8 @@ import (
 type sandboxes interface {
 	Refuse(id agent.ID, cause error) error
 	Remove(ref string) error
+	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) error) ([]agent.Change, error)
 	GC() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
 }
@@ -52,6 +54,10 @@ type Daemon struct {
 	starter   starter
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
+	readers   *slots     // of layers
+	looks     *slots     // with the rights of callers
+	streams   *slots     // requests that notify until they are cancelled
+	admission sync.Mutex // from counting a user's runs until the next one is stored
 
 	meter       *metrics.Meter
 	tracer      *traces.Tracer
@@ -66,6 +72,9 @@ func New(o Options) *Daemon {
 		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
 		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
 	d.current.Store(&o.Config)
+	d.readers = newSlots("layers that are read", 4, 2)
+	d.looks = newSlots("workspaces that are looked at", 0, 4)
+	d.streams = newSlots("streams", 0, 64)
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.mirror = newMirror(d.records)

@@ -141,6 +141,10 @@ func (r *rig) Remove(ref string) error {
 	return r.records.with(func(s *store.Store) error { return s.Remove(agent.ID(ref)) })
 }
 
+func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }
+func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) error) ([]agent.Change, error) {
+	return nil, nil
+}
 func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }
 func (r *rig) Supervised(agent.ID) bool       { return true }
 func (r *rig) names() []string {
@@ -213,4 +217,9 @@ func changeSpec(id agent.ID, change func(*agent.Spec)) func(*store.Store) error 
 		_, err := s.Amend(id, agent.WhatUpdated, "", func(run *agent.Run) { change(&run.Spec) })
 		return err
 	}
+}
+
+// forgetRun removes an ended run, if it is still there.
+func forgetRun(id agent.ID) func(*store.Store) error {
+	return func(s *store.Store) error { return s.Remove(id) }
 }

@@ -38,6 +38,9 @@ var handlers = map[string]handler{
 	api.MethodRunStats:     pass[api.StatsResult](api.MethodRunStats),
 	api.MethodRunProcesses: pass[api.ProcessesResult](api.MethodRunProcesses),
 
+	api.MethodRunDiff:  handle(diff),
+	api.MethodRunApply: handle(apply),
+
 	api.MethodRunLogs:     handle(readLogs),
 	api.MethodEventFollow: handle(followEvents),
 }

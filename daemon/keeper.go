@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type keeper struct {
 	draining bool
 	starting map[agent.ID]bool                     // a goroutine of ours is at it
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
-	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
+	verdicts map[agent.ID][]chan supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
 	waiting  map[string]int                        // how many wait for what; replaced, never changed
 	held     map[agent.ID]postponed
@@ -43,7 +44,7 @@ type keeper struct {
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
+		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -194,7 +195,7 @@ func (k *keeper) begin(run agent.Run) {
 	// gofail: var beginTurn string
 	// failpoint(beginTurn, "")
 
-	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)
 		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); k.looking.worth(rerr, time.Now()) {
@@ -212,8 +213,10 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Lock()
 	delete(k.starting, run.Spec.ID)
-	if tell := k.verdicts[run.Spec.ID]; tell != nil && !waits {
-		tell <- answer // it has room for one
+	if !waits {
+		for _, tell := range k.verdicts[run.Spec.ID] {
+			tell <- answer // it has room for one
+		}
 		delete(k.verdicts, run.Spec.ID)
 	}
 	k.mu.Unlock()
@@ -253,18 +256,22 @@ func awaitEnd(gone <-chan struct{}) {
 }
 
 // expect returns the channel on which the answer to a start will come.
-func (k *keeper) expect(id agent.ID) <-chan supervisor.Answer {
+// Anybody may name any id: who comes second must not take the first one's answer.
+func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	answer := make(chan supervisor.Answer, 1)
-	k.verdicts[id] = answer
+	k.verdicts[id] = append(k.verdicts[id], answer)
 	return answer
 }
 
-func (k *keeper) forget(id agent.ID) {
+func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.verdicts, id)
+	left := slices.DeleteFunc(k.verdicts[id], func(a chan supervisor.Answer) bool { return a == answer })
+	if k.verdicts[id] = left; len(left) == 0 {
+		delete(k.verdicts, id)
+	}
 }
 
 // reason says why a run waits, and returns what will be closed when that may

@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"fmt"
+	"math"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -100,22 +103,82 @@ func (c *call) checkUser(spec agent.Spec) error {
 			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
 		}
 	}
+	if err := c.checkAmounts(spec.Limits); err != nil {
+		return err
+	}
+	if err := checkRlimits(spec.Limits.Rlimits); err != nil {
+		return err
+	}
+	if spec.Files.Workspace == "" {
+		return nil
+	}
+	if err := c.asUser(func() error { return readable(spec.Files.Workspace) }); err != nil {
+		return api.Failure(api.CodeDenied, "name a directory that you can read", "cannot use the workspace %.256s: %v", spec.Files.Workspace, err)
+	}
+	return nil
+}
+
+// checkAmounts holds a user to the configured bounds. Swap is memory that the
+// host has to keep somewhere, so both count together.
+func (c *call) checkAmounts(asked agent.Limits) error {
 	limits := c.config().Users
-	live := c.mirror.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID && run.State != agent.StateEnded })
-	if limits.Runs > 0 && len(live) >= limits.Runs {
-		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", len(live), limits.Runs)
+	swap := asked.MemorySwapBytes
+	if swap < 0 {
+		swap = math.MaxInt64
 	}
 	for _, bound := range []struct {
 		what string
 		have int64
 		most string
-	}{{"memory", spec.Limits.MemoryBytes, limits.Memory}, {"disk", spec.Limits.DiskBytes, limits.Disk}} {
+	}{{"memory", asked.MemoryBytes, limits.Memory}, {"memory and swap", swap, limits.Memory}, {"disk", asked.DiskBytes, limits.Disk},
+		{"/dev/shm", asked.ShmBytes, limits.Memory}} {
 		if most, _ := parseSize(bound.most); most > 0 && bound.have > most {
 			return api.Failure(api.CodeDenied, "ask for less", "%s of %d MiB is above what a user may have, %s", bound.what, bound.have>>20, bound.most)
 		}
 	}
-	if err := asUser(c.peer, func() error { return readable(spec.Files.Workspace) }); err != nil {
-		return api.Failure(api.CodeDenied, "name a directory that you can read", "cannot use the workspace %s: %v", spec.Files.Workspace, err)
+	return nil
+}
+
+// checkRlimits refuses resource limits above cloved's own: to raise them takes
+// a privilege (setrlimit(2)), and some, like rtprio, reach the whole host.
+func checkRlimits(asked []agent.Rlimit) error {
+	for _, limit := range asked {
+		number, known := userRlimits[limit.Name]
+		var own unix.Rlimit
+		if known && unix.Getrlimit(number, &own) == nil && limit.Hard <= own.Max && limit.Soft <= own.Max {
+			continue
+		}
+		return api.Failure(api.CodeDenied, "ask for less, or ask root to start it", "only root may raise the resource limit %.32q to %d", limit.Name, limit.Hard)
+	}
+	return nil
+}
+
+// userRlimits are the resource limits of getrlimit(2) by docker's names.
+var userRlimits = map[string]int{"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
+	"fsize": unix.RLIMIT_FSIZE, "locks": unix.RLIMIT_LOCKS, "memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE,
+	"nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS,
+	"rtprio": unix.RLIMIT_RTPRIO, "rttime": unix.RLIMIT_RTTIME, "sigpending": unix.RLIMIT_SIGPENDING, "stack": unix.RLIMIT_STACK}
+
+// checkCount counts what the caller has. c.admission is held, or many requests
+// at once would all see room for one.
+func (c *call) checkCount() error {
+	if c.peer.root() {
+		return nil
+	}
+	limits := c.config().Users
+	var live, ended int
+	for _, run := range c.mirror.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
+		if run.State == agent.StateEnded {
+			ended++
+		} else {
+			live++
+		}
+	}
+	switch {
+	case limits.Runs > 0 && live >= limits.Runs:
+		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, limits.Runs)
+	case limits.Kept > 0 && ended >= limits.Kept:
+		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, limits.Kept)
 	}
 	return nil
 }

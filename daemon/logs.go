@@ -6,15 +6,18 @@ import (
 	"clove.run/clove/daemon/logs"
 )
 
+// maxTail is more than any log holds.
+const maxTail = 1 << 30
+
 // readLogs gives lines of a run's log.
 func readLogs(c *call, p api.LogsParams) (any, error) {
 	id := c.run.Spec.ID
 	if c.run.Record == nil && !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "look at the terminal that it runs in", "%s runs in the foreground and has no log", c.run.Spec.Name)
 	}
-	choice := logs.Choice{Since: p.Since, Tail: -1}
+	choice := logs.Choice{Since: p.Since, After: p.After, Tail: -1}
 	if p.Tail != nil {
-		choice.Tail = max(0, *p.Tail)
+		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
 	if p.Follow {
 		ended := make(chan struct{})

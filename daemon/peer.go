@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/nsthread"
 )
 
 // caller is who is at the other end of a connection, as the kernel says.
@@ -22,6 +23,11 @@ type caller struct {
 
 // root sees and may do everything.
 func (c caller) root() bool { return c.owner.UID == 0 }
+
+// identity is the caller for a thread that acts in its place.
+func (c caller) identity() nsthread.Identity {
+	return nsthread.Identity{UID: c.owner.UID, GID: c.owner.GID, Groups: c.groups}
+}
 
 // sees tells whether the run exists to the caller.
 func (c caller) sees(run *agent.Run) bool { return c.root() || run.Owner.UID == c.owner.UID }

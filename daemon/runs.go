@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -44,12 +47,12 @@ func start(c *call, p api.StartParams) (any, error) {
 	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
-	defer c.keeper.forget(spec.ID)
+	defer c.keeper.forget(spec.ID, answer)
 	// gofail: var startAsked string
 	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
 
-	if _, err := c.records.enqueue(run); err != nil {
-		return nil, c.mask(err)
+	if err := c.admit(run); err != nil {
+		return nil, err
 	}
 	// gofail: var startQueued string
 	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
@@ -89,9 +92,29 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 	}
 }
 
+// admit stores a run that its owner has room for, under an id that is new.
+func (c *call) admit(run agent.Run) error {
+	c.admission.Lock()
+	defer c.admission.Unlock()
+	if err := c.mirror.refresh(); err != nil {
+		return err
+	}
+	if err := c.checkCount(); err != nil {
+		return err
+	}
+	// A log outlives a run that kept nothing else. Whoever names its id again
+	// would have the log of somebody else.
+	_, known := c.mirror.get(run.Spec.ID)
+	if _, err := os.Lstat(c.logDir(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
+		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
+	}
+	_, err := c.records.enqueue(run)
+	return c.mask(err)
+}
+
 // mask hides from a user whose run it is that has a name.
 func (c *call) mask(err error) error {
-	if c.peer.root() || agent.KindOf(err) != agent.KindConflict {
+	if err == nil || c.peer.root() || agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
 	return api.Failure(api.CodeConflict, "choose another --name", "the name is taken")

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/creachadair/jrpc2"
 
@@ -17,8 +18,10 @@ import (
 
 // Bounds of the server as a whole.
 const (
-	maxConnections     = 1024
-	maxConnectionsEach = 128 // of one user other than root
+	maxConnections     = 1024 // of all users but root
+	maxConnectionsEach = 128  // of one user other than root
+	// acceptPause keeps a host without free descriptors from a busy loop.
+	acceptPause = 100 * time.Millisecond
 )
 
 // server accepts connections and holds the conversations on them.
@@ -46,7 +49,10 @@ func (s *server) accept(listener *net.UnixListener) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			// Too many open files, or the caller left: neither is the end.
+			s.log.Error("cannot accept a connection", "error", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 		s.all.Go(func() { s.welcome(conn) })
 	}
@@ -82,7 +88,8 @@ func (s *server) enter(c *rpc.Conn, peer caller) *api.Error {
 		return api.Failure(api.CodeDenied, "become a member of cloved's group, or use sudo", "uid %d may not use cloved", uid)
 	case s.draining:
 		return api.Failure(api.CodeDraining, "connect again in a moment", "cloved is ending")
-	case len(s.open) >= maxConnections, !peer.root() && s.each[uid] >= maxConnectionsEach:
+	case !peer.root() && (len(s.open) >= maxConnections || s.each[uid] >= maxConnectionsEach):
+		// Root is never kept out by others.
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid

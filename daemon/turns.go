@@ -105,7 +105,11 @@ func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Tim
 		return metrics.ForTime, "it starts at " + due.Format(time.RFC3339)
 	}
 	for _, name := range run.Spec.After {
-		if reason := unready(byName[name], name); reason != "" {
+		first := byName[name]
+		if first != nil && run.Owner.UID != 0 && first.Owner.UID != run.Owner.UID {
+			first = nil // somebody took the name over: what theirs does is not told
+		}
+		if reason := unready(first, name); reason != "" {
 			return metrics.ForOrder, reason
 		}
 	}

@@ -151,3 +151,27 @@ func TestBackoffDoublesToItsBound(t *testing.T) {
 		t.Error("many restarts wait too little")
 	}
 }
+
+// A name that has become somebody else's is one that does not exist: neither
+// is the other run waited for, nor is told how it does. Root's runs may wait
+// for anybody's.
+func TestAfterARunOfAnothers(t *testing.T) {
+	waiting := agent.Run{State: agent.StateQueued, Owner: agent.Owner{UID: 1000}}
+	waiting.Spec.ID, waiting.Spec.Name, waiting.Spec.After = agent.NewID(), "mine", []string{"db"}
+	first := agent.Run{State: agent.StateRunning, Owner: agent.Owner{UID: 1000}}
+	first.Spec.ID, first.Spec.Name = agent.NewID(), "db"
+	decide := func() decision {
+		return turns{now: time.Now(), atOnce: 8}.decide([]agent.Run{waiting, first})
+	}
+	if d := decide(); len(d.start) != 1 {
+		t.Fatalf("the control: %v", d.reasons)
+	}
+	first.Owner.UID = 1001
+	if d := decide(); len(d.start) != 0 || !strings.Contains(d.reasons[waiting.Spec.ID], "does not exist") {
+		t.Errorf("behind another's: %+v", d)
+	}
+	waiting.Owner.UID = 0
+	if d := decide(); len(d.start) != 1 {
+		t.Errorf("root's: %v", d.reasons)
+	}
+}

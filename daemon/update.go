@@ -40,10 +40,12 @@ func resume(c *call, p api.RunParams) (any, error) {
 // update changes what a live run is held to. The supervisor does it and notes
 // it in the stored spec; here it is only seen that a user stays within bounds.
 func update(c *call, p api.UpdateParams) (any, error) {
-	if m := p.Update.MemoryBytes; m != nil {
-		if most, _ := parseSize(c.config().Users.Memory); !c.peer.root() && most > 0 && *m > most {
-			return nil, api.Failure(api.CodeDenied, "ask for less", "memory of %d MiB is above what a user may have, %s", *m>>20, c.config().Users.Memory)
+	if !c.peer.root() {
+		if err := c.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
+			return nil, err
 		}
+	}
+	if m := p.Update.MemoryBytes; m != nil {
 		if err := c.fits(*m); err != nil {
 			return nil, err
 		}
@@ -58,6 +60,21 @@ func update(c *call, p api.UpdateParams) (any, error) {
 		return nil, err
 	}
 	return c.result(c.run.Spec.ID)
+}
+
+// updated are the limits as the update would leave them, as far as cloved
+// bounds them. The swap beside the memory stays what it was.
+func updated(now agent.Limits, u agent.Update) agent.Limits {
+	if u.MemoryBytes != nil {
+		if now.MemorySwapBytes >= 0 {
+			now.MemorySwapBytes += *u.MemoryBytes - now.MemoryBytes
+		}
+		now.MemoryBytes = *u.MemoryBytes
+	}
+	if u.MemorySwapBytes != nil {
+		now.MemorySwapBytes = *u.MemorySwapBytes
+	}
+	return now
 }
 
 // fits refuses more memory than is left to promise.

@@ -26,7 +26,24 @@ func hear(t *testing.T, c *rpc.Conn) rpc.Message {
 	t.Helper()
 	m, err := c.Receive()
 	must(t, err)
+	ofTheSet(t, m)
 	return m
+}
+
+// ofTheSet: every error that goes over the wire has a code of the closed set,
+// its own word, a message and a hint.
+func ofTheSet(t *testing.T, m rpc.Message) {
+	t.Helper()
+	if m.Error == nil {
+		return
+	}
+	fault := api.ParseError(m.Error)
+	for _, row := range api.Codes {
+		if row.Code == fault.Code && row.Word == fault.Data.Word && fault.Message != "" && fault.Data.Hint != "" {
+			return
+		}
+	}
+	t.Errorf("an error that is not of the set: %s", m.Error)
 }
 
 func codeOf(m rpc.Message) api.Code {
@@ -81,6 +98,18 @@ func TestTorture(t *testing.T) {
 		"no run":              {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{}}`, api.CodeParams, "1"},
 		"another's run":       {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"nobody"}}`, api.CodeNotFound, "1"},
 		"empty batch":         {`[]`, api.CodeRequest, "null"},
+		"bad UTF-8":           {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run.get\",\"params\":{\"run\":\"\xff\"}}", api.CodeParse, "null"},
+		"a NUL":               {"{\"jsonrpc\":\"2.0\",\x00\"id\":1,\"method\":\"daemon.info\"}", api.CodeParse, "null"},
+		"an escaped NUL":      {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"\u0000"}}`, api.CodeNotFound, "1"},
+		"CRLF":                {ping + "\r", 0, `"ping"`},
+		"keys in two cases":   {`{"jsonrpc":"2.0","id":1,"method":"run.get","METHOD":"daemon.info","params":{"run":"a"}}`, api.CodeParse, "null"},
+		"params in two cases": {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"a","Run":"b"}}`, api.CodeParse, "null"},
+		"much of little":      {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"` + strings.Repeat("x", maxSmall) + `"}}`, api.CodeTooLarge, "null"},
+		"id of a list":        {`{"jsonrpc":"2.0","id":[1],"method":"daemon.info"}`, api.CodeRequest, "null"},
+		"id of a truth":       {`{"jsonrpc":"2.0","id":true,"method":"daemon.info"}`, api.CodeRequest, "null"},
+		"cancel of nothing":   {`{"jsonrpc":"2.0","id":1,"method":"request.cancel","params":{"id":"never"}}`, 0, "1"},
+		"cancel of itself":    {`{"jsonrpc":"2.0","id":1,"method":"request.cancel","params":{"id":1}}`, 0, "1"},
+		"cancel without id":   {`{"jsonrpc":"2.0","id":1,"method":"request.cancel","params":{"ids":1}}`, api.CodeParams, "1"},
 		"spaces":              {"  \t" + ping + "  ", 0, `"ping"`},
 	} {
 		say(t, c, row.line)

@@ -33,7 +33,14 @@ const stagedName = ".clove-apply.tmp"
 // target. What the host changed since the layer began is never overwritten or
 // removed.
 func Apply(ctx context.Context, upper Upper, target string, changes []Change) ([]Change, error) {
-	a, err := openApplier(upper, target)
+	return ApplyAs(ctx, upper, target, changes, Access{})
+}
+
+// ApplyAs is Apply on a thread that has somebody else's rights, whose files
+// they will be: the kernel itself keeps it from what that user may not do. The
+// layer is read with access.Layer.
+func ApplyAs(ctx context.Context, upper Upper, target string, changes []Change, access Access) ([]Change, error) {
+	a, err := openApplier(upper, target, access.Layer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot apply to %s: %w", printable(target), err)
 	}
@@ -90,13 +97,13 @@ type parent struct {
 	changed bool
 }
 
-func openApplier(upper Upper, target string) (*applier, error) {
+func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
 	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
 	var err error
-	if a.upper, err = openBeneath(upper.Dir, 0); err != nil {
+	if a.upper, err = openBeneath(upper.Dir, 0, layer); err != nil {
 		return nil, err
 	}
-	if a.target, err = openBeneath(target, unix.RESOLVE_NO_SYMLINKS); err != nil {
+	if a.target, err = openBeneath(target, unix.RESOLVE_NO_SYMLINKS, nil); err != nil {
 		a.upper.close()
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func insideOf(ctx context.Context, parent *os.File, name string, see visit) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	dir, err := beneath{parent}.openDir(path.Base(name))
+	dir, err := beneath{root: parent}.openDir(path.Base(name))
 	if err != nil {
 		return err
 	}

@@ -60,13 +60,13 @@ func (a *applier) stageLink(e layerEntry) error {
 		return err
 	}
 	defer link.Close()
-	return unix.Fchownat(int(link.Fd()), "", int(a.owner.Uid), int(a.owner.Gid), unix.AT_EMPTY_PATH)
+	return a.give(link)
 }
 
 // openStaged opens what was just made under the staged name. The owner of the
 // directory could have put another file there to have it given to him.
 func (a *applier) openStaged(flags uint64) (*os.File, error) {
-	file, err := beneath{a.parent.dir}.open(stagedName, flags)
+	file, err := beneath{root: a.parent.dir}.open(stagedName, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +85,24 @@ func (a *applier) openStaged(flags uint64) (*os.File, error) {
 // handOver gives file to the owner of the target, then its permissions:
 // chown(2) clears bits.
 func (a *applier) handOver(file *os.File, e layerEntry) error {
-	if err := unix.Fchown(int(file.Fd()), int(a.owner.Uid), int(a.owner.Gid)); err != nil {
+	if err := a.give(file); err != nil {
 		return err
 	}
 	return unix.Fchmod(int(file.Fd()), e.st.Mode&rwx)
+}
+
+// give makes the owner of the target the owner of file. Somebody else than
+// root keeps what he makes, and gives it the target's group where he may.
+func (a *applier) give(file *os.File) error {
+	uid, own := int(a.owner.Uid), os.Geteuid()
+	if own != 0 {
+		uid = -1
+	}
+	err := unix.Fchownat(int(file.Fd()), "", uid, int(a.owner.Gid), unix.AT_EMPTY_PATH)
+	if own != 0 && err == unix.EPERM {
+		return nil
+	}
+	return err
 }
 
 // stageFile copies the content and flushes it before the name can point to it.

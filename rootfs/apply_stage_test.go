@@ -56,7 +56,7 @@ func TestApplyKeepsHardLinks(t *testing.T) {
 // is a copy of the layer's file, not a link to the host's.
 func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
 	w := newWorkspace(t, nil, []string{"f a 1", "h b a"})
-	a, err := openApplier(w.upper, w.host)
+	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestApplyKeepsHoles(t *testing.T) {
 // The staged entry is taken only when it is the one that was just made.
 func TestOpenStagedRefusesAnother(t *testing.T) {
 	w := newWorkspace(t, []string{"f x 1", "h y x"}, nil)
-	a, err := openApplier(w.upper, w.host)
+	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestNoChainOfLinksLeadsOut(t *testing.T) {
 // What came to stand there after the look is not overwritten.
 func TestCreateDoesNotReplace(t *testing.T) {
 	w := newWorkspace(t, []string{"f x host"}, []string{"f x 1", "f y 1"})
-	a, err := openApplier(w.upper, w.host)
+	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

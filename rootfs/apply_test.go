@@ -35,7 +35,7 @@ func newWorkspace(t testing.TB, host, layer []string) workspace {
 func (w workspace) apply(t testing.TB, opaque string) []string {
 	t.Helper()
 	room := maxListBytes
-	changes, err := diffUpper(t.Context(), w.upper, opaqueAt(opaque), &room)
+	changes, err := diffUpper(t.Context(), w.upper, opaqueAt(opaque), &room, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 		w := newWorkspace(t, []string{"f a 1", "h b a", "d d", "h d/c a"}, []string{"f a 2", "f b 2", "w d"})
 		st := statOf(t, w.host, "a")
 		w.upper.Since = time.Unix(st.Ctim.Unix()).Add(1)
-		a, err := openApplier(w.upper, w.host)
+		a, err := openApplier(w.upper, w.host, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestApplyFails(t *testing.T) {
 	if _, err := Apply(t.Context(), Upper{Dir: filepath.Join(w.host, "none")}, w.host, changes); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no layer: %v", err)
 	}
-	other, err := openApplier(w.upper, w.host)
+	other, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

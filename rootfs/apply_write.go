@@ -59,7 +59,7 @@ func (a *applier) write(ctx context.Context, c Change, rel string) (made bool, e
 // written to a host.
 func (a *applier) entryAt(dir *os.File, c Change, rel string) (layerEntry, error) {
 	name := path.Base(rel)
-	st, ok, err := statAt(dir, name)
+	st, ok, err := a.upper.statAt(dir, name)
 	switch {
 	case err != nil:
 		return layerEntry{}, err
@@ -71,7 +71,7 @@ func (a *applier) entryAt(dir *os.File, c Change, rel string) (layerEntry, error
 	case TypeFile, TypeDir:
 		return e, nil
 	case TypeSymlink:
-		if e.link, err = readLink(dir, name); err == nil && !staysBelow(rel, e.link) {
+		if e.link, err = a.upper.readLink(dir, name); err == nil && !staysBelow(rel, e.link) {
 			err = refusal("the link may lead out of the workspace")
 		}
 		return e, err

@@ -23,30 +23,69 @@ const (
 	maxListBytes = 512 << 20 // of all changes; 2 million usual ones
 )
 
+// Rights runs a function with somebody's rights over files, on a thread that
+// has them. nil runs it where it is called.
+type Rights func(func() error) error
+
+func (r Rights) do(f func() error) error {
+	if r == nil {
+		return f()
+	}
+	return r(f)
+}
+
 // beneath is a directory outside of which none of its methods reads or writes:
 // symbolic links are refused, not followed, at every component, and so are
-// mount points, because the agent never saw what is mounted there.
-type beneath struct{ root *os.File }
+// mount points, because the agent never saw what is mounted there. What takes
+// rights is done with those of as; what is open needs none any more.
+type beneath struct {
+	root *os.File
+	as   Rights
+}
 
 // openBeneath opens the directory dir; resolve are the RESOLVE_* flags of
 // openat2(2) for the way to it, none of which may lead through a hostile tree.
-func openBeneath(dir string, resolve uint64) (beneath, error) {
-	root, err := openat2(unix.AT_FDCWD, dir, &unix.OpenHow{
-		Flags: unix.O_RDONLY | unix.O_DIRECTORY, Resolve: resolve})
+func openBeneath(dir string, resolve uint64, as Rights) (beneath, error) {
+	b := beneath{as: as}
+	err := as.do(func() (err error) {
+		b.root, err = openat2(unix.AT_FDCWD, dir, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY, Resolve: resolve})
+		return err
+	})
 	if err != nil {
 		return beneath{}, fmt.Errorf("cannot open directory %s: %w", printable(dir), err)
 	}
-	return beneath{root}, nil
+	return b, nil
 }
 
 func (b beneath) close() { b.root.Close() }
 
+// hides tells whether err says that somebody without the rights asked.
+func (b beneath) hides(err error) bool { return b.as != nil && err == unix.EACCES }
+
 // open opens what stands at rel ("" is the directory itself).
-func (b beneath) open(rel string, flags uint64) (*os.File, error) {
-	return openat2(int(b.root.Fd()), path.Join(".", rel), &unix.OpenHow{
-		Flags: flags | unix.O_NOFOLLOW,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS |
-			unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV})
+func (b beneath) open(rel string, flags uint64) (file *os.File, err error) {
+	err = b.as.do(func() (err error) {
+		file, err = openat2(int(b.root.Fd()), path.Join(".", rel), &unix.OpenHow{
+			Flags: flags | unix.O_NOFOLLOW,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS |
+				unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV})
+		return err
+	})
+	return file, err
+}
+
+// statAt and readLink are about name in dir, a directory of this tree.
+func (b beneath) statAt(dir *os.File, name string) (st unix.Stat_t, ok bool, err error) {
+	err = b.as.do(func() (err error) { st, ok, err = statAt(dir, name); return err })
+	if b.hides(err) {
+		err = nil
+	}
+	return st, ok, err
+}
+
+func (b beneath) readLink(dir *os.File, name string) (target string, err error) {
+	err = b.as.do(func() (err error) { target, err = readLink(dir, name); return err })
+	return target, err
 }
 
 // openDir opens the directory rel for reading its names.

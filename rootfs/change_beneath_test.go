@@ -13,7 +13,7 @@ import (
 func TestBeneathStaysInside(t *testing.T) {
 	top := t.TempDir()
 	plant(t, top, "f outside 1", "d in", "d in/d", "f in/d/x 1", "l in/l d", "l in/abs "+top, "l in/d/up ../../outside", "l in/f d/x")
-	inside, err := openBeneath(filepath.Join(top, "in"), 0)
+	inside, err := openBeneath(filepath.Join(top, "in"), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestBeneathStaysInside(t *testing.T) {
 func TestOpenRegularRefusesOthers(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, "p pipe", "d d", "s socket")
-	b, err := openBeneath(dir, 0)
+	b, err := openBeneath(dir, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestReadLinkReadsTheLongest(t *testing.T) {
 		long[i] = 'x'
 	}
 	plant(t, dir, "l l "+string(long))
-	b, err := openBeneath(dir, 0)
+	b, err := openBeneath(dir, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

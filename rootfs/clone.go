@@ -1,15 +1,19 @@
 package rootfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 type cloneFlags struct {
@@ -72,6 +76,20 @@ func openSource(source string, dir bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), source), nil
 }
 
+// openAs opens a directory as a user could, in the mount namespace of the
+// calling thread: what they swap under the path in the meantime is theirs to read.
+func openAs(source string, user nsthread.Identity) (dir *os.File, err error) {
+	err = rightsOf(&user, nsthread.StartBesideAs, func() error {
+		fd, err := unix.Openat2(unix.AT_FDCWD, source, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			return fmt.Errorf("cannot open %s as user %d: %w", source, user.UID, err)
+		}
+		dir = os.NewFile(uintptr(fd), source)
+		return nil
+	})
+	return dir, err
+}
+
 // mapError says which file system cannot be id-mapped: mount_setattr(2) does not.
 func mapError(source string, err error) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
@@ -95,20 +113,35 @@ func mapError(source string, err error) error {
 var ErrUnmappable = errors.New("cannot map the owners")
 
 // copyTree makes to a copy of the directory from, with owners, links and holes.
-// Nothing is followed out of it.
-func copyTree(from *os.File, to string) error {
-	cmd := exec.Command("cp", "-a", "-T", "--one-file-system", "--", "/proc/self/fd/3/.", "/proc/self/fd/4/"+filepath.Base(to))
-	parent, err := os.Open(filepath.Dir(to))
+// Nothing is followed out of it. A user's copy is made by that user, who may
+// change the tree meanwhile: then it is theirs alone.
+func copyTree(from *os.File, to string, user *nsthread.Identity) error {
+	ctx, cancel := context.WithTimeout(context.Background(), copyTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "cp", "-a", "-T", "--one-file-system", "--", "/proc/self/fd/3/.", "/proc/self/fd/4/.")
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	if user != nil {
+		if err := os.Chown(to, int(user.UID), int(user.GID)); err != nil {
+			return err
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user.UID, Gid: user.GID, Groups: user.Groups}}
+	}
+	made, err := os.Open(to)
 	if err != nil {
 		return err
 	}
-	defer parent.Close()
-	cmd.ExtraFiles = []*os.File{from, parent}
+	defer made.Close()
+	cmd.ExtraFiles = []*os.File{from, made}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot copy %s into the writable layer: %w: %s", from.Name(), err, firstLine(string(out)))
 	}
 	return nil
 }
+
+// copyTime bounds a copy: its user could hold it up for ever.
+const copyTime = 10 * time.Minute
 
 // attach mounts a detached mount at path.
 func attach(mount *os.File, path string) error {

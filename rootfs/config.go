@@ -8,26 +8,32 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // Config is what a root is built from. NewPlan validates it.
 type Config struct {
-	ID                 string   // names the layer's image; letters, digits, '_', '.', '-'
-	HostID             uint32   // host id of id 0 inside; the 65536 ids from here on are the agent's
-	AgentUID, AgentGID uint32   // the agent's ids inside, at most 65532
-	Hostname           string   // for /etc/hostname and /etc/hosts; empty: ID
-	StateDir           string   // holds layers/ and templates/
-	RunDir             string   // this run's own directory; the root is staged in RunDir/mnt
-	DiskBytes          int64    // size of the writable layer, its own bookkeeping included
-	MemoryBytes        int64    // the memory limit; a tmpfs without a size gets half of it
-	Rootfs             string   // host directory that replaces the host's base system; empty: the base system
-	Workspace          string   // host directory that appears, copy on write, at /workspace; empty: an empty one
-	ReadOnly           bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
-	Prefixes           []string // host directories that appear read-only at their own path
-	Binds              []Bind
-	Tmpfs              []Tmpfs
-	ResolvConf         string // text of /etc/resolv.conf; empty: there is no name server
-	Hosts              string // text of /etc/hosts; empty: the sandbox itself and nobody else
+	ID                 string // names the layer's image; letters, digits, '_', '.', '-'
+	HostID             uint32 // host id of id 0 inside; the 65536 ids from here on are the agent's
+	AgentUID, AgentGID uint32 // the agent's ids inside, at most 65532
+	Hostname           string // for /etc/hostname and /etc/hosts; empty: ID
+	StateDir           string // holds layers/ and templates/
+	RunDir             string // this run's own directory; the root is staged in RunDir/mnt
+	DiskBytes          int64  // size of the writable layer, its own bookkeeping included
+	MemoryBytes        int64  // the memory limit; a tmpfs without a size gets half of it
+	Rootfs             string // host directory that replaces the host's base system; empty: the base system
+	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
+	// WorkspaceOf is whose rights Workspace is opened with: of what lies there the
+	// agent may do what that user may, and everything else is nobody's. nil: root
+	// names it, and the agent acts as the owner of the directory.
+	WorkspaceOf *nsthread.Identity
+	ReadOnly    bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
+	Prefixes    []string // host directories that appear read-only at their own path
+	Binds       []Bind
+	Tmpfs       []Tmpfs
+	ResolvConf  string // text of /etc/resolv.conf; empty: there is no name server
+	Hosts       string // text of /etc/hosts; empty: the sandbox itself and nobody else
 
 	kept bool // Plan.OnKeptLayer
 }

@@ -3,6 +3,7 @@ package rootfs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -21,10 +22,28 @@ import (
 // holds, and the top of an upper directory never is: it belongs to whoever
 // mounted it.
 func Diff(ctx context.Context, uppers []Upper) ([]Change, error) {
+	return DiffAs(ctx, uppers, Access{})
+}
+
+// Access says with whose rights files are read and written, and how much a
+// list may hold. The zero value is for whoever may do everything.
+type Access struct {
+	// Layer reads the layer, which takes root's rights. nil: where it is called.
+	Layer Rights
+	// Host is, by the prefix of an upper, who looks at the host's directory below
+	// it: whose look it is must not learn what it could not see itself. nil: the
+	// caller of Diff. What may not be seen counts as absent.
+	Host map[string]Rights
+	// ListBytes bounds the list of changes; 0: maxListBytes.
+	ListBytes int
+}
+
+// DiffAs is Diff with the rights of others.
+func DiffAs(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
 	var changes []Change
-	room := maxListBytes
+	room := cmp.Or(access.ListBytes, maxListBytes)
 	for _, upper := range uppers {
-		found, err := diffUpper(ctx, upper, overlayMark, &room)
+		found, err := diffUpper(ctx, upper, overlayMark, &room, access.Host[upper.Prefix])
 		if err != nil {
 			return nil, fmt.Errorf("cannot compare %s: %w", printable(upper.Prefix), err)
 		}
@@ -53,20 +72,22 @@ type view struct {
 	hidden  bool // it is covered by an opaque directory: gone for the agent
 }
 
-func diffUpper(ctx context.Context, upper Upper, read marks, room *int) ([]Change, error) {
+func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
 	d := &differ{prefix: upper.Prefix, marks: read, room: room}
 	var err error
-	if d.upper, err = openBeneath(upper.Dir, 0); err != nil {
+	if d.upper, err = openBeneath(upper.Dir, 0, nil); err != nil {
 		return nil, err
 	}
 	defer d.upper.close()
 	if upper.Lower != "" {
-		lower, err := openBeneath(upper.Lower, 0)
-		if err != nil {
+		lower, err := openBeneath(upper.Lower, 0, host)
+		switch {
+		case err == nil:
+			defer lower.close()
+			d.lower = &lower
+		case host == nil || !errors.Is(err, unix.EACCES): // what may not be seen is not there
 			return nil, err
 		}
-		defer lower.close()
-		d.lower = &lower
 	}
 	err = d.walk(ctx, "", view{present: d.lower != nil})
 	return d.changes, err
@@ -114,7 +135,7 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	if seen.present {
 		if lower, err = d.lower.openDir(rel); err == nil {
 			defer lower.Close()
-		} else if !gone(err) && err != unix.EXDEV {
+		} else if !gone(err) && err != unix.EXDEV && !d.lower.hides(err) {
 			return nil, fmt.Errorf("cannot open the host's %s: %w", printable(rel), err)
 		}
 	}

@@ -48,7 +48,7 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 	var before unix.Stat_t
 	existed := false
 	if p.lower != nil {
-		if before, existed, err = statAt(p.lower, name); err != nil {
+		if before, existed, err = p.differ.lower.statAt(p.lower, name); err != nil {
 			return false, false, err
 		}
 	}
@@ -111,7 +111,7 @@ func (p *place) deleteHidden(names []string) error {
 		if _, replaced := slices.BinarySearch(names, name); replaced {
 			continue
 		}
-		before, ok, err := statAt(p.lower, name)
+		before, ok, err := p.differ.lower.statAt(p.lower, name)
 		if err == nil && ok {
 			err = p.record(Deleted, p.lower, name, before)
 		}
@@ -149,7 +149,11 @@ func (p *place) describe(kind ChangeKind, dir *os.File, name string, st unix.Sta
 	case TypeFile:
 		c.Size = st.Size
 	case TypeSymlink:
-		c.Target, err = readLink(dir, name)
+		tree := p.differ.upper
+		if dir == p.lower {
+			tree = *p.differ.lower
+		}
+		c.Target, err = tree.readLink(dir, name)
 	}
 	return c, err
 }

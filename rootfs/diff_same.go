@@ -31,7 +31,7 @@ func (p *place) mountedOn(rel string, now, before unix.Stat_t) (bool, error) {
 	}
 	dir, err := p.differ.lower.openDir(rel)
 	if err != nil {
-		return err == unix.EXDEV, nil
+		return err == unix.EXDEV || p.differ.lower.hides(err), nil
 	}
 	return false, dir.Close()
 }
@@ -54,11 +54,11 @@ func sameContent(ctx context.Context, a, b side) (bool, error) {
 		}
 		return sameBytes(ctx, a, b)
 	case TypeSymlink:
-		left, err := readLink(a.dir, a.name)
+		left, err := a.tree.readLink(a.dir, a.name)
 		if err != nil {
 			return false, err
 		}
-		right, err := readLink(b.dir, b.name)
+		right, err := b.tree.readLink(b.dir, b.name)
 		return left == right, err
 	case TypeChar, TypeBlock:
 		return a.st.Rdev == b.st.Rdev, nil
@@ -75,7 +75,7 @@ func sameBytes(ctx context.Context, a, b side) (bool, error) {
 	}
 	defer left.Close()
 	right, err := b.tree.openRegular(b.rel)
-	if err == unix.EXDEV { // the agent never saw what is mounted there
+	if err == unix.EXDEV || b.tree.hides(err) { // the agent never saw what is mounted there
 		return false, nil
 	}
 	if err != nil {

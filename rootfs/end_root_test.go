@@ -97,7 +97,7 @@ func TestKeptLayerCanBeOpened(t *testing.T) {
 
 	at := b.mkdir("look", nil)
 	var layer *Layer
-	b.do(func() (err error) { layer, err = OpenLayer(t.Context(), cfg.image(), at); return err })
+	b.do(func() (err error) { layer, err = openImage(t, cfg.image(), at); return err })
 	want := []string{"C /etc/hostname", "D /etc/shells", "A /tmp/t", "D /workspace/a", "A /workspace/b"}
 	var got []string
 	b.do(func() error {
@@ -128,11 +128,20 @@ func TestKeptLayerCanBeOpened(t *testing.T) {
 	}
 }
 
+func openImage(t *testing.T, path, at string) (*Layer, error) {
+	image, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	return OpenLayer(t.Context(), image, at)
+}
+
 func TestOpenLayerRefusesWhatIsNone(t *testing.T) {
 	b := newBench(t)
 	at := b.mkdir("look", nil)
 	open := func(image string) error {
-		return b.thread.Do(func() error { _, err := OpenLayer(t.Context(), image, at); return err })
+		return b.thread.Do(func() error { _, err := openImage(t, image, at); return err })
 	}
 	if err := open(filepath.Join(b.dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing image: %v", err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // facts are what a plan needs to know of the host. They are read once, so that
@@ -116,7 +118,11 @@ func (f *facts) readSources(cfg Config) (err error) {
 		}
 	}
 	if cfg.Workspace != "" {
-		if f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true); err != nil {
+		err := rightsOf(cfg.WorkspaceOf, nsthread.StartAs, func() (err error) {
+			f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(systemDirs, func(dir string) bool { return f.Workspace.Path == dir }) {
@@ -138,6 +144,20 @@ func (f *facts) readSources(cfg Config) (err error) {
 		f.Binds = append(f.Binds, s)
 	}
 	return nil
+}
+
+// rightsOf runs look with the rights of a user, on a thread that start makes;
+// nil is the process itself.
+func rightsOf(user *nsthread.Identity, start func(nsthread.Identity) (*nsthread.Thread, error), look func() error) error {
+	if user == nil {
+		return look()
+	}
+	thread, err := start(*user)
+	if err != nil {
+		return err
+	}
+	defer thread.Close()
+	return thread.Do(look)
 }
 
 // checkRootfs says early what could not work: the kernel's trees and the

@@ -79,7 +79,12 @@ func TestAgentGoesOnWithItsLayer(t *testing.T) {
 	}
 	at := b.mkdir("look", nil)
 	b.do(func() error {
-		layer, err := OpenLayer(t.Context(), cfg.image(), at)
+		image, err := os.Open(cfg.image())
+		if err != nil {
+			return err
+		}
+		defer image.Close()
+		layer, err := OpenLayer(t.Context(), image, at)
 		if err != nil {
 			return err
 		}

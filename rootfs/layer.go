@@ -52,6 +52,9 @@ const (
 	fullFraction = 8
 )
 
+// Layer is the handle of the layer's root.
+func (t *Tree) Layer() *os.File { return t.layer }
+
 // Uppers returns the parts of the writable layer.
 func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
 
@@ -124,28 +127,26 @@ func (t table) at(dir string) []Upper {
 	return uppers
 }
 
-// Layer is a kept image, mounted read-only.
+// Layer is a writable layer to be read: a kept image, mounted read-only, or one
+// in use.
 type Layer struct {
-	dir   string
-	root  *os.File
-	table table
+	dir     string
+	mounted bool // by us, at dir
+	root    *os.File
+	table   table
 }
 
 // OpenLayer mounts a kept image read-only at dir, an empty directory, in the
 // calling thread's private mount namespace. Close must be called on that thread.
-func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
+// The image is the caller's.
+func OpenLayer(ctx context.Context, image *os.File, dir string) (*Layer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(image)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the layer: %w", err)
-	}
-	defer file.Close()
-	if err := lockImage(file, unix.LOCK_SH); err != nil {
+	if err := lockImage(image, unix.LOCK_SH); err != nil {
 		return nil, err
 	}
-	device, err := attachLoop(file, true, dir)
+	device, err := attachLoop(image, true, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,20 @@ func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
 	if err := mountExt4(device, dir, true); err != nil {
 		return nil, err
 	}
-	l := &Layer{dir: dir}
+	l := &Layer{dir: dir, mounted: true}
+	if l.root, err = os.Open(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the layer: %w", err), l.Close())
+	}
+	if err := l.load(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// LiveLayer reads a layer in use by a handle of its root, Tree.Layer, which
+// Close closes. Its agent must stand still meanwhile.
+func LiveLayer(root *os.File) (*Layer, error) {
+	l := &Layer{dir: fdPath(root), root: root}
 	if err := l.load(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -161,9 +175,6 @@ func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
 }
 
 func (l *Layer) load() (err error) {
-	if l.root, err = os.Open(l.dir); err != nil {
-		return fmt.Errorf("cannot open the layer: %w", err)
-	}
 	l.table, err = readTable(l.dir)
 	return err
 }
@@ -189,16 +200,24 @@ func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
 // Diff lists what the agent changed in all of the layer. The mount points that
 // clove made for it are no changes of the agent's.
 func (l *Layer) Diff(ctx context.Context) ([]Change, error) {
-	changes, err := Diff(ctx, l.Uppers())
+	return l.DiffAs(ctx, l.Uppers(), Access{})
+}
+
+// DiffAs is Diff of some of the layer's parts, with the rights of others.
+func (l *Layer) DiffAs(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
+	changes, err := DiffAs(ctx, uppers, access)
 	return slices.DeleteFunc(changes, func(c Change) bool {
 		return c.Kind == Added && (slices.Contains(l.table.Made, c.Path) || c.Type == TypeDir && l.table.leadsToMade(c.Path))
 	}), err
 }
 
-// Close unmounts the layer.
+// Close unmounts the layer where it was mounted here.
 func (l *Layer) Close() error {
 	if l.root != nil {
 		l.root.Close()
+	}
+	if !l.mounted {
+		return nil
 	}
 	if err := unix.Unmount(l.dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 		return fmt.Errorf("cannot unmount the layer: %w", err)

@@ -129,7 +129,12 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", "", err
 	}
-	if err := unix.Chown(dir, int(stat.Uid), int(stat.Gid)); err != nil {
+	uid, gid := stat.Uid, stat.Gid
+	if b.cfg.WorkspaceOf != nil && target == workspaceDir {
+		// Whoever owns it on the host: what the agent adds is the agent's.
+		uid, gid = b.cfg.HostID+b.cfg.AgentUID, b.cfg.HostID+b.cfg.AgentGID
+	}
+	if err := unix.Chown(dir, int(uid), int(gid)); err != nil {
 		return "", "", err
 	}
 	if err := unix.Chmod(dir, stat.Mode&0o7777); err != nil {

@@ -157,7 +157,7 @@ func (p *planner) own() []wanted {
 	source := p.facts.Workspace
 	if source.Path != "" {
 		mounts = append(mounts, wanted{workspaceDir, func() {
-			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.ownedBy(source), Else: byCopy})
+			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.workspaceMap(source), Else: byCopy, As: p.cfg.WorkspaceOf})
 		}})
 	}
 	if !p.cfg.ReadOnly {
@@ -205,6 +205,16 @@ func (p *planner) scratch(target string) {
 
 func (p *planner) ownedBy(s source) idMap {
 	return ownerMap(p.cfg.HostID, p.cfg.AgentUID, p.cfg.AgentGID, s.Owner, s.Group)
+}
+
+// workspaceMap gives the agent what is the user's, where one named it, and the
+// rest to nobody: not even root inside has a right over what is not mapped.
+func (p *planner) workspaceMap(s source) idMap {
+	user := p.cfg.WorkspaceOf
+	if user == nil {
+		return p.ownedBy(s)
+	}
+	return idMap{UID: []extent{{user.UID, p.cfg.HostID + p.cfg.AgentUID, 1}}, GID: []extent{{user.GID, p.cfg.HostID + p.cfg.AgentGID, 1}}}
 }
 
 func (p *planner) planReadOnly() {

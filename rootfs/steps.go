@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // stageStep mounts the tmpfs below which everything else is mounted: one
@@ -125,6 +127,7 @@ type overlayStep struct {
 	Map     idMap
 	Index   int // names the upper and work directories
 	Else    fallback
+	As      *nsthread.Identity // whose rights the source is opened with; nil: root's
 }
 
 // fallback is what an overlay does about a source whose file system the kernel
@@ -143,6 +146,9 @@ func (s overlayStep) String() string {
 	text := fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, strings.Join(s.Sources, " on "), s.Map, s.Index)
 	if s.Else != fail {
 		text += ", or " + string(s.Else)
+	}
+	if s.As != nil {
+		text += fmt.Sprintf(", as user %d", s.As.UID)
 	}
 	return text
 }
@@ -192,9 +198,18 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 	if source == skeletonDir {
 		source = b.staged("layer", skeletonDir)
 	}
-	clone, err := b.clone(source, s.Map, cloneFlags{ReadOnly: true, Dir: true})
+	opened := source
+	if s.As != nil {
+		from, err := openAs(source, *s.As)
+		if err != nil {
+			return "", err
+		}
+		defer from.Close()
+		opened = fdPath(from)
+	}
+	clone, err := b.clone(opened, s.Map, cloneFlags{ReadOnly: true, Dir: true})
 	if errors.Is(err, ErrUnmappable) && s.Else != fail {
-		clone, err = s.without(b, source)
+		clone, err = s.without(b, source, opened)
 	}
 	if err != nil {
 		return "", err
@@ -208,12 +223,12 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 }
 
 // without clones source by way of the fallback.
-func (s overlayStep) without(b *builder, source string) (*os.File, error) {
+func (s overlayStep) without(b *builder, source, opened string) (*os.File, error) {
 	b.tree.Unmapped = append(b.tree.Unmapped, source)
 	if s.Else == asIs {
-		return b.clone(source, idMap{}, cloneFlags{ReadOnly: true, Dir: true})
+		return b.clone(opened, idMap{}, cloneFlags{ReadOnly: true, Dir: true})
 	}
-	from, err := openSource(source, true)
+	from, err := openSource(opened, true)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +237,7 @@ func (s overlayStep) without(b *builder, source string) (*os.File, error) {
 	if _, err := os.Lstat(copied); err == nil {
 		return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true}) // a kept layer's
 	}
-	if err := copyTree(from, copied); err != nil {
+	if err := copyTree(from, copied, s.As); err != nil {
 		return nil, fmt.Errorf("%w of %s, and %w", ErrUnmappable, source, err)
 	}
 	return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true})

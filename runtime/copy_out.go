@@ -42,7 +42,7 @@ func (c copier) out(name string, to io.Writer) error {
 	}
 	if len(o.left) > 0 {
 		return &agent.Error{Kind: agent.KindConflict, Step: "copy", Message: "not everything was copied", Err: &leftOut{o.left},
-			Hint: "pipes, sockets, devices, what the agent itself may not read, and what changes meanwhile cannot be"}
+			Hint: "pipes, sockets, devices, what the agent itself may not read, more than 1 GiB of holes in sparse files, and what changes meanwhile cannot be"}
 	}
 	return nil
 }
@@ -64,11 +64,16 @@ func (l *leftOut) Error() string {
 // maxLeft bounds what is remembered.
 const maxLeft = 1000
 
+// maxHoles bounds what a copy sends for the holes of sparse files: a tar archive
+// has none, and an agent makes 16 TiB of them out of one block.
+const maxHoles = 1 << 30
+
 // outward is one archive in the making.
 type outward struct {
 	copier
 	archive *tar.Writer
 	wrote   bool
+	holes   int64 // bytes that were sent for nothing on the agent's disk
 	left    []string
 }
 
@@ -135,6 +140,10 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 		return nil
 	}
 	defer file.Close()
+	if o.holes += max(0, s.Size-s.Blocks*512); o.holes > maxHoles {
+		o.leave(name) // some bytes inside would be any number of them here
+		return nil
+	}
 	h := o.header(tar.TypeReg, name, s)
 	h.Size = s.Size
 	if err := o.write(h); err != nil {

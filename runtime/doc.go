@@ -39,6 +39,11 @@
 //     with a way back, and then the gate's rules, which cannot fail. On v2 the
 //     agent stands still while its memory limit falls, because the kernel kills
 //     for one that is exceeded; on v1 it refuses that by itself.
+//   - Layer freezes the cgroup for who reads what the agent changed, together
+//     with Pause or without. The reader is sent away when the agent has to move: at
+//     its deadline and its end, which waits until the layer is let go. Whoever
+//     reads the layer is root; whoever looks at the host's side of the workspace, or
+//     writes there, is a thread with the asking user's ids (layer.go).
 //   - Pause freezes the cgroup, clove-init included: the supervisor thaws it at
 //     the deadline and before it ends it. If the supervisor dies, a paused agent
 //     stays as it is, and makes no progress, until another clove removes it.

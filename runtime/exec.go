@@ -69,6 +69,9 @@ type visit struct {
 func (v *visit) admit(e agent.Exec) error {
 	s := v.live.s
 	switch {
+	case len(s.holds) > 0:
+		return &agent.Error{Kind: agent.KindBusy, Step: "exec", Message: s.spec.Name + " stands still while its changes are read",
+			Hint: "try again in a moment"}
 	case s.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is paused",
 			Hint: "`clove resume` lets it go on"}

@@ -13,18 +13,26 @@ import (
 	"clove.run/clove/store"
 )
 
+// Reading is whose layer is read, and for whom.
+type Reading struct {
+	Run agent.Run
+	// Live is the handle of the layer of a run that executes, from Live.Layer;
+	// nil: the run has ended. It stays the caller's.
+	Live *os.File
+	// For is the user whose rights count on the host's side of the workspace; the
+	// zero value is root.
+	For nsthread.Identity
+	// ListBytes bounds the list of changes; 0: what fits into memory.
+	ListBytes int
+}
+
 // Diff lists what the agent changed, workspace and system alike.
 func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
-	if err != nil || run.Layer == "" {
-		return nil, err // nothing was kept: nothing changed
+	if err != nil {
+		return nil, err
 	}
-	var changes []rootfs.Change
-	err = r.withLayer(run, func(layer *rootfs.Layer) (err error) {
-		changes, err = layer.Diff(context.Background())
-		return err
-	})
-	return changes, err
+	return r.changes(context.Background(), Reading{Run: run})
 }
 
 // Apply writes the workspace's changes back to the host directory, if confirm
@@ -34,26 +42,63 @@ func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootf
 	if err != nil {
 		return nil, err
 	}
+	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (bool, error) { return confirm(changes), nil })
+}
+
+// Changes lists what the agent changed. It learns of the host's side of the
+// workspace only what the user could see.
+func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
+	found, err := r.changes(ctx, reading)
+	return inWords(found), err
+}
+
+func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
+	if reading.Live == nil && reading.Run.Layer == "" {
+		return nil, nil // nothing was kept: nothing changed
+	}
+	err = r.read(ctx, reading, func(l *layerReader) error {
+		changes, err = l.changes(ctx, func(layer *rootfs.Layer) []rootfs.Upper { return layer.Uppers() })
+		return err
+	})
+	return changes, err
+}
+
+// ApplyChanges writes the workspace's changes back to the host directory with
+// the rights of the user, unless agree has something against them. It returns
+// those that were written and those that were refused, also beside an error.
+func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) error) ([]agent.Change, error) {
+	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (bool, error) { return true, agree(inWords(found)) })
+	return inWords(applied), err
+}
+
+// inWords is a list of changes for those who do not know of file systems.
+func inWords(changes []rootfs.Change) []agent.Change {
+	words := make([]agent.Change, len(changes))
+	for i, c := range changes {
+		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
+			Target: c.Target, Was: string(c.Was), Refused: c.Refused}
+	}
+	return words
+}
+
+func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (bool, error)) (applied []rootfs.Change, err error) {
+	run := reading.Run
 	if run.Spec.Files.Workspace == "" {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "apply", Message: run.Spec.Name + " had no workspace of the host's",
 			Hint: "run a script, or name a directory with --workspace"}
 	}
-	if run.Layer == "" {
+	if reading.Live == nil && run.Layer == "" {
 		return nil, nil
 	}
-	var applied []rootfs.Change
-	err = r.withLayer(run, func(layer *rootfs.Layer) error {
-		uppers := layer.Uppers()
-		i := slices.IndexFunc(uppers, func(u rootfs.Upper) bool { return u.Prefix == agent.WorkspaceDir })
-		if i < 0 {
-			return nil
-		}
-		workspace := uppers[i]
-		changes, err := rootfs.Diff(context.Background(), []rootfs.Upper{workspace})
-		if err != nil || len(changes) == 0 || !confirm(changes) {
+	err = r.read(ctx, reading, func(l *layerReader) error {
+		changes, err := l.changes(ctx, workspaceOf)
+		if err != nil || len(changes) == 0 {
 			return err
 		}
-		applied, err = rootfs.Apply(context.Background(), workspace, run.Spec.Files.Workspace, changes)
+		if agreed, err := agree(changes); err != nil || !agreed {
+			return err
+		}
+		applied, err = l.apply(ctx, changes)
 		return err
 	})
 	return applied, err
@@ -69,6 +114,11 @@ func (r *Runtime) atRest(ref string) (agent.Run, error) {
 	return r.ended(ref)
 }
 
+// workspaceOf is the part of a layer that Apply may write back.
+func workspaceOf(layer *rootfs.Layer) []rootfs.Upper {
+	return slices.DeleteFunc(layer.Uppers(), func(u rootfs.Upper) bool { return u.Prefix != agent.WorkspaceDir })
+}
+
 // ended finds a run and refuses one whose layer is in use.
 func (r *Runtime) ended(ref string) (agent.Run, error) {
 	run, err := r.Get(ref)
@@ -79,22 +129,87 @@ func (r *Runtime) ended(ref string) (agent.Run, error) {
 	return run, err
 }
 
-// withLayer mounts a kept layer where only this call sees it.
-func (r *Runtime) withLayer(run agent.Run, use func(*rootfs.Layer) error) error {
-	thread, err := nsthread.Start(unix.CLONE_NEWNS)
-	if err != nil {
+// layerReader holds a layer open between two threads: one reads the layer,
+// which takes root's rights, the other is the user on the host.
+type layerReader struct {
+	Reading
+	layer *rootfs.Layer
+	root  *nsthread.Thread
+	user  *nsthread.Thread
+}
+
+// read opens the layer for use.
+func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerReader) error) (err error) {
+	l := &layerReader{Reading: reading}
+	if l.root, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return agent.Failed("layer", err)
 	}
-	defer thread.Close()
-	return agent.Failed("layer", thread.Do(func() error {
-		// In the thread's own namespace any directory may be covered.
-		layer, err := rootfs.OpenLayer(context.Background(), run.Layer, r.paths.Run)
-		if err != nil {
-			return err
+	defer l.root.Close()
+	if l.user, err = nsthread.StartAs(reading.For); err != nil {
+		return agent.Failed("layer", err)
+	}
+	defer l.user.Close()
+	if err := l.root.Do(func() error { return l.open(ctx, r) }); err != nil {
+		return agent.Failed("layer", err)
+	}
+	err = use(l)
+	if cerr := l.root.Do(l.layer.Close); err == nil {
+		err = cerr
+	}
+	return agent.Failed("layer", err)
+}
+
+// open mounts a kept layer where only the reading thread sees it.
+func (l *layerReader) open(ctx context.Context, r *Runtime) error {
+	if l.Live != nil {
+		own, err := unix.FcntlInt(l.Live.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			l.layer, err = rootfs.LiveLayer(os.NewFile(uintptr(own), "layer"))
 		}
-		defer layer.Close()
-		return use(layer)
-	}))
+		return err
+	}
+	image, err := os.Open(l.Run.Layer)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	// It may have been started again since its caller looked, with a new image of
+	// the same name. What is open now is the old one, or it is refused.
+	if _, err := r.ended(string(l.Run.Spec.ID)); err != nil {
+		return err
+	}
+	// In the thread's own namespace any directory may be covered.
+	l.layer, err = rootfs.OpenLayer(ctx, image, r.paths.Run)
+	return err
+}
+
+// access says who reads what: root the layer, the user the host's workspace.
+func (l *layerReader) access() rootfs.Access {
+	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes}
+	if l.For.UID != 0 {
+		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}
+	}
+	return a
+}
+
+func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []rootfs.Upper) (changes []rootfs.Change, err error) {
+	err = l.root.Do(func() error {
+		changes, err = l.layer.DiffAs(ctx, of(l.layer), l.access())
+		return err
+	})
+	return changes, err
+}
+
+func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
+	workspace := workspaceOf(l.layer)
+	if len(workspace) == 0 {
+		return nil, nil
+	}
+	err = l.user.Do(func() error {
+		applied, err = rootfs.ApplyAs(ctx, workspace[0], l.Run.Spec.Files.Workspace, changes, l.access())
+		return err
+	})
+	return applied, err
 }
 
 // Remove forgets an ended run: its record and its name, then its layer and its

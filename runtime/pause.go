@@ -29,7 +29,7 @@ func (s *supervisor) pause() error {
 	case s.seen.cause != causeNone:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: s.spec.Name + " is being ended"}
 	}
-	err := s.group.Freeze()
+	err := s.group.Freeze() // which it may be, for a reader
 	if err == nil {
 		s.paused = true
 		return nil
@@ -39,6 +39,7 @@ func (s *supervisor) pause() error {
 		kind = agent.KindUnenforceable
 	}
 	// A part of it may stand still; all of it shall go on.
+	s.releaseAll()
 	return &agent.Error{Kind: kind, Step: "pause", Message: "cannot stop all of " + s.spec.Name,
 		Hint: "it goes on; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, s.group.Thaw())}
 }
@@ -47,14 +48,20 @@ func (s *supervisor) resume() error {
 	if !s.paused {
 		return &agent.Error{Kind: agent.KindConflict, Step: "resume", Message: s.spec.Name + " is not paused"}
 	}
+	if len(s.holds) > 0 {
+		s.paused = false // the last reader lets it go on
+		return nil
+	}
 	return agent.Failed("resume", s.thaw())
 }
 
-// thaw lets a paused agent go on, and does nothing to another.
+// thaw lets a frozen agent go on, whoever wanted it still, and does nothing to
+// another.
 func (s *supervisor) thaw() error {
-	if !s.paused {
+	if !s.frozen() {
 		return nil
 	}
+	s.releaseAll()
 	err := s.group.Thaw()
 	s.paused = err != nil
 	return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
@@ -58,6 +59,11 @@ func (l *launch) prepare() (err error) {
 		}
 	}
 	root := rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)
+	if owner := l.streams.Owner; owner.UID != 0 {
+		// Without supplementary groups: nobody knows them any more when a run
+		// starts again by itself.
+		root.WorkspaceOf = &nsthread.Identity{UID: owner.UID, GID: owner.GID}
+	}
 	if root.ResolvConf, root.Hosts, err = networkFiles(l.spec); err != nil {
 		return &agent.Error{Step: "network", Message: "cannot read the host's network files", Err: err}
 	}

@@ -50,7 +50,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 	case unix.SIGTSTP:
 		s.suspend()
 	case unix.SIGCONT:
-		if !s.paused {
+		if !s.frozen() {
 			s.group.Thaw() // also when it was not frozen
 		}
 	case unix.SIGINT:

@@ -20,8 +20,10 @@ import (
 // host file through /proc/self/fd nor write past the output limit.
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
-	Debug                 io.Writer // plan and step times; nil: none
-	NetworkLog            io.Writer // each decision of the gate as a line of JSON; nil: none
+	// Owner is whose rights the workspace is opened with; the zero value is root.
+	Owner      agent.Owner
+	Debug      io.Writer // plan and step times; nil: none
+	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
 	// Denied hears of the first time that the gate turns a target away, and of a
 	// gate that is lost; it must not block. nil: nobody listens.
 	Denied func(d agent.Denial, reason, hint string)

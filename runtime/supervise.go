@@ -29,8 +29,9 @@ type supervisor struct {
 	asks     chan func()        // what others want to be done here, see Live
 	ended    chan struct{}
 	paused   bool
-	due      *time.Timer // the wall clock's end, for an agent that is paused then
-	note     *time.Timer // when to note again that the agent runs; stopped once it is
+	holds    map[*hold]bool // readers for whom it stands still besides
+	due      *time.Timer    // the wall clock's end, for an agent that is paused then
+	note     *time.Timer    // when to note again that the agent runs; stopped once it is
 }
 
 // noteRetry is between two attempts at a store that fails: nothing else would
@@ -43,7 +44,7 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(), visitors: map[*terminal]bool{},
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(), visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
 		asks: make(chan func()), ended: make(chan struct{})}
 	defer close(s.ended)
 	defer s.cpu.Stop()

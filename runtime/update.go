@@ -190,6 +190,9 @@ func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= passed:
 		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),
 			"it counts from the agent's start; `clove stop` ends it now")
+	case len(s.holds) > 0:
+		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " stands still while its changes are read",
+			Hint: "try again in a moment"}
 	case s.paused:
 		// clove-init, which keeps the clock, stands still with the rest.
 		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is paused",

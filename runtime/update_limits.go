@@ -22,7 +22,7 @@ func (s *supervisor) applyLimits(from, to agent.Limits, steps *undo.Stack) error
 	if !changed {
 		return nil
 	}
-	if to.MemoryBytes < from.MemoryBytes && !s.paused && s.facts.cgroups.Mode() == cgroups.ModeV2 {
+	if to.MemoryBytes < from.MemoryBytes && !s.frozen() && s.facts.cgroups.Mode() == cgroups.ModeV2 {
 		if err := s.group.Freeze(); err != nil {
 			return &agent.Error{Step: "update", Message: "cannot hold the agent still", Err: errors.Join(err, s.group.Thaw())}
 		}

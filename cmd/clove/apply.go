@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 	"clove.run/clove/rootfs"
 )
 
@@ -17,7 +19,8 @@ const flagYes = "yes"
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--json] NAME|ID",
-		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\nExit status 1: something was refused, or you said no.",
+		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\nExit status 1: something was refused, or you said no.\n" +
+			"With cloved it is written with your own rights, and the run may go on executing: it stands still meanwhile.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			jsonFlag("write what was done as a JSON array"),
@@ -35,15 +38,22 @@ func (p *program) apply(c *cli.Context) error {
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
 	}
-	b, err := p.backend(c)
+	d, b, err := p.either(c)
 	if err != nil {
 		return err
 	}
 	asked, agreed := false, false
-	changes, err := b.Apply(reference, func(changes []rootfs.Change) bool {
+	confirm := func(changes []rootfs.Change) bool {
 		asked, agreed = true, c.Bool(flagYes) || p.confirm(changes)
 		return agreed
-	})
+	}
+	var changes []rootfs.Change
+	if d != nil {
+		defer d.Close()
+		changes, err = applyBy(c.Context, d, reference, c.Bool(flagYes), confirm)
+	} else {
+		changes, err = b.Apply(reference, confirm)
+	}
 	if err != nil {
 		if len(changes) > 0 { // the part that was done before it
 			p.printChanges(c.Bool(flagJSON), changes)
@@ -51,6 +61,25 @@ func (p *program) apply(c *cli.Context) error {
 		return err
 	}
 	return p.applied(c, changes, asked && !agreed)
+}
+
+// applyBy has cloved write what confirm agrees to, and nothing that came since.
+func applyBy(ctx context.Context, d *client.Client, reference string, yes bool, confirm func([]rootfs.Change) bool) (done []rootfs.Change, err error) {
+	if yes {
+		_, err = d.Apply(ctx, reference, "", collect(&done))
+		return done, err
+	}
+	var found []rootfs.Change
+	seen, err := d.Diff(ctx, reference, collect(&found))
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(c rootfs.Change) bool { return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") })
+	if len(found) > 0 && !confirm(found) {
+		return nil, nil
+	}
+	_, err = d.Apply(ctx, reference, seen.Digest, collect(&done))
+	return done, err
 }
 
 // applied reports the outcome; a refused change is not a success.

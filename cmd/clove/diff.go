@@ -5,15 +5,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
 )
 
 func (p *program) diffCommand() *cli.Command {
 	return &cli.Command{
-		Name: "diff", Usage: "list the files that an ended run changed", UsageText: "clove diff [--json] NAME|ID",
-		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back.",
-		Flags:       []cli.Flag{jsonFlag("write the changes as a JSON array")},
-		Action:      p.diff,
+		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID",
+		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back.\n" +
+			"A run that executes stands still while it is read; that takes cloved.",
+		Flags:  []cli.Flag{jsonFlag("write the changes as a JSON array")},
+		Action: p.diff,
 	}
 }
 
@@ -22,15 +24,30 @@ func (p *program) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	d, b, err := p.either(c)
 	if err != nil {
 		return err
 	}
-	changes, err := b.Diff(reference)
+	var changes []rootfs.Change
+	if d != nil {
+		defer d.Close()
+		_, err = d.Diff(c.Context, reference, collect(&changes))
+	} else {
+		changes, err = b.Diff(reference)
+	}
 	if err != nil {
 		return err
 	}
 	return p.printChanges(c.Bool(flagJSON), changes)
+}
+
+// collect keeps what cloved tells as what clove prints.
+func collect(changes *[]rootfs.Change) func(agent.Change) error {
+	return func(c agent.Change) error {
+		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
+			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), Refused: c.Refused})
+		return nil
+	}
 }
 
 func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {

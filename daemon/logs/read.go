@@ -18,7 +18,8 @@ import (
 // Choice says which lines are wanted.
 type Choice struct {
 	Since time.Time
-	Tail  int // the last so many; below 0: all
+	After int64 // lines with a higher number than that
+	Tail  int   // the last so many; below 0: all
 	// Ended, where it is not nil, asks to go on with new lines until it is
 	// closed and what was written by then is read.
 	Ended <-chan struct{}
@@ -53,17 +54,21 @@ type reader struct {
 	emit    func(api.LogLine) error
 	changed <-chan struct{}
 
+	number  int64    // of the last line that was read
+	before  *os.File // the older file that belongs to file; nil: there is none
 	file    *os.File
 	lines   *bufio.Reader
 	half    []byte // a line whose end is not yet written
 	waiting []api.LogLine
 }
 
-// past gives what is there, the older file first. The newer file is opened
-// first: a rotation in between shows lines twice at worst, and never loses any.
+// past gives what is there, the older file first.
 func (r *reader) past() error {
-	if err := r.open(); err != nil {
+	if err := r.openBoth(); err != nil {
 		return err
+	}
+	if r.before != nil {
+		defer r.before.Close()
 	}
 	collect := r.take
 	if r.choice.Tail >= 0 {
@@ -73,19 +78,22 @@ func (r *reader) past() error {
 	if r.file != nil {
 		head = r.head()
 	}
-	if head.LostLines > 0 {
+	r.number = head.LostLines
+	if head.LostLines > r.choice.After {
 		if err := collect(head.LogLine); err != nil {
 			return err
 		}
 	}
-	err := scan(filepath.Join(r.dir, older), func(e entry) error {
-		if e.Head {
-			return nil
+	if r.before != nil {
+		err := scan(r.before, func(e entry) error {
+			if e.Head {
+				return nil
+			}
+			return collect(r.numbered(e))
+		})
+		if err != nil {
+			return err
 		}
-		return collect(e.LogLine)
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	if err := r.drain(collect); err != nil {
 		return err
@@ -93,9 +101,54 @@ func (r *reader) past() error {
 	return r.release()
 }
 
+// openBoth opens the two files as they belong together. The newer one is
+// opened first and must have its name still when the older one is open: a
+// rotation takes that name away before it gives the older one to another.
+func (r *reader) openBoth() error {
+	for {
+		if err := r.open(); err != nil {
+			return err
+		}
+		before, err := os.Open(filepath.Join(r.dir, older))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		r.before = nil
+		if err == nil {
+			r.before = before
+		}
+		named, err := os.Stat(filepath.Join(r.dir, newer))
+		if r.file == nil && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && r.file != nil {
+			if own, err := r.file.Stat(); err == nil && os.SameFile(named, own) {
+				return nil
+			}
+		}
+		if r.before != nil {
+			r.before.Close()
+		}
+	}
+}
+
+// numbered gives a line of output its number.
+func (r *reader) numbered(e entry) api.LogLine {
+	if e.LostLines == 0 {
+		r.number++
+		e.Number = r.number
+	}
+	return e.LogLine
+}
+
+// wanted tells whether a line is chosen, but for the tail.
+func (r *reader) wanted(line api.LogLine) bool {
+	return !line.Time.Before(r.choice.Since) && (line.Number == 0 && r.number >= r.choice.After || line.Number > r.choice.After)
+}
+
 // keep holds the last lines back until all of the past is read.
 func (r *reader) keep(line api.LogLine) error {
-	if line.Time.Before(r.choice.Since) {
+	if !r.wanted(line) {
 		return nil
 	}
 	if r.waiting = append(r.waiting, line); len(r.waiting) > 2*r.choice.Tail+16 {
@@ -115,7 +168,7 @@ func (r *reader) release() error {
 }
 
 func (r *reader) take(line api.LogLine) error {
-	if line.Time.Before(r.choice.Since) {
+	if !r.wanted(line) {
 		return nil
 	}
 	return r.emit(line)
@@ -205,7 +258,7 @@ func (r *reader) head() (e entry) {
 	}
 	defer file.Close()
 	line, err := bufio.NewReader(file).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &e) != nil || !e.Head {
+	if err != nil || json.Unmarshal(line, &e) != nil || !e.Head || e.LostLines < 0 {
 		return entry{}
 	}
 	return e
@@ -231,19 +284,14 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 		if json.Unmarshal(line, &e) != nil || e.Head {
 			continue // half a line that a killed supervisor left
 		}
-		if err := collect(e.LogLine); err != nil {
+		if err := collect(r.numbered(e)); err != nil {
 			return err
 		}
 	}
 }
 
 // scan gives every entry of one file; what is no entry is passed over.
-func scan(path string, each func(entry) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
+func scan(file *os.File, each func(entry) error) error {
 	lines := bufio.NewReaderSize(file, 64<<10)
 	for {
 		line, err := lines.ReadBytes('\n')

@@ -165,17 +165,23 @@ func (l *Log) rotate(now time.Time) error {
 
 // tally counts the lines of a file, and reads what its head says was lost.
 func tally(path string) (own, lost count, err error) {
-	err = scan(path, func(e entry) error {
-		if e.Head {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return own, lost, nil
+	}
+	if err != nil {
+		return own, lost, err
+	}
+	defer file.Close()
+	err = scan(file, func(e entry) error {
+		switch {
+		case e.Head:
 			lost = count{e.LostLines, e.LostBytes}
-		} else {
+		case e.LostLines == 0:
 			own.add(count{1, int64(len(e.Content()))})
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
 	return own, lost, err
 }
 

@@ -14,6 +14,7 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	api.MethodRunExec:    (*server).exec,
 	api.MethodRunCopyIn:  (*server).copyIn,
 	api.MethodRunCopyOut: (*server).copyOut,
+	MethodLayer:          (*server).giveLayer,
 }
 
 // attach joins a caller with the agent's streams until one of them has enough.

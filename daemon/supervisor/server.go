@@ -7,6 +7,7 @@ import (
 	"net"
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,10 @@ import (
 	"clove.run/clove/runtime"
 )
 
+// maxSessions bounds the sessions of one run: one that types to an agent which
+// does not read stays until the agent ends, whether its caller is there or not.
+const maxSessions = 32
+
 // server answers on the run's socket.
 type server struct {
 	*supervisor
@@ -25,6 +30,7 @@ type server struct {
 	all      sync.WaitGroup // conversations
 	context  context.Context
 	cancel   context.CancelFunc
+	sessions atomic.Int32
 
 	mu    sync.Mutex // guards conns
 	conns map[*rpc.Conn]bool
@@ -109,7 +115,12 @@ func (v *server) converse(c *rpc.Conn) {
 			return
 		}
 		if serve, isSession := sessions[m.Method]; isSession {
-			serve(v, c, m)
+			if v.sessions.Add(1) > maxSessions {
+				_ = c.Respond(m.ID, nil, api.Failure(api.CodeBusy, "end some of them", "the run has %d sessions, and may have no more", maxSessions))
+			} else {
+				serve(v, c, m)
+			}
+			v.sessions.Add(-1)
 			return
 		}
 		result, err := v.call(m)

@@ -33,7 +33,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, hub: newHub(), ended: make(chan struct{})}
 	// gofail: var superviseOrdered string
 	// failpoint(superviseOrdered, "")
 
@@ -55,6 +55,7 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 // supervisor is one detached run.
 type supervisor struct {
 	spec    agent.Spec
+	owner   agent.Owner
 	log     *logs.Log
 	lines   []*logs.Lines
 	hub     *hub
@@ -82,6 +83,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	started := false
 	var steps []Step
 	streams := s.streams.io
+	streams.Owner = s.owner
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true

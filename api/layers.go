@@ -1,0 +1,40 @@
+package api
+
+import "clove.run/clove/agent"
+
+// What a run changed in its files.
+const (
+	MethodRunDiff  = "run.diff"
+	MethodRunApply = "run.apply"
+	NoteChange     = "run.change"
+)
+
+// ApplyParams writes a run's workspace back to the host.
+type ApplyParams struct {
+	RunParams
+	// Digest is the one that run.diff gave for what the caller looked at: where
+	// the workspace's changes are others by now, nothing is applied. Absent: apply
+	// whatever there is.
+	Digest string `json:"digest,omitempty"`
+}
+
+// ChangeNote is the notification of one change: found by run.diff, or made or
+// refused by run.apply.
+type ChangeNote struct {
+	ID     any          `json:"id"`
+	Change agent.Change `json:"change"`
+}
+
+// DiffResult sums up what was told.
+type DiffResult struct {
+	Changes int `json:"changes"`
+	// Digest stands for the changes of the workspace, the only ones that can be
+	// applied.
+	Digest string `json:"digest"`
+}
+
+// ApplyResult counts what was told.
+type ApplyResult struct {
+	Applied int `json:"applied"`
+	Refused int `json:"refused"`
+}

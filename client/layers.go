@@ -1,0 +1,32 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// Diff gives each change of a run's files; the result's digest is for Apply.
+func (c *Client) Diff(ctx context.Context, ref string, each func(agent.Change) error) (r api.DiffResult, err error) {
+	err = c.Stream(ctx, api.MethodRunDiff, api.RunParams{Run: ref}, &r, eachChange(each))
+	return r, err
+}
+
+// Apply writes a run's workspace back to the host with the caller's own rights
+// and gives each change that was made or refused.
+func (c *Client) Apply(ctx context.Context, ref, digest string, each func(agent.Change) error) (r api.ApplyResult, err error) {
+	err = c.Stream(ctx, api.MethodRunApply, api.ApplyParams{RunParams: api.RunParams{Run: ref}, Digest: digest}, &r, eachChange(each))
+	return r, err
+}
+
+func eachChange(each func(agent.Change) error) func(string, json.RawMessage) error {
+	return func(_ string, text json.RawMessage) error {
+		var note api.ChangeNote
+		if err := json.Unmarshal(text, &note); err != nil {
+			return err
+		}
+		return each(note.Change)
+	}
+}

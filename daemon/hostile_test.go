@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"sync"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// as is a call of somebody's on a rig that is served by nobody.
+func (r *rig) as(peer caller) *call {
+	return &call{Context: within(r.t), Daemon: r.d, peer: peer, note: func(string, any) error { return nil }}
+}
+
+// keep runs the rig's keeper until the test ends.
+func (r *rig) keep() { r.serve() }
+
+// A mistake in one request is the end of that request. The control is the same
+// handler without the guard.
+func TestPanicIsOneRequestsEnd(t *testing.T) {
+	r := newRig(t, nil)
+	bad := func(*call, json.RawMessage) (any, error) { return []int{}[len(t.Name())], nil }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the control does not panic")
+			}
+		}()
+		_, _ = bad(nil, nil)
+	}()
+	_, err := r.d.answer(r.as(ownerCaller), "x", bad, nil)
+	wantCode(t, err, api.CodeInternal)
+}
+
+// A tail beyond every number of lines made the reader of logs count below zero.
+func TestTailBeyondEverything(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("a", ownerCaller.owner, agent.StateEnded)
+	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
+	must(t, os.WriteFile(r.d.logDir(run.Spec.ID)+"/log", []byte(`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
+	must(t, r.d.mirror.refresh())
+	c := r.as(ownerCaller)
+	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	c.run.Record = &agent.Record{}
+	lines := 0
+	c.note = func(string, any) error { lines++; return nil }
+	for _, tail := range []int{math.MaxInt, math.MaxInt / 2, 1 << 40, -1, math.MinInt} {
+		lines = 0
+		if _, err := readLogs(c, api.LogsParams{Tail: &tail}); err != nil || lines != min(1, max(0, tail)) {
+			t.Errorf("tail %d: %d lines, %v", tail, lines, err)
+		}
+	}
+}
+
+// Whoever names the id of somebody's run that is being started does not take
+// the answer away from them.
+func TestIDOfAnotherIsNotTaken(t *testing.T) {
+	r := newRig(t, nil)
+	began, proceed := r.hold("victim")
+	r.keep()
+	first := spec("victim")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := start(r.as(ownerCaller), api.StartParams{Spec: first})
+		answered <- err
+	}()
+	<-began
+	second := spec("thief")
+	second.ID = first.ID
+	_, err := start(r.as(otherCaller), api.StartParams{Spec: second})
+	wantCode(t, err, api.CodeConflict)
+	proceed()
+	select {
+	case err := <-answered:
+		must(t, err)
+	case <-within(t).Done():
+		t.Fatal("the first one waits for ever")
+	}
+}
+
+// The log of a run that was forgotten is not the log of who names its id again.
+func TestOldLogIsNobodyElses(t *testing.T) {
+	r := newRig(t, nil)
+	s := spec("a")
+	must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+	_, err := start(r.as(otherCaller), api.StartParams{Spec: s})
+	wantCode(t, err, api.CodeConflict)
+}
+
+// Many requests at once get no more than one after the other would.
+func TestCountHoldsForManyAtOnce(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Users.Runs = 3 })
+	var all sync.WaitGroup
+	for i := range 24 {
+		all.Go(func() {
+			s := spec(string(rune('a' + i)))
+			err := r.as(ownerCaller).admit(agent.Run{Spec: s, Owner: ownerCaller.owner})
+			var known *api.Error
+			if err != nil && (!errors.As(err, &known) || known.Code != api.CodeBusy) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	must(t, r.d.mirror.refresh())
+	if n := len(r.d.mirror.all(ownerCaller.sees)); n != 3 {
+		t.Errorf("%d runs, and 3 are allowed", n)
+	}
+}
+
+// What has ended takes disk, so it is counted too; root is not.
+func TestKeptRunsAreCounted(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
+	r.add("one", ownerCaller.owner, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	must(t, r.as(ownerCaller).checkCount())
+	r.add("two", ownerCaller.owner, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	wantCode(t, r.as(ownerCaller).checkCount(), api.CodeBusy)
+	must(t, r.as(otherCaller).checkCount())
+	must(t, r.as(rootCaller).checkCount())
+}
+
+// An update leads no further than a start could have.
+func TestUpdateStaysWithinBounds(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Users.Memory = "128M" })
+	r.add("mine", ownerCaller.owner, agent.StateRunning)
+	must(t, r.d.mirror.refresh())
+	number := func(n int64) *int64 { return &n }
+	for what, u := range map[string]agent.Update{
+		"memory": {MemoryBytes: number(256 << 20)}, "swap": {MemorySwapBytes: number(256 << 20)}, "any swap": {MemorySwapBytes: number(-1)},
+		"memory that brings its swap along": {MemoryBytes: number(129 << 20)},
+	} {
+		c := r.as(ownerCaller)
+		c.run, _ = r.d.mirror.resolve("mine", ownerCaller.sees)
+		_, err := update(c, api.UpdateParams{Update: u})
+		if err == nil {
+			t.Errorf("%s: allowed", what)
+			continue
+		}
+		wantCode(t, err, api.CodeDenied)
+	}
+}
+
+// Places are counted for each user and in all; root is not refused, but waits.
+func TestSlots(t *testing.T) {
+	s := newSlots("things", 3, 2)
+	var leaves []func()
+	enter := func(uid uint32) error {
+		leave, err := s.enter(t.Context(), uid)
+		leaves = append(leaves, leave)
+		return err
+	}
+	must(t, enter(7))
+	must(t, enter(7))
+	wantCode(t, enter(7), api.CodeBusy)
+	must(t, enter(0))
+	entered := make(chan error, 1)
+	go func() { _, err := s.enter(t.Context(), 8); entered <- err }()
+	leaves[0]()
+	leaves[0]() // twice is once
+	must(t, <-entered)
+	must(t, func() error {
+		leaves[1]()
+		return enter(7)
+	}())
+}

@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/runtime"
+)
+
+// maxChangeBytes bounds what cloved holds of a list of changes in memory: an
+// agent can make millions, and several people may ask at once.
+const maxChangeBytes = 32 << 20
+
+// diff tells what a run changed.
+func diff(c *call, _ api.RunParams) (any, error) {
+	var changes []agent.Change
+	err := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = c.sandboxes.Changes(ctx, reading)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, change := range changes {
+		if err := c.note(api.NoteChange, api.ChangeNote{ID: c.id, Change: change}); err != nil {
+			return nil, err
+		}
+	}
+	return api.DiffResult{Changes: len(changes), Digest: digest(changes)}, nil
+}
+
+// apply writes the workspace's changes back as the caller.
+func apply(c *call, p api.ApplyParams) (any, error) {
+	var changes []agent.Change
+	failure := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = c.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) error {
+			if p.Digest != "" && p.Digest != digest(found) {
+				return api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
+			}
+			return nil
+		})
+		return err
+	})
+	var result api.ApplyResult
+	for _, change := range changes { // also the part that was done before a failure
+		if change.Refused != "" {
+			result.Refused++
+		} else {
+			result.Applied++
+		}
+		if err := c.note(api.NoteChange, api.ChangeNote{ID: c.id, Change: change}); err != nil {
+			return nil, err
+		}
+	}
+	if failure == nil && result.Applied > 0 {
+		c.log.Info("applied", "run", c.run.Spec.Name, "changes", result.Applied, "peer", c.peer.String())
+	}
+	return result, failure
+}
+
+// read gives use the layer of the call's run, whether it executes or has ended.
+// Few are read at once: each costs threads, memory and the disk's time.
+func (c *call) read(use func(ctx context.Context, reading runtime.Reading) error) error {
+	leave, err := c.readers.enter(c, c.peer.owner.UID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
+	switch c.run.State {
+	case agent.StateEnded, agent.StateQueued: // one that is started meanwhile waits for who reads its layer
+		return use(c, reading)
+	case agent.StateRunning:
+		return supervisor.Layer(c, c.options.Paths.Run, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
+			reading.Live = layer
+			return use(ctx, reading)
+		})
+	}
+	return c.notLive()
+}
+
+// digest stands for the changes below the workspace.
+func digest(changes []agent.Change) string {
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	for _, change := range changes {
+		if strings.HasPrefix(change.Path, agent.WorkspaceDir+"/") {
+			_ = encoder.Encode(change) // to a hash, of plain fields: it cannot fail
+		}
+	}
+	return fmt.Sprintf("sha256:%s", hex.EncodeToString(hash.Sum(nil)))
+}

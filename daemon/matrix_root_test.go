@@ -1,0 +1,115 @@
+//go:build root
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/internal/testhost"
+)
+
+// The identities of the matrix, as the kernel tells cloved of them.
+const matrixGroup = 64060
+
+var identities = []struct {
+	name string
+	id   nsthread.Identity
+}{
+	{"root", nsthread.Identity{}},
+	{"owner", nsthread.Identity{UID: 64001, GID: 64001, Groups: []uint32{matrixGroup}}},
+	{"member", nsthread.Identity{UID: 64002, GID: matrixGroup}},
+	{"stranger", nsthread.Identity{UID: 64003, GID: 64003, Groups: []uint32{64061}}},
+}
+
+// TestMatrixOverConnections asks each method as each identity over a real
+// connection; the kernel says who it is.
+func TestMatrixOverConnections(t *testing.T) {
+	testhost.Root(t)
+	r := newRig(t, nil)
+	path := r.serveGroup(matrixGroup)
+	threads := map[string]*nsthread.Thread{}
+	for _, who := range identities {
+		thread, err := nsthread.StartAs(who.id)
+		must(t, err)
+		defer thread.Close()
+		threads[who.name] = thread
+	}
+	for _, m := range api.Methods {
+		expected := matrix[m.Name]
+		for i, who := range identities {
+			want := []api.Code{expected.root, expected.owner, expected.member, api.CodeDenied}[i]
+			run := r.add("run-"+string(agent.NewID()), agent.Owner{UID: 64001, GID: 64001}, agent.StateEnded)
+			got := codeOf(askAs(t, threads[who.name], path, m.Name, paramsFor(t, expected, run.Spec.Name)))
+			refused := got == api.CodeDenied || got == api.CodeNotFound || got == api.CodeMethod || got == api.CodeParams || got == api.CodeInternal
+			if want == passes && refused || want != passes && got != want {
+				t.Errorf("%s as %s: code %d, want %d", m.Name, who.name, got, want)
+			}
+			_ = r.records.with(forgetRun(run.Spec.ID))
+		}
+	}
+}
+
+// askAs makes one request on a connection that the thread's identity opens.
+func askAs(t *testing.T, who *nsthread.Thread, path, method, params string) (answer rpc.Message) {
+	t.Helper()
+	var conn *rpc.Conn
+	must(t, who.Do(func() (err error) { conn, err = rpc.Dial(context.Background(), path); return err }))
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, _ = conn.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + "}\n"))
+	for {
+		m, err := conn.Receive()
+		if err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		if m.Method == "" {
+			return m
+		}
+	}
+}
+
+// paramsFor are sound parameters of a row's method.
+func paramsFor(t *testing.T, r row, run string) string {
+	switch {
+	case r.params == "-start":
+		text, err := json.Marshal(api.StartParams{Spec: spec("new-" + string(agent.NewID()))})
+		must(t, err)
+		return string(text)
+	case r.params != "" && r.params[0] == '-':
+		return "{" + r.params[1:] + "}"
+	}
+	return `{"run":"` + run + `"` + r.params + "}"
+}
+
+// serveGroup serves the rig to a group, on a socket whose mode lets everybody
+// try: what keeps strangers out here is the kernel's word alone.
+func (r *rig) serveGroup(group int) (path string) {
+	r.t.Helper()
+	dir, err := os.MkdirTemp("", "clove-matrix")
+	must(r.t, err)
+	must(r.t, os.Chmod(dir, 0o711))
+	path = filepath.Join(dir, "s")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(r.t, err)
+	must(r.t, os.Chmod(path, 0o666))
+	alive, stop := context.WithCancel(context.Background())
+	done, ready := make(chan error, 1), make(chan struct{})
+	go func() { done <- r.d.Serve(alive, listener, group, func() { close(ready) }) }()
+	<-ready
+	r.t.Cleanup(func() {
+		stop()
+		must(r.t, <-done)
+		must(r.t, os.RemoveAll(dir))
+	})
+	return path
+}

@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"testing"
+
+	"clove.run/clove/api"
+)
+
+// passes is every answer that says nothing of who asked.
+const passes = api.Code(0)
+
+// row is what root, the owner of the run, and another member of the group get.
+// A stranger gets nowhere.
+type row struct {
+	root, owner, member api.Code
+	params              string // besides the run's name; "-": it names none
+}
+
+var (
+	forAll   = row{passes, passes, passes, "-"}
+	forOwner = row{passes, passes, api.CodeNotFound, ""}
+	forRoot  = row{passes, api.CodeDenied, api.CodeDenied, "-"}
+)
+
+// with is a row whose method wants more than a run.
+func (r row) with(params string) row { r.params = params; return r }
+
+// matrix is the access matrix of the whole contract, written by hand.
+var matrix = map[string]row{
+	api.MethodInfo:   forAll,
+	api.MethodReload: forRoot,
+	api.MethodDrain:  forRoot,
+	api.MethodDebug:  forRoot,
+	api.MethodCancel: forAll.with(`-"id":"none"`),
+
+	api.MethodRunStart:  forAll.with("-start"),
+	api.MethodRunList:   forAll,
+	api.MethodRunPrune:  forAll,
+	api.MethodRunGet:    forOwner,
+	api.MethodRunWait:   forOwner,
+	api.MethodRunRemove: forOwner,
+	api.MethodRunRename: forOwner.with(`,"name":"renamed"`),
+
+	api.MethodRunStop:      forOwner,
+	api.MethodRunSignal:    forOwner.with(`,"signal":1`),
+	api.MethodRunRestart:   forOwner,
+	api.MethodRunPause:     forOwner,
+	api.MethodRunResume:    forOwner,
+	api.MethodRunUpdate:    forOwner.with(`,"update":{}`),
+	api.MethodRunStats:     forOwner,
+	api.MethodRunProcesses: forOwner,
+
+	api.MethodRunLogs:    forOwner,
+	api.MethodRunAttach:  forOwner,
+	api.MethodRunExec:    forOwner.with(`,"exec":{"command":["true"]}`),
+	api.MethodRunCopyIn:  forOwner.with(`,"path":"/"`),
+	api.MethodRunCopyOut: forOwner.with(`,"path":"/"`),
+	api.MethodRunDiff:    forOwner,
+	api.MethodRunApply:   forOwner,
+
+	api.MethodEventFollow: forAll,
+}
+
+// TestMatrixIsComplete: a method without a row is one that nobody thought of.
+func TestMatrixIsComplete(t *testing.T) {
+	for _, m := range api.Methods {
+		if _, there := matrix[m.Name]; !there {
+			t.Errorf("%s has no row in the access matrix", m.Name)
+		}
+	}
+	for name := range matrix {
+		if _, known := api.Find(name); !known {
+			t.Errorf("%s has a row and is no method", name)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"clove.run/clove/api"
+)
+
+// slots bound how much of one kind is done at once, in all and for each user,
+// so that nobody who is slow, or wants to be, holds up the others.
+type slots struct {
+	what      string
+	all, each int // 0: no bound
+
+	mu   sync.Mutex // guards the following
+	used map[uint32]int
+	sum  int
+	free chan struct{} // closed and replaced when a place becomes free
+}
+
+func newSlots(what string, all, each int) *slots {
+	return &slots{what: what, all: all, each: each, used: map[uint32]int{}, free: make(chan struct{})}
+}
+
+// enter takes a place. Who has too many already is refused; where others have
+// them all, it waits.
+func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error) {
+	for {
+		s.mu.Lock()
+		if s.each > 0 && s.used[uid] >= s.each && uid != 0 {
+			s.mu.Unlock()
+			return nil, api.Failure(api.CodeBusy, "wait for the others to end", "you have %d %s at once, and may have no more", s.each, s.what)
+		}
+		if s.all == 0 || s.sum < s.all {
+			s.used[uid]++
+			s.sum++
+			s.mu.Unlock()
+			return sync.OnceFunc(func() { s.leave(uid) }), nil
+		}
+		free := s.free
+		s.mu.Unlock()
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *slots) leave(uid uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum--
+	if s.used[uid]--; s.used[uid] == 0 {
+		delete(s.used, uid)
+	}
+	close(s.free)
+	s.free = make(chan struct{})
+}

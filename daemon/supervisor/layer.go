@@ -1,0 +1,138 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// MethodLayer answers with a handle of the layer of an agent that stands still
+// from then on, until the caller closes the connection. A supervisor that
+// needs the agent to move again ends its side first.
+const MethodLayer = "supervisor.layer"
+
+// letGoTime is how long a reader that is sent away may take: for as long it
+// holds the layer's file system, and the run cannot end.
+const letGoTime = 10 * time.Second
+
+// giveLayer holds the agent for the caller of a connection.
+func (v *server) giveLayer(c *rpc.Conn, request rpc.Message) {
+	err := v.live.Layer(v.context, func(ctx context.Context, layer *os.File) error {
+		if err := sendFile(c, request.ID, layer); err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, func() {
+			_ = c.SetReadDeadline(time.Now().Add(letGoTime))
+			_ = c.CloseWrite()
+		})
+		defer stop()
+		_, _ = io.Copy(io.Discard, c.Conn) // it says no more than that it has gone
+		return nil
+	})
+	if err != nil {
+		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+	}
+}
+
+// sendFile answers a request with a descriptor beside the result (unix(7), SCM_RIGHTS).
+func sendFile(c *rpc.Conn, id json.RawMessage, file *os.File) error {
+	socket, ok := c.Conn.(*net.UnixConn)
+	if !ok {
+		return fmt.Errorf("cannot send a file: %T is no Unix socket", c.Conn)
+	}
+	text, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: id, Result: json.RawMessage("{}")})
+	if err != nil {
+		return err
+	}
+	_, _, err = socket.WriteMsgUnix(append(text, '\n'), unix.UnixRights(int(file.Fd())), nil)
+	return err
+}
+
+// Layer gives use the layer of a live run, whose agent stands still meanwhile.
+// ctx of use ends when the supervisor wants it back.
+func Layer(ctx context.Context, runDir string, id agent.ID, use func(ctx context.Context, layer *os.File) error) error {
+	c, err := Connect(ctx, runDir, id)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Request(MethodLayer, api.Nothing{}); err != nil {
+		return agent.Failed("supervisor", err)
+	}
+	interrupt := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Now()) })
+	defer interrupt()
+	layer, err := receiveFile(c, filepath.Join(runDir, string(id)))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	defer layer.Close() // before the connection: then the supervisor may unmount it
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, c.Conn)
+		cancel(errWanted)
+	}()
+	err = use(ctx, layer)
+	if err != nil && context.Cause(ctx) == errWanted {
+		return errWanted
+	}
+	return err
+}
+
+var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "the agent had to go on before its changes were read",
+	Hint: "it has ended, or there is too much to read at once: `clove ps -a` shows it"}
+
+// receiveFile reads the answer, and the descriptor that comes with it.
+func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
+	socket, ok := c.Conn.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("cannot receive a file: %T is no Unix socket", c.Conn)
+	}
+	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
+	n, m, _, _, err := socket.ReadMsgUnix(text, rights)
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how", Err: err}
+	}
+	file := fileOf(rights[:m], name)
+	var answer rpc.Message
+	err = json.Unmarshal(text[:n], &answer)
+	switch {
+	case err == nil && answer.Error != nil:
+		err = api.ParseError(answer.Error)
+	case err == nil && file == nil:
+		err = fmt.Errorf("cannot receive the layer: the answer brings no descriptor")
+	case err == nil:
+		return file, nil
+	}
+	if file != nil {
+		file.Close()
+	}
+	return nil, err
+}
+
+// fileOf takes the one descriptor out of a control message; nil: there is none.
+func fileOf(rights []byte, name string) *os.File {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) != 1 {
+		return nil
+	}
+	descriptors, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(descriptors) != 1 {
+		return nil
+	}
+	return os.NewFile(uintptr(descriptors[0]), name)
+}
