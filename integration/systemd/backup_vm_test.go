@@ -50,9 +50,9 @@ func TestSystemdBackup(t *testing.T) {
 	if said := do(t, "journalctl", "-u", "clove.service", "-n", "20", "-o", "cat"); !strings.Contains(said, "hint:") {
 		t.Errorf("it says %s", said)
 	}
-	do(t, "systemctl", "stop", "clove.service", "clove.socket")
+	systemctl(t, "stop", ours...)
 	do(t, "mv", database, database+".damaged")
-	do(t, "systemctl", "reset-failed", "clove.service")
+	systemctl(t, "reset-failed", "clove.service", "clove.socket")
 	systemctl(t, "start", "clove-agents.service", "clove.service")
 	if all := runs(t); len(all) != 0 {
 		t.Errorf("a new store has %d runs", len(all))
