@@ -38,8 +38,12 @@ deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (V
 	@integration/package/build.sh $(or $(VERSION),0.0.0~dev) build
 	@integration/package/check.sh build/clove_$(or $(VERSION),0.0.0~dev)_amd64.deb
 
+.PHONY: failpoints
+failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root and vm
+	@integration/failpoints/build.sh
+
 .PHONY: test
-test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)
+test: failpoints ## everything CI checks: lint and the lanes unit, root, vm (as root)
 	@integration/install.sh lint test vm deb
 	@integration/test.sh
 
@@ -54,12 +58,12 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 	@integration/lane.sh unit
 
 .PHONY: root
-root: build ## tests that need root, on this machine (RUN=Pattern for some)
+root: failpoints ## tests that need root, on this machine (RUN=Pattern for some)
 	@integration/install.sh test
 	@integration/lane.sh root
 
 .PHONY: vm
-vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
+vm: failpoints ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
 	@integration/install.sh vm deb
 	@integration/lane.sh vm
 

@@ -21,6 +21,14 @@ import (
 // two of them would start every run twice.
 const lockName = "cloved.lock"
 
+// A cloved that is killed while it starts a supervisor leaves its child with a
+// copy of the lock, for the moment between fork and exec. The next cloved waits
+// for that, and not for another cloved.
+const (
+	lockPatience = time.Second
+	lockPoll     = 5 * time.Millisecond
+)
+
 // Lock makes this process the one cloved of a state directory, for as long as
 // it lives. The error for another one is of KindBusy.
 func Lock(state string) (*os.File, error) {
@@ -32,14 +40,16 @@ func Lock(state string) (*os.File, error) {
 	if err != nil {
 		return nil, agent.Failed("lock", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = file.Truncate(0)
+	for deadline := time.Now().Add(lockPatience); ; <-time.After(lockPoll) {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(file, os.Getpid())
-	}
-	if err == nil {
+		// For people only, and a full disk must not keep cloved from its agents.
+		_ = file.Truncate(0)
+		_, _ = fmt.Fprintln(file, os.Getpid())
 		return file, nil
 	}
 	defer file.Close()

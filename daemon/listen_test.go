@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -179,4 +180,20 @@ func TestGroupID(t *testing.T) {
 			t.Errorf("%q: %d, %v", name, got, err)
 		}
 	}
+}
+
+// The lock of a cloved that died may outlive it for a moment, in a child that
+// it was making. The control is a cloved that lives.
+func TestLockWaitsAMoment(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	must(t, err)
+	_, err = Lock(dir)
+	if agent.KindOf(err) != agent.KindBusy {
+		t.Fatalf("control: %v", err)
+	}
+	time.AfterFunc(lockPatience/10, func() { first.Close() })
+	second, err := Lock(dir)
+	must(t, err)
+	second.Close()
 }

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/coreos/go-systemd/v22/journal"
 )
@@ -25,13 +27,48 @@ func (c Config) Level() slog.Level {
 	return l
 }
 
-// NewLog writes to the journal where stderr leads there, with a field for each
-// attribute, and else lines of text to stderr.
-func NewLog(stderr io.Writer, level slog.Leveler) *slog.Logger {
-	if journaled, err := journal.StderrIsJournalStream(); err == nil && journaled {
-		return slog.New(&journalHandler{level: level, send: journal.Send})
+// tailLines is how much of its own log cloved remembers.
+const tailLines = 1000
+
+// Tail remembers the last lines that were written to it: who reports a cloved
+// that misbehaves may have no journal.
+type Tail struct {
+	mu    sync.Mutex // guards the following
+	lines [][]byte
+	next  int // where the next line goes, when it is full
+}
+
+// Write takes whole lines, as a log handler writes them.
+func (t *Tail) Write(line []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) < tailLines {
+		t.lines = append(t.lines, bytes.Clone(line))
+		return len(line), nil
 	}
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	t.lines[t.next] = append(t.lines[t.next][:0], line...)
+	t.next = (t.next + 1) % tailLines
+	return len(line), nil
+}
+
+// String returns what is remembered, oldest first.
+func (t *Tail) String() string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.Join(append(t.lines[t.next:len(t.lines):len(t.lines)], t.lines[:t.next]...), nil))
+}
+
+// NewLog writes to the journal where stderr leads there, with a field for each
+// attribute, and else lines of text to stderr; and lines of text to tail.
+func NewLog(stderr, tail io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if journaled, err := journal.StderrIsJournalStream(); err == nil && journaled {
+		return slog.New(slog.NewMultiHandler(&journalHandler{level: level, send: journal.Send}, slog.NewTextHandler(tail, options)))
+	}
+	return slog.New(slog.NewTextHandler(io.MultiWriter(stderr, tail), options))
 }
 
 // journalHandler makes an entry of the journal of each record. Groups are not

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"strings"
@@ -52,7 +53,7 @@ func TestJournalHandler(t *testing.T) {
 func TestLogWithoutJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", "1:1")
 	var out bytes.Buffer
-	NewLog(&out, slog.LevelInfo).Info("ready", "socket", "/s")
+	NewLog(&out, io.Discard, slog.LevelInfo).Info("ready", "socket", "/s")
 	if !strings.Contains(out.String(), "msg=ready socket=/s") {
 		t.Errorf("%q", out.String())
 	}

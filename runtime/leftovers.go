@@ -81,6 +81,9 @@ func (r *Runtime) buryOne(run agent.Run) error {
 		dir.release()
 		return err
 	}
+	// gofail: var buryRecorded string
+	// failpoint(buryRecorded, "")
+
 	return dir.remove()
 }
 
@@ -89,6 +92,9 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
+	// gofail: var buryCleaned string
+	// if err := failpoint(buryCleaned, ""); err != nil { return err }
+
 	record := r.lostRecord(run, dir)
 	// An agent that never ran wrote nothing.
 	keep := !run.Spec.Remove && run.State != agent.StateStarting && exists(r.paths.layer(run.Spec.ID))

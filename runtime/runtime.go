@@ -82,7 +82,11 @@ func (p Paths) database() string                { return filepath.Join(p.State, 
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
 func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }
+func (p Paths) logs() string                    { return filepath.Join(p.State, "logs") }
 func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
+
+// Log is the directory of what a detached run wrote.
+func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
 
 // runMode lets the sandbox's root, which is nobody on the host, pass through
 // to the root that it pivots into. What lies there is readable by root alone.

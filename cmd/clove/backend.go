@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
@@ -35,12 +36,21 @@ type cleaner interface {
 	Backup(to string) error
 }
 
+// insides shows what clove debug looks at.
+type insides interface {
+	StoreOverview() (runtime.StoreOverview, error)
+	StoredRun(ref string) (json.RawMessage, error)
+	History(limit int) ([]agent.Occurrence, error)
+	Plan(run agent.Run) (string, error)
+}
+
 // backend is what the commands stand on.
 type backend interface {
 	runner
 	archive
 	layers
 	cleaner
+	insides
 }
 
 func openRuntime(paths runtime.Paths) (backend, error) {

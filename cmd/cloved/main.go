@@ -106,11 +106,14 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	var level slog.LevelVar
-	level.Set(config.Level())
-	log := daemon.NewLog(os.Stderr, &level)
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+	w, err := watch(config)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	log := w.log
+	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
+		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
