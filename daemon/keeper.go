@@ -4,13 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
+	"clove.run/clove/store"
 )
 
 // keeper makes what is what was asked for: one goroutine looks, others wait
@@ -34,6 +34,11 @@ type keeper struct {
 	looked chan struct{} // closed and replaced with each decision
 	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
+
+	// names is held for writing while a run is renamed, and for reading by who
+	// relies on a name: a start, whose supervisor will know the run by it, and
+	// what ends or removes the run that somebody called so.
+	names sync.RWMutex
 }
 
 func newKeeper(d *Daemon) *keeper {
@@ -94,13 +99,21 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.redate(time.Now().UTC()); err != nil {
 		return time.Time{}, err
 	}
-	if err := k.restart(); err != nil {
+	// Times that came while a run was busy are settled before its end is judged.
+	onTime, err := k.keepTime(time.Now())
+	if err == nil {
+		err = k.mirror.refresh()
+	}
+	if err == nil {
+		err = k.restart()
+	}
+	if err == nil {
+		err = k.mirror.refresh()
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
-	if err := k.mirror.refresh(); err != nil {
-		return time.Time{}, err
-	}
-	runs := k.mirror.all(func(*agent.Run) bool { return true })
+	runs := k.mirror.current()
 	k.watch(ctx, runs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,19 +129,19 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	d := turns{now: now, memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		k.starting[run.Spec.ID] = true
-		k.all.Go(func() { k.begin(run) })
+		k.all.Go(func() { k.begin(k.named(run)) })
 	}
 	k.explainHeld(d.reasons)
 	k.reasons, k.waiting = d.reasons, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
-	return d.wake, nil
+	return sooner(d.wake, onTime), nil
 }
 
 // restart puts those that have ended back into the queue when their policy
 // says so.
 func (k *keeper) restart() error {
-	for _, run := range k.mirror.all(func(run *agent.Run) bool { v := judge(*run); return v.again || v.giveUp }) {
+	for _, run := range k.mirror.all(judged) {
 		v := judge(run)
 		var err error
 		if v.giveUp {
@@ -136,7 +149,12 @@ func (k *keeper) restart() error {
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
 			_, err = k.again(run, func(r *agent.Run) {
-				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
+				if !v.scheduled {
+					r.Turn.NotBefore = notLater(v.notBefore, time.Now().UTC())
+				}
+				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
+				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
 			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
@@ -146,7 +164,18 @@ func (k *keeper) restart() error {
 	return nil
 }
 
-// again queues an ended run. Its layer goes: the next time begins with a new one.
+// judged tells whether the run's policy or schedule wants something, at little cost for
+// the many that have none.
+func judged(run *agent.Run) bool {
+	if run.Spec.Schedule == "" && (run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever) {
+		return false
+	}
+	v := judge(*run)
+	return v.again || v.giveUp
+}
+
+// again queues an ended run. Its layer stays, if only for clove diff, until it
+// is started (Turn.Fresh).
 func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
 		r.Turn.Since = time.Now().UTC()
@@ -156,11 +185,6 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 	// gofail: var againQueued string
 	// failpoint(againQueued, "")
 
-	if err == nil && run.Layer != "" {
-		if rerr := os.Remove(run.Layer); rerr != nil {
-			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
-		}
-	}
 	return queued, err
 }
 
@@ -194,6 +218,26 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// named is a run that will start, with the name that it keeps. What else
+// happened to it since it was decided upon, the store tells its supervisor.
+func (k *keeper) named(run agent.Run) agent.Run {
+	k.names.RLock()
+	defer k.names.RUnlock()
+	if k.mirror.refresh() == nil {
+		if now, found := k.mirror.get(run.Spec.ID); found {
+			return now
+		}
+	}
+	return run
+}
+
+// at tells whether the run is being started.
+func (k *keeper) at(id agent.ID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.starting[id]
 }
 
 // awaitEnd waits until what a supervisor did to the store is done. One whose
@@ -231,11 +275,26 @@ func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
 	return k.reasons[id], k.looked
 }
 
-func (k *keeper) drain(on bool) {
+// drain holds starts back, or lets them go on. A later cloved keeps to it.
+func (k *keeper) drain(on bool) error {
+	if err := k.records.with(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	k.draining = on
 	k.mu.Unlock()
 	k.nudge()
+	return nil
+}
+
+// recall reads whether an earlier cloved was drained.
+func (k *keeper) recall() error {
+	return k.records.with(func(s *store.Store) (err error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.draining, err = s.Drained()
+		return err
+	})
 }
 
 func (k *keeper) drained() bool {

@@ -43,7 +43,10 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 			Make: asJSON(func() (any, error) { found, err := b.Check(); return append([]runtime.Problem{}, found...), err })},
 		{Name: "store.json", What: "the store's file", Make: asJSON(func() (any, error) { return b.StoreOverview() })},
 		{Name: "runs.json", What: "every run, as it is stored", Make: func(context.Context) ([]byte, error) { return debugRunsTable(b) }},
-		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) { return b.History(debugHistory) })},
+		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) {
+			past, err := b.History(debugHistory)
+			return append([]agent.Occurrence{}, past...), err
+		})},
 		{Name: "plans.txt", What: "how the roots of live runs are built", Make: func(context.Context) ([]byte, error) { return debugPlans(b) }},
 		{Name: "supervisors.txt", What: "what the supervisors of live runs wait for",
 			Make: func(ctx context.Context) ([]byte, error) { return debugSupervisors(ctx, b, c.String(flagRunDir)) }},
@@ -190,6 +193,9 @@ const configFile = "/etc/clove/clove.yaml"
 // debugConfiguration has no fields that are secret; comments may say anything.
 func debugConfiguration(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []byte("(there is no such file: the defaults hold, or another one is named)\n"), nil
+	}
 	if err != nil {
 		return nil, err
 	}
