@@ -192,6 +192,8 @@ func TestRemoveRenamePrune(t *testing.T) {
 	wantCode(t, c.Remove(within(t), "live", false), api.CodeConflict)
 	must(t, c.Remove(within(t), "done", false))
 	must(t, c.Remove(within(t), "queued", false))
+	r.add("queued-too", agent.Owner{}, agent.StateQueued)
+	must(t, c.Remove(within(t), "queued-too", true))
 	wantCode(t, c.Remove(within(t), "done", false), api.CodeNotFound)
 	pruned, err := c.Prune(within(t))
 	must(t, err)

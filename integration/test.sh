@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All of `make test` after the build: lint, then every lane even when one
+# All of `make test` after the build: lint, the package, then every lane even when one
 # fails, then one summary.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
@@ -17,6 +17,7 @@ note() {
 }
 
 note lint integration/lint.sh
+note deb make --no-print-directory deb
 for lane in unit root vm; do
 	note "$lane" integration/lane.sh "$lane"
 done
