@@ -28,15 +28,17 @@ type keeper struct {
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
+	waiting  map[string]int                        // how many wait for what; replaced, never changed
 	held     map[agent.ID]postponed
 
 	looked chan struct{} // closed and replaced with each decision
+	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
 }
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -61,6 +63,7 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		case <-written.Changed:
 		}
 		next, err := k.look(ctx)
+		k.turn()
 		if k.looking.worth(err, time.Now()) {
 			k.log.Error("cannot look after the runs", "error", err)
 		}
@@ -88,6 +91,9 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
+	if err := k.redate(time.Now().UTC()); err != nil {
+		return time.Time{}, err
+	}
 	if err := k.restart(); err != nil {
 		return time.Time{}, err
 	}
@@ -113,7 +119,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 		k.all.Go(func() { k.begin(run) })
 	}
 	k.explainHeld(d.reasons)
-	k.reasons = d.reasons
+	k.reasons, k.waiting = d.reasons, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
 	return d.wake, nil
@@ -129,7 +135,9 @@ func (k *keeper) restart() error {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
-			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
@@ -169,6 +177,7 @@ func (k *keeper) begin(run agent.Run) {
 			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
 		}
 	}
+	k.tracer.Started(run, began, answer.Steps, failedStep(answer))
 	waits := false
 	if answer.Started {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))

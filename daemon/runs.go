@@ -31,6 +31,8 @@ func start(c *call, p api.StartParams) (any, error) {
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
+	c.tracer.About(c, run)
+	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)
@@ -149,11 +151,12 @@ func wait(c *call, _ api.RunParams) (any, error) {
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
-	if p.Force && c.run.State != agent.StateEnded {
+	switch {
+	case p.Force && c.run.State != agent.StateEnded:
 		if err := c.end(0); err != nil {
 			return nil, err
 		}
-	} else if c.run.State == agent.StateQueued {
+	case c.run.State == agent.StateQueued:
 		if err := c.dequeue(); err != nil {
 			return nil, err
 		}

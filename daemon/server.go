@@ -64,6 +64,7 @@ func (s *server) welcome(conn *net.UnixConn) {
 	}
 	if fault := s.enter(c, peer); fault != nil {
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
+		s.daemon.meter.Refused(fault.Data.Word)
 		_ = c.Respond(json.RawMessage("null"), nil, fault)
 		return
 	}
@@ -85,6 +86,7 @@ func (s *server) enter(c *rpc.Conn, peer caller) *api.Error {
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid
+	s.daemon.connections.Add(1)
 	s.each[uid]++
 	return nil
 }
@@ -94,6 +96,7 @@ func (s *server) leave(c *rpc.Conn) {
 	defer s.mu.Unlock()
 	uid := s.open[c]
 	delete(s.open, c)
+	s.daemon.connections.Add(-1)
 	if s.each[uid]--; s.each[uid] == 0 {
 		delete(s.each, uid)
 	}

@@ -29,9 +29,10 @@ type cloved struct {
 	cmd    *exec.Cmd
 	socket string
 	group  string
-	// environment is added to the daemon's own.
-	environment []string
-	said        atomic.Int64 // lines of its log
+	// What the daemon has from its next start on.
+	settings string       // lines of its configuration
+	env      []string     // besides the test's own environment
+	said     atomic.Int64 // lines of its log
 }
 
 // newCloved starts one and ends it, and every agent it has, with the test.
@@ -61,7 +62,7 @@ func (d *cloved) config() string {
 	if err := os.MkdirAll(d.state, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"+d.settings), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	return path
@@ -74,13 +75,13 @@ const inherited = "/dev/full"
 func (d *cloved) serve() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config())
+	d.cmd.Env = append(os.Environ(), d.env...)
 	witness, err := os.Open(inherited)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer witness.Close()
 	d.cmd.ExtraFiles = []*os.File{witness}
-	d.cmd.Env = append(os.Environ(), d.environment...)
 	errs, err := d.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)

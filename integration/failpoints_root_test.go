@@ -109,7 +109,7 @@ func (f *faulty) arm(t *testing.T, point failpoint, process, how string) {
 	f.stop(unix.SIGKILL)
 	switch process {
 	case "cloved":
-		f.environment = f.order(point, how)
+		f.env = f.order(point, how)
 	case "supervisor":
 		text := ""
 		for _, line := range f.order(point, how) {
@@ -121,7 +121,7 @@ func (f *faulty) arm(t *testing.T, point failpoint, process, how string) {
 		}
 	}
 	f.serve()
-	f.environment = nil
+	f.env = nil
 }
 
 // wayStep is one request of the way, and what must be so once it is acknowledged.

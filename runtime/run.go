@@ -16,7 +16,7 @@ import (
 // wrong, or this host cannot hold it. Everything that fails later is in the
 // record. Ending ctx stops the agent: TERM, its grace, then KILL.
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
-	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams.Debug)}
+	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams)}
 	if err := l.prepare(); err != nil {
 		return agent.Record{}, err
 	}

@@ -140,6 +140,23 @@ func (r *Runtime) Get(ref string) (run agent.Run, err error) {
 	return run, err
 }
 
+// SupervisorCgroup opens the cgroup in which the supervisors of detached agents
+// live, apart from who starts them; nil on hosts that have none for them.
+func SupervisorCgroup() (*os.File, error) {
+	h, err := detect()
+	if err != nil {
+		return nil, err
+	}
+	group, err := h.PrepareSupervisors()
+	return group, agent.Failed("cgroup of supervisors", err)
+}
+
+// Backup writes a sound copy of the store to a file that does not exist yet.
+// The layers of ended runs are not in it.
+func (r *Runtime) Backup(to string) error {
+	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
+}
+
 // detect asks what cgroups this host has.
 func detect() (*cgroups.Host, error) {
 	h, err := cgroups.Detect()

@@ -38,7 +38,7 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 		Owner: run.Owner, State: run.State, Detail: detail}
 	if run.Record != nil && (what == agent.WhatEnded || what == agent.WhatLost) {
 		code := run.Record.ExitCode
-		o.Status, o.ExitCode = run.Record.Status, &code
+		o.Status, o.ExitCode, o.Sum = run.Record.Status, &code, agent.SumOf(*run.Record)
 	}
 	value, err := json.Marshal(o)
 	if err != nil {

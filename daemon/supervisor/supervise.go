@@ -80,7 +80,9 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false
+	var steps []Step
 	streams := s.streams.io
+	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
 		if err := s.listen(socket, live); err != nil {
@@ -90,7 +92,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		// gofail: var superviseListening string
 		// failpoint(superviseListening, "")
 
-		answer(pipe, Answer{Started: true})
+		answer(pipe, Answer{Started: true, Steps: steps})
 		// gofail: var superviseAnswered string
 		// failpoint(superviseAnswered, "")
 
@@ -120,7 +122,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		if failure == nil {
 			failure = &agent.Failure{Message: "the agent ended before it ran"}
 		}
-		answer(pipe, Answer{Error: startFailure(*failure)})
+		answer(pipe, Answer{Error: startFailure(*failure), Steps: steps})
 	}
 	return err
 }
