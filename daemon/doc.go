@@ -20,6 +20,11 @@
 // It holds no state that a restart of cloved would lose: kill -9 at any moment,
 // and the next cloved finds the same store and the same supervisors.
 //
+// A store that fails, full or read-only, is tried again every few seconds and
+// complained of once: living agents need nothing of it, a start that could not
+// be noted waits (postpone.go), and what has ended meanwhile has left its record
+// in its run directory, or has a supervisor that waits for a place for it.
+//
 // A run is started by a supervisor process of its own (package supervisor),
 // and all that acts on a live agent is passed on to it.
 //

@@ -125,7 +125,7 @@ func (s *storm) cycle(i int) {
 			s.happened(ctx, c, true) // it ends with cloved
 		}
 	})
-	<-time.After(time.Duration(s.random.IntN(60)) * time.Millisecond)
+	<-time.After(time.Duration(s.random.IntN(40)) * time.Millisecond)
 	if i%40 == 39 {
 		s.killSupervisor()
 	}

@@ -158,6 +158,8 @@ func (m *model) everyEvent() {
 		if m.seen[h] < n {
 			m.fault("%s of %s was acknowledged %d times, and %d events tell of it", h.what, h.id, n, m.seen[h])
 		}
+		m.seen[h] -= n
+		delete(m.told, h) // it is proven
 	}
 }
 

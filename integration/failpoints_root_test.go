@@ -83,6 +83,8 @@ func newFaulty(t *testing.T) *faulty {
 	f.detach("old", "while :; do echo beat; sleep 0.2; done", "--memory", "64M")
 	f.old = f.inspect("old")
 	f.stop(unix.SIGKILL)
+	plain := f.bin
+	t.Cleanup(func() { f.bin = plain }) // the last look comes after the archive's end
 	f.bin = bin
 	f.serve()
 	return f
