@@ -18,7 +18,7 @@ import (
 // Choice says which lines are wanted.
 type Choice struct {
 	Since time.Time
-	Tail  int // the last so many; below 0: all
+	Tail  int // the last so many of what is there; below 0: all
 	// Ended, where it is not nil, asks to go on with new lines until it is
 	// closed and what was written by then is read.
 	Ended <-chan struct{}
@@ -29,6 +29,7 @@ type Choice struct {
 func Read(ctx context.Context, dir string, choice Choice, emit func(api.LogLine) error) error {
 	r := &reader{dir: dir, choice: choice, emit: emit}
 	if choice.Ended != nil {
+		// A run that has not written yet: only a directory can be watched.
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -53,38 +54,20 @@ type reader struct {
 	emit    func(api.LogLine) error
 	changed <-chan struct{}
 
-	file    *os.File
+	file    *os.File // the newer one; nil: there is none yet
 	lines   *bufio.Reader
-	half    []byte // a line whose end is not yet written
-	waiting []api.LogLine
+	half    []byte        // a line whose end is not yet written
+	seen    count         // of the log since its first line, told or lost
+	waiting []api.LogLine // the last ones, until all of the past is read
 }
 
-// past gives what is there, the older file first. The newer file is opened
-// first: a rotation in between shows lines twice at worst, and never loses any.
+// past gives what is there.
 func (r *reader) past() error {
-	if err := r.open(); err != nil {
-		return err
-	}
 	collect := r.take
 	if r.choice.Tail >= 0 {
 		collect = r.keep
 	}
-	head := entry{}
-	if r.file != nil {
-		head = r.head()
-	}
-	if head.LostLines > 0 {
-		if err := collect(head.LogLine); err != nil {
-			return err
-		}
-	}
-	err := scan(filepath.Join(r.dir, older), func(e entry) error {
-		if e.Head {
-			return nil
-		}
-		return collect(e.LogLine)
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.begin(collect); err != nil {
 		return err
 	}
 	if err := r.drain(collect); err != nil {
@@ -98,6 +81,7 @@ func (r *reader) keep(line api.LogLine) error {
 	if line.Time.Before(r.choice.Since) {
 		return nil
 	}
+	// Cut now and then, so that a long past costs neither memory nor much time.
 	if r.waiting = append(r.waiting, line); len(r.waiting) > 2*r.choice.Tail+16 {
 		r.waiting = append(r.waiting[:0], r.waiting[len(r.waiting)-r.choice.Tail:]...)
 	}
@@ -121,97 +105,7 @@ func (r *reader) take(line api.LogLine) error {
 	return r.emit(line)
 }
 
-// follow gives new lines until the run has ended.
-func (r *reader) follow(ctx context.Context) error {
-	ended := r.choice.Ended
-	for {
-		if err := r.catchUp(); err != nil {
-			return err
-		}
-		if ended == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.changed:
-		case <-ended:
-			ended = nil // one more look
-		}
-	}
-}
-
-// catchUp reads to the end of the file that has the name now.
-func (r *reader) catchUp() error {
-	for {
-		if r.file != nil {
-			if err := r.drain(r.take); err != nil {
-				return err
-			}
-		}
-		moved, err := r.moved()
-		if err != nil || !moved {
-			return err
-		}
-		if r.file != nil {
-			// Nothing is written to it any more: this is its end.
-			if err := r.drain(r.take); err != nil {
-				return err
-			}
-		}
-		if err := r.open(); err != nil || r.file == nil {
-			return err
-		}
-	}
-}
-
-// moved tells whether another file has the newer one's name.
-func (r *reader) moved() (bool, error) {
-	named, err := os.Stat(filepath.Join(r.dir, newer))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil || r.file == nil {
-		return true, err
-	}
-	own, err := r.file.Stat()
-	return err == nil && !os.SameFile(named, own), err
-}
-
-func (r *reader) open() error {
-	r.close()
-	file, err := os.Open(filepath.Join(r.dir, newer))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		r.file, r.lines, r.half = file, bufio.NewReaderSize(file, 64<<10), nil
-	}
-	return err
-}
-
-func (r *reader) close() {
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
-	}
-}
-
-// head reads the first line of the newer file without taking it.
-func (r *reader) head() (e entry) {
-	file, err := os.Open(r.file.Name())
-	if err != nil {
-		return e
-	}
-	defer file.Close()
-	line, err := bufio.NewReader(file).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &e) != nil || !e.Head {
-		return entry{}
-	}
-	return e
-}
-
-// drain gives every whole line that is left in the file.
+// drain gives every whole line that is left in the newer file.
 func (r *reader) drain(collect func(api.LogLine) error) error {
 	if r.file == nil {
 		return nil
@@ -231,20 +125,34 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 		if json.Unmarshal(line, &e) != nil || e.Head {
 			continue // half a line that a killed supervisor left
 		}
+		r.seen.add(e.weight())
 		if err := collect(e.LogLine); err != nil {
 			return err
 		}
 	}
 }
 
-// scan gives every entry of one file; what is no entry is passed over.
-func scan(path string, each func(entry) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
 	}
-	defer file.Close()
-	lines := bufio.NewReaderSize(file, 64<<10)
+}
+
+func (r *reader) path(name string) string { return filepath.Join(r.dir, name) }
+
+// openIfThere returns nil for a file that does not exist.
+func openIfThere(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
+// scan gives every entry of a file; what is no entry is passed over.
+func scan(from io.Reader, each func(entry) error) error {
+	lines := bufio.NewReaderSize(from, 64<<10)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {

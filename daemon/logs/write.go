@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -9,22 +8,19 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"clove.run/clove/api"
 )
 
 // Names in a log's directory.
 const (
-	newer = "log"
-	older = "log.1"
+	newer    = "log"
+	older    = "log.1"
+	prepared = "log.new" // becomes the newer one when that is full
 )
 
 // DefaultCap bounds a run's log where nothing else is asked for.
 const DefaultCap = 64 << 20
-
-// maxLine is docker's: longer lines are cut.
-const maxLine = 16 << 10
 
 // Of clove's own word in a log.
 const streamClove = "clove"
@@ -40,6 +36,18 @@ type entry struct {
 type count struct{ lines, bytes int64 }
 
 func (c *count) add(o count) { c.lines, c.bytes = c.lines+o.lines, c.bytes+o.bytes }
+
+// weight is what an entry stands for: its line, or the lines that it says are
+// missing. So whoever adds up a log knows how much there ever was of it.
+func (e entry) weight() count {
+	switch {
+	case e.Head:
+		return count{}
+	case e.LostLines > 0:
+		return count{e.LostLines, e.LostBytes}
+	}
+	return count{1, int64(len(e.Content()))}
+}
 
 // Log is the log of one run, opened for writing by its one supervisor.
 type Log struct {
@@ -62,7 +70,10 @@ func Open(dir string, capBytes int64) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{dir: dir, half: capBytes / 2}
-	var err error
+	err := l.mend()
+	if err != nil {
+		return nil, err
+	}
 	if l.previous, _, err = tally(filepath.Join(dir, older)); err != nil {
 		return nil, err
 	}
@@ -85,6 +96,20 @@ func Open(dir string, capBytes int64) (*Log, error) {
 	return l, nil
 }
 
+// mend ends a rotation that a kill cut between its two renames: the newer file
+// is prepared, and has the count that would be lost otherwise.
+func (l *Log) mend() error {
+	_, err := os.Lstat(filepath.Join(l.dir, newer))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = os.Rename(filepath.Join(l.dir, prepared), filepath.Join(l.dir, newer))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the first start
+	}
+	return err
+}
+
 // Close ends the log.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -96,13 +121,14 @@ func (l *Log) Close() error {
 func (l *Log) write(line api.LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := count{1, int64(len(line.Content()))}
+	own := entry{LogLine: line}.weight()
 	if l.dropped.lines > 0 {
 		told := api.LogLine{Time: line.Time, Stream: streamClove, LostLines: l.dropped.lines, LostBytes: l.dropped.bytes}
 		if l.append(entry{LogLine: told}) != nil {
 			l.dropped.add(own)
 			return
 		}
+		l.now.add(l.dropped)
 		l.dropped = count{}
 	}
 	if l.append(entry{LogLine: line}) != nil {
@@ -137,95 +163,55 @@ func (l *Log) append(e entry) error {
 
 // rotate drops the older file, whose lines are lost, and begins a newer one.
 func (l *Log) rotate(now time.Time) error {
-	l.lost.add(l.previous)
-	head, err := json.Marshal(entry{Head: true,
-		LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: l.lost.lines, LostBytes: l.lost.bytes}})
+	lost := l.lost
+	lost.add(l.previous)
+	file, size, err := l.prepare(entry{Head: true, LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: lost.lines, LostBytes: lost.bytes}})
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(l.dir, newer+".new")
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err == nil {
-		_, err = file.Write(append(head, '\n'))
-	}
-	if err == nil {
-		err = os.Rename(filepath.Join(l.dir, newer), filepath.Join(l.dir, older))
-	}
-	if err == nil {
-		err = os.Rename(temporary, filepath.Join(l.dir, newer))
-	}
-	if err != nil {
-		l.lost.lines, l.lost.bytes = l.lost.lines-l.previous.lines, l.lost.bytes-l.previous.bytes
+	path := func(name string) string { return filepath.Join(l.dir, name) }
+	if err := os.Rename(path(newer), path(older)); err != nil {
 		return errors.Join(err, file.Close())
 	}
+	if err := os.Rename(path(prepared), path(newer)); err != nil {
+		// What was the older file is gone; what is written to keeps its name.
+		l.lost, l.previous = lost, count{}
+		return errors.Join(err, os.Rename(path(older), path(newer)), file.Close())
+	}
 	l.file.Close()
-	l.file, l.size, l.previous, l.now = file, int64(len(head)+1), l.now, count{}
+	l.file, l.size, l.lost, l.previous, l.now = file, size, lost, l.now, count{}
 	return nil
+}
+
+// prepare makes the file that will be the newer one, with its head.
+func (l *Log) prepare(head entry) (*os.File, int64, error) {
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err := os.OpenFile(filepath.Join(l.dir, prepared), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := file.Write(append(text, '\n')); err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, int64(len(text) + 1), nil
 }
 
 // tally counts the lines of a file, and reads what its head says was lost.
 func tally(path string) (own, lost count, err error) {
-	err = scan(path, func(e entry) error {
+	file, err := openIfThere(path)
+	if file == nil {
+		return own, lost, err
+	}
+	defer file.Close()
+	err = scan(file, func(e entry) error {
 		if e.Head {
 			lost = count{e.LostLines, e.LostBytes}
-		} else {
-			own.add(count{1, int64(len(e.Content()))})
 		}
+		own.add(e.weight())
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
 	return own, lost, err
-}
-
-// Lines is an io.Writer that makes lines of what one stream says.
-type Lines struct {
-	log     *Log
-	stream  string
-	pending []byte
-}
-
-// Stream returns the writer of one stream; it is for one goroutine.
-func (l *Log) Stream(name string) *Lines { return &Lines{log: l, stream: name} }
-
-// Write never fails.
-func (s *Lines) Write(output []byte) (int, error) {
-	length := len(output)
-	for len(output) > 0 {
-		end := bytes.IndexByte(output, '\n')
-		room := maxLine - len(s.pending)
-		switch {
-		case end >= 0 && end <= room:
-			s.emit(output[:end], false)
-			output = output[end+1:]
-		case len(output) > room:
-			s.emit(output[:room], true)
-			output = output[room:]
-		default:
-			s.pending = append(s.pending, output...)
-			output = nil
-		}
-	}
-	return length, nil
-}
-
-// Close writes a last line that has no end.
-func (s *Lines) Close() error {
-	if len(s.pending) > 0 {
-		s.emit(nil, true)
-	}
-	return nil
-}
-
-func (s *Lines) emit(rest []byte, partial bool) {
-	content := append(s.pending, rest...)
-	line := api.LogLine{Time: time.Now().UTC(), Stream: s.stream, Partial: partial}
-	if utf8.Valid(content) {
-		line.Text = string(content)
-	} else {
-		line.Bytes = content
-	}
-	s.log.write(line)
-	s.pending = s.pending[:0]
 }
