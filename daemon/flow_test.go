@@ -257,17 +257,14 @@ func TestEventsAreFollowed(t *testing.T) {
 // Starts are ramped: while one is being started, the next waits and says why.
 func TestStartsAreRamped(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.StartsAtOnce = 1 })
-	slow := r.hold("slow")
 	c := r.serve()
+	began, proceed := r.hold("slow")
 	first := make(chan error, 1)
 	go func() { _, err := c.Start(context.Background(), api.StartParams{Spec: spec("slow")}); first <- err }()
-	for len(r.names()) == 0 {
-		_, looked := r.d.keeper.reason("")
-		select {
-		case <-looked:
-		case <-within(t).Done():
-			t.Fatal("the first is not started")
-		}
+	select {
+	case <-began:
+	case <-within(t).Done():
+		t.Fatal("the first is not started")
 	}
 	second := spec("next")
 	result, err := c.Start(within(t), api.StartParams{Spec: second})
@@ -275,7 +272,7 @@ func TestStartsAreRamped(t *testing.T) {
 	if result.Reason == "" || result.Run.State != agent.StateQueued {
 		t.Errorf("%+v", result)
 	}
-	close(slow)
+	proceed()
 	must(t, <-first)
 	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)

@@ -33,12 +33,15 @@ type rig struct {
 	mu      sync.Mutex
 	started []string        // names, in order
 	refuse  map[string]bool // names whose start fails
-	gates   map[string]chan struct{}
+	gates   map[string]gate
 }
+
+// gate holds up one start.
+type gate struct{ began, open chan struct{} }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]chan struct{}{}}
+	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]gate{}}
 	config := DefaultConfig()
 	config.MemoryShare = 0
 	if change != nil {
@@ -87,10 +90,12 @@ func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{},
 	name := order.Spec.Name
 	r.mu.Lock()
 	r.started = append(r.started, name)
-	refused, gate := r.refuse[name], r.gates[name]
+	refused := r.refuse[name]
+	held, isHeld := r.gates[name]
 	r.mu.Unlock()
-	if gate != nil {
-		<-gate
+	if isHeld {
+		close(held.began)
+		<-held.open
 	}
 	if refused {
 		return supervisor.Answer{}, nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--memory", Message: "cannot hold it", Hint: "ask for less"}
@@ -140,11 +145,17 @@ func (r *rig) names() []string {
 	defer r.mu.Unlock()
 	return append([]string{}, r.started...)
 }
-func (r *rig) hold(name string) chan struct{} { // its start waits until the channel is closed
+
+// hold makes the start of a run wait: began is closed when it has begun, and it
+// ends with proceed, or with the test.
+func (r *rig) hold(name string) (began <-chan struct{}, proceed func()) {
+	g := gate{began: make(chan struct{}), open: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gates[name] = make(chan struct{})
-	return r.gates[name]
+	r.gates[name] = g
+	proceed = sync.OnceFunc(func() { close(g.open) })
+	r.t.Cleanup(proceed)
+	return g.began, proceed
 }
 
 // spec is a complete one.

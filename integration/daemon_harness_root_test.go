@@ -55,10 +55,19 @@ func (d *cloved) config() string {
 	return path
 }
 
+// inherited is a file that every cloved of the tests is started with.
+const inherited = "/dev/full"
+
 // serve starts the daemon and waits for its word that it is ready.
 func (d *cloved) serve() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config())
+	witness, err := os.Open(inherited)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer witness.Close()
+	d.cmd.ExtraFiles = []*os.File{witness}
 	errs, err := d.cmd.StderrPipe()
 	if err != nil {
 		d.t.Fatal(err)

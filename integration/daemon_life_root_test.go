@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,34 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	})
 	if starts != 2 {
 		t.Errorf("%d starts, %v", starts, err)
+	}
+}
+
+// What cloved was started with stays its own: the control is cloved itself.
+func TestDaemonKeepsItsDescriptors(t *testing.T) {
+	d := newCloved(t)
+	d.detach("plain", "sleep 1000")
+	c, err := client.Dial(context.Background(), d.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	found, err := c.Get(context.Background(), "plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		pid  int
+		want bool
+	}{{d.cmd.Process.Pid, true}, {found.Run.Lease.SupervisorPID, false}} {
+		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", row.pid))
+		if err != nil || len(links) < 3 {
+			t.Fatalf("%d descriptors, %v", len(links), err)
+		}
+		has := slices.ContainsFunc(links, func(link string) bool { target, _ := os.Readlink(link); return target == inherited })
+		if has != row.want {
+			t.Errorf("process %d has it: %v", row.pid, has)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,24 +90,46 @@ func (r *Runtime) GC() ([]Problem, error) {
 func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	switch p.Kind {
 	case ProblemCgroup:
-		return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths)
+		return r.whileNobodys(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemDir:
-		return r.sweepDirectory(filepath.Join(r.paths.Run, p.Subject))
+		return r.whileNobodys(agent.ID(p.Subject), nil)
 	case ProblemGate:
 		return sweepGate(p.Subject)
 	}
-	return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
+	return r.whileNobodys(id, func(run agent.Run) error {
+		if run.Layer != "" {
+			return nil // kept meanwhile
+		}
+		return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+	})
 }
 
-// sweepDirectory removes a run directory that no run owns, unless somebody
-// locked it meanwhile.
-func (r *Runtime) sweepDirectory(path string) error {
-	dir, err := claimDead(path)
+// whileNobodys calls remove, unless nil, while nobody can start the run, and
+// removes the run's directory. It does neither where the run lives: somebody
+// may have started it after gc had looked.
+func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error {
+	dir, err := claim(r.paths.runDirectory(id))
 	if err != nil {
-		if errors.Is(err, errAlive) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, errAlive) {
 			return nil
 		}
 		return err
+	}
+	run, err := r.Get(string(id))
+	if err != nil && agent.KindOf(err) != agent.KindNotFound {
+		dir.release()
+		return err
+	}
+	if run.Lease != nil {
+		dir.release() // a dead one, which bury ends
+		return nil
+	}
+	if remove != nil {
+		if err := remove(run); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			dir.release()
+			return err
+		}
 	}
 	return dir.remove()
 }
@@ -162,7 +185,7 @@ func (r *Runtime) look() (view, error) {
 	}
 	v.dirs = r.orphanDirectories(dirs, live)
 	for _, name := range layers {
-		if id := strings.TrimSuffix(name, ".img"); !live[id] && !kept[id] {
+		if id := strings.TrimSuffix(name, layerSuffix); !live[id] && !kept[id] {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}

@@ -107,10 +107,10 @@ func TestALockedOrphanIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.remove()
-	if err := r.sweepDirectory(dir.path); err != nil || !exists(dir.path) {
+	if err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000aa"}, nil); err != nil || !exists(dir.path) {
 		t.Errorf("%v; it is there: %v", err, exists(dir.path))
 	}
-	if err := r.sweepDirectory(r.paths.runDirectory("00000000000000bb")); err != nil {
+	if err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000bb"}, nil); err != nil {
 		t.Errorf("one that is gone: %v", err)
 	}
 }

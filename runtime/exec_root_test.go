@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 )
@@ -75,7 +78,27 @@ const identity = `
 	cd /proc/self/root && pwd -P
 	echo end`
 
+// ignoreSignal ignores one that Go's runtime leaves alone. It does what
+// signal.Ignore does of others, and runtime takes those for its own use.
+func ignoreSignal(t *testing.T, number uintptr) {
+	t.Helper()
+	set := func(handler uintptr) {
+		action := [4]uintptr{handler} // struct sigaction of the kernel: the handler comes first
+		if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, number, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	set(1) // SIG_IGN
+	t.Cleanup(func() { set(0) })
+}
+
+// TestExecIsTheAgentsEqual, also where clove itself was started with a signal
+// ignored: what is ignored is inherited.
 func TestExecIsTheAgentsEqual(t *testing.T) {
+	ignoreSignal(t, 32)
+	if out, err := exec.Command("grep", "SigIgn", "/proc/self/status").Output(); err != nil || !strings.HasSuffix(string(out), "80000000\n") {
+		t.Fatalf("control: a child of this process ignores %q, %v", out, err)
+	}
 	for _, user := range []agent.User{{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, {Name: "root", Home: "/root"}} {
 		t.Run(user.Name, func(t *testing.T) {
 			a := startLive(t, identity+"; exec sleep 1000", func(s *agent.Spec) { s.User = user })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,18 +54,32 @@ func (r *Runtime) bury(dead []agent.Run) ([]Problem, error) {
 	return done, errors.Join(failures...)
 }
 
+// buryOne claims the run first. What was read of it before that may be past:
+// another clove may have buried it, and cloved started it again.
 func (r *Runtime) buryOne(run agent.Run) error {
-	dir, err := claimDead(r.paths.runDirectory(run.Spec.ID))
-	switch {
-	case errors.Is(err, errAlive):
-		return nil // another clove is at it
-	case errors.Is(err, fs.ErrNotExist):
-		dir = nil // another boot's, or removed by hand
-	case err != nil:
+	dir, err := claim(r.paths.runDirectory(run.Spec.ID))
+	if err != nil {
+		if errors.Is(err, errAlive) {
+			return nil // another clove is at it
+		}
 		return err
-	default:
-		defer dir.lock.Close()
 	}
+	if run, err = r.Get(string(run.Spec.ID)); err != nil || run.Lease == nil {
+		dir.release()
+		if agent.KindOf(err) == agent.KindNotFound {
+			err = nil // another clove was faster, and it had --rm
+		}
+		return err
+	}
+	if err := r.end(run, dir); err != nil {
+		dir.release()
+		return err
+	}
+	return dir.remove()
+}
+
+// end removes what a claimed run has on the host, and stores its record.
+func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
@@ -76,17 +89,7 @@ func (r *Runtime) buryOne(run agent.Run) error {
 	if !keep {
 		os.Remove(r.paths.layer(run.Spec.ID))
 	}
-	if err := r.conclude(run.Spec, agent.EventLost, record, keep); err != nil {
-		var known *agent.Error
-		if errors.As(err, &known) && (known.Kind == agent.KindConflict || known.Kind == agent.KindNotFound) {
-			return nil // another clove was faster
-		}
-		return err
-	}
-	if dir != nil {
-		return dir.remove()
-	}
-	return nil
+	return r.conclude(run.Spec, agent.EventLost, record, keep)
 }
 
 // removeCgroups kills and removes one agent's cgroups.
@@ -106,18 +109,13 @@ func removeCgroups(paths map[string]string) error {
 // lostRecord tells what is known of a run whose supervisor died: what it left
 // itself, else what clove-init noted, else that it was killed.
 func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
-	if dir != nil {
-		if text, err := os.ReadFile(filepath.Join(dir.path, recordFile)); err == nil {
-			var record agent.Record
-			if json.Unmarshal(text, &record) == nil {
-				return record
-			}
+	if text, err := os.ReadFile(filepath.Join(dir.path, recordFile)); err == nil {
+		var record agent.Record
+		if json.Unmarshal(text, &record) == nil {
+			return record
 		}
 	}
-	seen := outcome{cause: causeLifeline}
-	if dir != nil {
-		seen = exitOf(dir, seen)
-	}
+	seen := exitOf(dir, outcome{cause: causeLifeline})
 	l := &launch{runtime: r, spec: run.Spec, run: run, facts: gatherFacts(r.init)}
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if held, err := enforce(run.Spec, l.facts); err == nil {

@@ -97,12 +97,53 @@ func TestTheDeadAreBuried(t *testing.T) {
 	}
 }
 
+// TestABurialThatComesTooLate touches nothing of a run that was buried by
+// another clove and is queued, or started, again.
+func TestABurialThatComesTooLate(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		r := testRuntime(t)
+		seen, _ := deadRun(t, r, nil)
+		if _, err := r.bury([]agent.Run{seen}); err != nil {
+			t.Fatal(err)
+		}
+		err := r.withStore(func(s *store.Store) error { _, err := s.Requeue(seen.Spec.ID, func(*agent.Run) {}); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := agent.StateQueued
+		if started {
+			dir, err := newRunDirectory(r.paths, seen.Spec.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dir.remove()
+			begin(t, r, seen.Spec)
+			want = agent.StateStarting
+		}
+		if _, err := r.bury([]agent.Run{seen}); err != nil {
+			t.Error(err)
+		}
+		if err := r.sweep(Problem{Kind: ProblemDir, Subject: string(seen.Spec.ID)}, nil); err != nil {
+			t.Error(err)
+		}
+		if now, err := r.Get(string(seen.Spec.ID)); err != nil || now.State != want || exists(r.paths.runDirectory(seen.Spec.ID)) != started {
+			t.Errorf("%+v, %v; want it %s", now, err, want)
+		}
+	}
+}
+
 // TestOneThatCannotBeCleanedBlocksNobody: a cgroup path that is none stops
 // that burial alone.
 func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 	r := testRuntime(t)
 	odd, _ := deadRun(t, r, nil)
-	odd.Lease.Cgroups = map[string]string{"": "/"}
+	err := r.withStore(func(s *store.Store) error {
+		_, err := s.Amend(odd.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) { run.Lease.Cgroups = map[string]string{"": "/"} })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	fine, _ := deadRun(t, r, nil)
 	done, err := r.bury([]agent.Run{odd, fine})
 	if err == nil || !strings.Contains(err.Error(), odd.Spec.Name) || len(done) != 1 || done[0].Subject != string(fine.Spec.ID) {

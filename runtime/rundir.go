@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,10 +25,26 @@ type runDirectory struct {
 	path string
 	lock *os.File
 	exit *os.File // clove-init writes its end here; it outlives clove
+	made bool     // by a claim: the run had none
 }
+
+// claimPatience is how long a start waits for the one who has the run's
+// directory still: the supervisor of its last start, which has stored the
+// record already, or a clove that clears up.
+const claimPatience = 10 * time.Second
 
 // newRunDirectory makes the directory and locks it.
 func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
+	for deadline := time.Now().Add(claimPatience); ; time.Sleep(5 * time.Millisecond) {
+		d, err := makeRunDirectory(paths, id)
+		if !errors.Is(err, fs.ErrExist) || time.Now().After(deadline) {
+			return d, err
+		}
+	}
+}
+
+// makeRunDirectory is one attempt; fs.ErrExist when there is one.
+func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	d := &runDirectory{path: paths.runDirectory(id)}
 	err := exclusively(paths.Run, func() (err error) {
 		if err := os.Mkdir(d.path, runMode); err != nil {
@@ -102,6 +119,36 @@ func claimDead(path string) (*runDirectory, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// claim takes the run directory of a run that nobody supervises, and makes it
+// where there is none: while it is held the run cannot be started again. It
+// returns errAlive when somebody else has it. release or remove gives it up.
+func claim(path string) (*runDirectory, error) {
+	d := &runDirectory{path: path}
+	err := exclusively(filepath.Dir(path), func() (err error) {
+		switch err := os.Mkdir(path, runMode); {
+		case err == nil:
+			d.made = true
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		}
+		d.lock, err = lockIn(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// release gives a claim up and leaves things as they were.
+func (d *runDirectory) release() {
+	if d.made {
+		_ = d.remove() // gc finds it
+		return
+	}
+	d.lock.Close()
 }
 
 // remove deletes the directory, then gives up the lock.

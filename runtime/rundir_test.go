@@ -20,7 +20,7 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	if _, err := claimDead(d.path); !errors.Is(err, errAlive) {
 		t.Errorf("alive: got %v", err)
 	}
-	if _, err := newRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
+	if _, err := makeRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second run with the same id: got %v", err)
 	}
 	d.lock.Close() // as the kernel does when the supervisor dies
@@ -36,5 +36,42 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(paths.Run); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestAClaimKeepsARunFromStarting, and its release lets it: with what was there
+// before the claim, and with nothing where the claim made it.
+func TestAClaimKeepsARunFromStarting(t *testing.T) {
+	paths := Paths{Run: t.TempDir()}
+	const id = "0123456789abcdef"
+	claimed, err := claim(paths.runDirectory(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(claimed.path); !errors.Is(err, errAlive) {
+		t.Errorf("claimed twice: %v", err)
+	}
+	started := make(chan error, 1)
+	go func() {
+		d, err := newRunDirectory(paths, id)
+		if err == nil {
+			d.exit.Close()
+			d.lock.Close() // it dies at once
+		}
+		started <- err
+	}()
+	if _, err := makeRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("started while it was claimed: %v", err)
+	}
+	claimed.release()
+	if err := <-started; err != nil {
+		t.Errorf("the start that waited: %v", err)
+	}
+	if claimed, err = claim(claimed.path); err != nil {
+		t.Fatal(err)
+	}
+	claimed.release()
+	if !exists(claimed.path) {
+		t.Error("the release of a claim took what was there before")
 	}
 }

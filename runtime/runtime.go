@@ -75,10 +75,13 @@ func (p Paths) owner() string {
 // cgroupName is what the directories of an agent's cgroups are called.
 func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.owner }
 
+// layerSuffix follows the run's id in the name of its layer's image.
+const layerSuffix = ".img"
+
 func (p Paths) database() string                { return filepath.Join(p.State, "clove.db") }
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
-func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+".img") }
+func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }
 func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
 
 // runMode lets the sandbox's root, which is nobody on the host, pass through

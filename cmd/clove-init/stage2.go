@@ -33,6 +33,10 @@ func enter() error {
 	if err := notDumpable(); err != nil {
 		return err
 	}
+	// What the supervisor ignores, nohup's HUP perhaps, is its own affair.
+	if err := ignoreSignals(); err != nil {
+		return err
+	}
 	conn, err := initproto.NewConn(initproto.ControlFD)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -76,8 +77,15 @@ func environment(name, standard string) string {
 	return standard
 }
 
+// firstInherited is the first descriptor after the standard streams.
+const firstInherited = 3
+
 // serve is one cloved from its beginning to its end.
 func serve(o options) error {
+	// The supervisors outlive cloved: what it was started with is not theirs.
+	if err := unix.CloseRange(firstInherited, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("cannot keep descriptors from the supervisors: %w", err)
+	}
 	notifier := daemon.NewNotifier()
 	config, err := daemon.LoadConfig(o.config)
 	if err != nil {
