@@ -33,6 +33,9 @@ func stopAsked(run *agent.Run) { run.Turn.StopAsked = true }
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
 func (c *call) end(grace time.Duration) error {
+	if err := detached(c.run); err != nil {
+		return err
+	}
 	id := c.run.Spec.ID
 	if _, err := c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
 		return err
@@ -74,8 +77,8 @@ func signal(c *call, p api.SignalParams) (any, error) {
 	if p.Signal < 1 || p.Signal > 64 {
 		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
 	}
-	if c.run.State != agent.StateRunning {
-		return nil, c.notLive()
+	if err := reachable(c.run); err != nil {
+		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
 		if _, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
@@ -83,10 +86,6 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		}
 	}
 	return api.Nothing{}, supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunSignal, p, nil)
-}
-
-func (c *call) notLive() error {
-	return api.Failure(api.CodeConflict, "clove ps -a shows its state", "%s is %s", c.run.Spec.Name, c.run.State)
 }
 
 // restart ends a run if it lives, and queues it with a clean slate.

@@ -16,10 +16,10 @@ func start(c *call, p api.StartParams) (any, error) {
 		spec.ID = agent.NewID()
 	}
 	spec.Detached = true
-	if err := c.checkSpec(spec); err != nil {
+	if err := c.mirror.refresh(); err != nil { // what it comes after may be new
 		return nil, err
 	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.checkSpec(spec); err != nil {
 		return nil, err
 	}
 	if !c.peer.root() {
@@ -144,12 +144,12 @@ func wait(c *call, _ api.RunParams) (any, error) {
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
-	if p.Force && c.run.State != agent.StateEnded {
+	switch {
+	case p.Force && c.run.State != agent.StateEnded:
 		if err := c.end(0); err != nil {
 			return nil, err
 		}
-	}
-	if c.run.State == agent.StateQueued {
+	case c.run.State == agent.StateQueued:
 		if err := c.dequeue(); err != nil {
 			return nil, err
 		}
