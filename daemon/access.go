@@ -78,6 +78,20 @@ func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent
 type assigner struct {
 	daemon *Daemon
 	peer   caller
+	ending context.Context // ends when cloved is to end
+}
+
+// errEnding answers who waits for something that may never come.
+var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
+
+// bounded lets a call that has no end of its own end with cloved.
+func (a assigner) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return false }
+	if m.Shape == api.ShapeStream || m.Name == api.MethodRunWait {
+		stop = context.AfterFunc(a.ending, func() { cancel(errEnding) })
+	}
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // Assign wraps the handler of a method with its access rule.
@@ -98,10 +112,15 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 		if err != nil {
 			return nil, onWire(err)
 		}
+		ctx, done := a.bounded(ctx, m)
+		defer done()
 		c := &call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run, id: json.RawMessage(r.ID())}
 		server := jrpc2.ServerFromContext(ctx)
 		c.note = func(method string, params any) error { return server.Notify(ctx, method, params) }
 		result, err := serve(c, params)
+		if err != nil && context.Cause(ctx) == errEnding {
+			err = errEnding
+		}
 		if err != nil {
 			return nil, onWire(err)
 		}

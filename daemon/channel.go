@@ -35,11 +35,21 @@ type channel struct {
 	notify  func(method string, params json.RawMessage)
 	pending chan struct{} // a place for each line that is being answered
 
-	mu sync.Mutex // one line after the other
+	mu     sync.Mutex // one line after the other, and guards the following
+	ending bool       // close with the last answer that is owed
 }
 
 func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
 	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending)}
+}
+
+// end closes the connection as soon as nothing is owed on it.
+func (c *channel) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending = true; len(c.pending) == 0 {
+		c.conn.Close()
+	}
 }
 
 // Recv returns the next sound line. One that is not is answered here.
@@ -112,19 +122,19 @@ func (c *channel) Send(line []byte) error {
 	if bytes.Contains(line, []byte(`"error":{`)) {
 		line = complete(line)
 	}
-	if !bytes.HasPrefix(line, pushed) {
-		select {
-		case <-c.pending:
-		default: // an answer of our own
-		}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(append(line, '\n'))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if !bytes.HasPrefix(line, pushed) {
+		select {
+		case <-c.pending:
+		default: // an answer of our own
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || c.ending && len(c.pending) == 0 {
 		c.conn.Close()
 	}
 	return err

@@ -32,6 +32,10 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	// Its caller may go while the supervisor takes none of its input, and then
 	// nothing is read from it that would end.
 	defer c.WhenGone(func() { below.Close() })()
+	if m.Name == api.MethodRunAttach {
+		// It lasts as long as the agent, which cloved does not wait for.
+		defer context.AfterFunc(s.ending, func() { below.Close() })()
+	}
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
