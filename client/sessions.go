@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 
 	"clove.run/clove/api"
@@ -49,29 +50,49 @@ func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) er
 	})
 }
 
-// CopyIn unpacks a tar archive in a folder of a live run.
+// CopyIn unpacks a tar archive in a folder of a live run. When it is refused,
+// from may still be read from until it is closed.
 func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
 	s, err := c.Open(ctx, api.MethodRunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	sent := make(chan error, 1)
+	source, sent := &watched{Reader: from}, make(chan error, 1)
 	go func() {
-		_, err := io.Copy(s, from)
+		_, err := io.Copy(s, source)
 		if err == nil {
 			err = s.CloseInput()
-		} else {
+		} else if source.err != nil {
 			s.Close() // half an archive must not look like a whole one
 		}
 		sent <- err
 	}()
 	err = s.Answer(ctx, nil, func(api.SessionOutput) error { return nil })
 	s.Close() // what is not sent yet was refused
-	if serr := <-sent; err == nil {
-		err = serr
+	var answered *api.Error
+	if errors.As(err, &answered) {
+		return err // and not wait for a source that may say nothing more
+	}
+	serr := <-sent
+	if source.err != nil || err == nil {
+		return serr // the session's end is only what followed from it
 	}
 	return err
+}
+
+// watched remembers why its reader failed, to tell that from a writer's failure.
+type watched struct {
+	io.Reader
+	err error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
 }
 
 // Answer gives every piece of output to each and returns with the session's end.

@@ -62,8 +62,7 @@ func (p *program) events(c *cli.Context) error {
 			return nil
 		}
 		if c.Bool(flagJSON) {
-			writeLine(p.out, note.Event)
-			return nil
+			return writeLine(p.out, note.Event)
 		}
 		_, err := fmt.Fprintln(p.out, eventLine(*note.Event))
 		return err

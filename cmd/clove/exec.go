@@ -57,13 +57,12 @@ func (p *program) executed(c *cli.Context, session *client.Session, t *userTermi
 		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}
 	var result api.ExecResult
-	if err := session.Answer(c.Context, &result, p.show); err != nil {
-		t.restore() // before anything is said on it
-		p.report(err)
-		return exitStatus(agent.ExitStartFailed)
+	err := session.Answer(c.Context, &result, p.show)
+	t.restore() // before anything is said on it
+	if err != nil {
+		return err
 	}
 	if result.Failure != nil {
-		t.restore()
 		p.reportFailure(*result.Failure)
 	}
 	if result.ExitCode != 0 {

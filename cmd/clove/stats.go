@@ -97,14 +97,19 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 	all.Wait()
 	var found []usage
 	for i, row := range asked {
-		if failures[i] != nil && (c.NArg() > 0 || agent.KindOf(failures[i]) != agent.KindConflict) {
-			return nil, failures[i]
+		if err := failures[i]; err != nil && (c.NArg() > 0 || !isGone(err)) {
+			return nil, err
 		}
 		if row.Run = names[i]; failures[i] == nil {
 			found = append(found, row)
 		}
 	}
 	return found, nil
+}
+
+// isGone: the run ended, or with --rm is forgotten, between two questions.
+func isGone(err error) bool {
+	return agent.KindOf(err) == agent.KindConflict || agent.KindOf(err) == agent.KindNotFound
 }
 
 func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
@@ -119,10 +124,9 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 
 func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
-		writeLine(p.out, struct {
+		return writeLine(p.out, struct {
 			Runs []usage `json:"runs"`
 		}{append([]usage{}, rows...)})
-		return nil
 	}
 	if !c.Bool(flagOnce) && isTerminal(p.out) {
 		fmt.Fprint(p.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48

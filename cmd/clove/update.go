@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 )
 
 const flagNoRules = "no-rules"
@@ -32,19 +33,14 @@ func (p *program) updateCommand() *cli.Command {
 }
 
 func (p *program) update(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	u, err := readUpdate(c)
 	if err != nil {
 		return err
 	}
-	d, err := p.cloved(c)
-	if err != nil {
+	return p.askEach(c, func(d *client.Client, reference string) error {
+		_, err := d.Update(c.Context, reference, u)
 		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { _, err := d.Update(c.Context, reference, u); return err })
+	})
 }
 
 // readUpdate reads the flags as run does; what is not named stays nil.
