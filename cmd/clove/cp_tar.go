@@ -32,9 +32,20 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	}
 	defer root.Close()
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(d.CopyOut(ctx, from.run, from.path, writer)) }()
+	sent := make(chan error, 1)
+	go func() {
+		err := d.CopyOut(ctx, from.run, from.path, writer)
+		writer.CloseWithError(err)
+		sent <- err
+	}()
 	err = unpack(reader, root, path.Base(path.Clean(from.path)), name)
+	if err == nil {
+		_, err = io.Copy(io.Discard, reader) // the archive ends before its sender has said how it went
+	}
 	reader.Close()
+	if serr := <-sent; err == nil {
+		err = serr
+	}
 	return err
 }
 

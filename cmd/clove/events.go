@@ -56,7 +56,7 @@ func (p *program) events(c *cli.Context) error {
 	defer d.Close()
 	_, err = d.Events(c.Context, params, func(note api.EventNote) error {
 		if note.Gap {
-			p.say("clove", cyan, "older events are kept no longer")
+			p.say("clove", cyan, "there are events before this that are not known any more")
 		}
 		if note.Event == nil {
 			return nil

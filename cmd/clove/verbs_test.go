@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -108,7 +110,7 @@ func TestEventsPrint(t *testing.T) {
 		return api.EventResult{Last: 9}, err
 	}
 	status, stdout, stderr := b.clove("events", "--once")
-	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "kept no longer") {
+	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "not known any more") {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -264,5 +266,54 @@ func TestLogsStampsLines(t *testing.T) {
 	status, stdout, stderr := b.clove("logs", "-t", "one")
 	if status != 0 || stdout != stamp+"begin\n"+stamp+"next\n" || stderr != "clove: cannot listen\n" {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// A copy that leaves something out writes the rest, and is no success: the
+// archive is over before its sender says so.
+func TestCopyOutTellsWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	source := b.file("source/f", "text", 0o600)
+	f.answers[api.MethodRunCopyOut] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		var archive bytes.Buffer
+		err := pack(&archive, filepath.Dir(source), "out")
+		if err == nil {
+			err = c.Notify(api.NoteOutput, api.SessionOutput{Stream: api.StreamTar, Data: archive.Bytes()})
+		}
+		if err == nil {
+			err = &agent.Error{Kind: agent.KindConflict, Message: "not everything was copied"}
+		}
+		return nil, err
+	}
+	target := filepath.Join(b.host.Dir, "target")
+	status, _, stderr := b.clove("cp", "one:/out", target)
+	text, err := os.ReadFile(filepath.Join(target, "f"))
+	if status != exitFailed || !strings.Contains(stderr, "not everything") || err != nil || string(text) != "text" {
+		t.Errorf("%d, %q, %q, %v", status, stderr, text, err)
+	}
+}
+
+// A source that cannot be read is what is told, not the session's end that it caused.
+func TestCopyInTellsOfItsSource(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	f.answers[api.MethodRunCopyIn] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		for {
+			m, err := c.Receive()
+			if err != nil || m.Method == api.NoteCloseInput {
+				return api.Nothing{}, err
+			}
+		}
+	}
+	good := b.file("good", "text", 0o600)
+	if status, _, stderr := b.clove("cp", good, "one:/tmp"); status != 0 {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	if err := unix.Mkfifo(filepath.Join(b.host.Dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := b.clove("cp", filepath.Join(b.host.Dir, "pipe"), "one:/tmp"); status != exitFailed || !strings.Contains(stderr, "neither a file nor") {
+		t.Errorf("%d, %s", status, stderr)
 	}
 }
