@@ -14,7 +14,8 @@ import (
 // while Answer waits.
 type Session struct{ conn *rpc.Conn }
 
-// Open begins a session with its request.
+// Open begins a session with its request. Whether it was granted is known from
+// Answer. Close must be called.
 func (c *Client) Open(ctx context.Context, method string, params any) (*Session, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionO
 	}, fault))
 }
 
-// Write sends input.
+// Write sends input; it blocks while the process reads none of what was sent.
 func (s *Session) Write(data []byte) (int, error) {
 	if err := s.conn.Notify(api.NoteInput, api.SessionInput{Data: data}); err != nil {
 		return 0, err
@@ -123,7 +124,8 @@ func (s *Session) CloseInput() error { return s.conn.Notify(api.NoteCloseInput, 
 // Resize tells the size of the caller's terminal.
 func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.NoteResize, size) }
 
-// Detach leaves an attached run.
+// Detach leaves an attached run, which goes on; Answer returns with what was
+// written until then.
 func (s *Session) Detach() error { return s.conn.Notify(api.NoteDetach, api.Nothing{}) }
 
 // Close ends the session, whatever the other side thinks of it.

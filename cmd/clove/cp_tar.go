@@ -70,6 +70,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 	}
 }
 
+// unpackOne takes away what has the name, and never writes through it: it may be
+// a link that an earlier part of the archive made.
 func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) error {
 	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
 	switch header.Typeflag {
@@ -135,6 +137,7 @@ func pack(to io.Writer, from, name string) error {
 	return errors.Join(err, archive.Close())
 }
 
+// packOne keeps modes and times; owners are the agent's, whoever has them here.
 func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

@@ -31,6 +31,8 @@ const (
 	flagOnce = "once"
 )
 
+// events begins now unless a number or a time is named, or all that is wanted
+// is the past.
 func (p *program) events(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
@@ -70,6 +72,7 @@ func (p *program) events(c *cli.Context) error {
 	return err
 }
 
+// eventLine is one line for people; names and details may come from agents.
 func eventLine(e agent.Occurrence) string {
 	line := fmt.Sprintf("%d %s %s %s (%s)", e.Sequence, e.Time.Local().Format("2006-01-02T15:04:05.000"), e.What, printable(e.Name), e.ID[:min(len(e.ID), shortID)])
 	if e.ExitCode != nil {

@@ -25,6 +25,8 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
+// exec makes the caller's terminal raw only where the process has one and reads
+// it; else ctrl-c ends this command, and with it the process.
 func (p *program) exec(c *cli.Context) error {
 	if c.NArg() < 2 {
 		return invalid("", "clove exec NAME -- COMMAND", "it takes a run and a command")

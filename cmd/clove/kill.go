@@ -21,6 +21,7 @@ func (p *program) killCommand() *cli.Command {
 	}
 }
 
+// kill sends, and waits for nothing: only KILL is sure to end a run.
 func (p *program) kill(c *cli.Context) error {
 	number, err := parseSignal(c.String(flagSignal))
 	if err != nil {

@@ -31,6 +31,7 @@ func (p *program) logsCommand() *cli.Command {
 	}
 }
 
+// logs needs cloved, also for ended runs: whose log it is only cloved can say.
 func (p *program) logs(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {

@@ -35,6 +35,8 @@ type usage struct {
 	Stats agent.Stats `json:"stats"`
 }
 
+// stats looks again and again over one connection for each run. The interval
+// has a floor: each look costs every supervisor some work.
 func (p *program) stats(c *cli.Context) error {
 	interval, err := parseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
@@ -112,6 +114,7 @@ func isGone(err error) bool {
 	return agent.KindOf(err) == agent.KindConflict || agent.KindOf(err) == agent.KindNotFound
 }
 
+// fill asks for the name as well: the reference may be a part of the id.
 func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
 	found, err := d.Get(c.Context, u.Run)
 	if err != nil {
@@ -122,6 +125,8 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	return found.Run.Spec.Name, err
 }
 
+// printUsage draws the table in place of the last one where a person watches; a
+// file or a pipe gets one after the other.
 func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
 		return writeLine(p.out, struct {

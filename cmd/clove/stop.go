@@ -36,6 +36,8 @@ func grace(c *cli.Context) (*time.Duration, error) {
 	return &d, err
 }
 
+// stop returns when the runs have ended. Who leaves earlier takes nothing back:
+// the wish is on cloved's disk.
 func (p *program) stop(c *cli.Context) error {
 	patience, err := grace(c)
 	if err != nil {

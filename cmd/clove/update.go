@@ -32,6 +32,7 @@ func (p *program) updateCommand() *cli.Command {
 	}
 }
 
+// update reads everything before it asks: a mistake in one flag changes no run.
 func (p *program) update(c *cli.Context) error {
 	u, err := readUpdate(c)
 	if err != nil {
@@ -58,6 +59,7 @@ func readUpdate(c *cli.Context) (agent.Update, error) {
 	return u, nil
 }
 
+// updateSizes has run's floors: below them a sandbox cannot even be entered.
 func updateSizes(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagMemory); text != "" {
 		n, err := parseSize(flagMemory, text, memoryFloorBytes)
@@ -107,6 +109,8 @@ func updateNumbers(c *cli.Context, u *agent.Update) error {
 	return nil
 }
 
+// updateRules replaces the whole list: to add one rule to what somebody else
+// may have changed meanwhile would be a guess.
 func updateRules(c *cli.Context, u *agent.Update) error {
 	if !c.IsSet(flagAllow) && !c.IsSet(flagDeny) && !c.Bool(flagNoRules) {
 		return nil

@@ -17,6 +17,8 @@ func (p *program) waitCommand() *cli.Command {
 	}
 }
 
+// wait asks for one after the other: the last to end decides how long it takes
+// in any case, and the order of the answers is that of the names.
 func (p *program) wait(c *cli.Context) error {
 	if err := someReferences(c); err != nil {
 		return err
