@@ -59,25 +59,24 @@ func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) e
 		return err
 	}
 	defer s.Close()
-	source, sent := &watched{Reader: from}, make(chan error, 1)
+	source, sent := &watched{Reader: from}, make(chan struct{})
 	go func() {
-		_, err := io.Copy(s, source)
-		if err == nil {
-			err = s.CloseInput()
+		defer close(sent)
+		if _, err := io.Copy(s, source); err == nil {
+			_ = s.CloseInput() // the answer says whether it came
 		} else if source.err != nil {
 			s.Close() // half an archive must not look like a whole one
 		}
-		sent <- err
 	}()
 	err = s.Answer(ctx, nil, func(api.SessionOutput) error { return nil })
-	s.Close() // what is not sent yet was refused
+	s.Close() // what is not sent yet was not wanted
 	var answered *api.Error
-	if errors.As(err, &answered) {
+	if err == nil || errors.As(err, &answered) {
 		return err // and not wait for a source that may say nothing more
 	}
-	serr := <-sent
-	if source.err != nil || err == nil {
-		return serr // the session's end is only what followed from it
+	<-sent
+	if source.err != nil {
+		return source.err // the session's end only followed from it
 	}
 	return err
 }
