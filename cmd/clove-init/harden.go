@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -58,37 +59,42 @@ func forgetParent() error {
 // lastSignal is _NSIG of Linux's amd64 and arm64.
 const lastSignal = 64
 
-// ignoreSignals puts back the kernel's default action for every signal that
-// Go's runtime took. For PID 1 the default means that nobody in or above its
-// namespace can send it, KILL and STOP from above aside; a handler would mean
-// that root in the sandbox could crash it (signal(7), pid_namespaces(7)). A
-// default action also is what children inherit. SIGURG stays with the runtime,
-// which stops its own goroutines with it and bears a flood of them.
-func ignoreSignals() error {
-	for number := unix.Signal(1); number <= lastSignal; number++ {
-		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG {
-			continue
-		}
-		if err := defaultAction(number); err != nil {
-			return fmt.Errorf("cannot reset signal %d: %w", int(number), err)
-		}
-	}
-	return nil
-}
+// ignoreSignals makes PID 1 deaf. A handler of Go's runtime would mean that
+// root in the sandbox could crash it. The kernel's default action, which
+// nobody in the namespace can send to PID 1 (pid_namespaces(7)), would hold
+// for one thread: with more of them it kills, up to Linux 6.1 at the least,
+// when the first one has its signals blocked, as Go's runtime does when it
+// makes a thread. What is ignored does nothing either way. SIGCHLD's default
+// is to be ignored but for wait(2), and SIGURG stays with the runtime, which
+// stops its own goroutines with it and bears a flood of them.
+func ignoreSignals() error { return act(ignored, unix.SIGCHLD) }
 
-// sigactionBytes is more than struct sigaction of the kernel; all zero it is
-// SIG_DFL without flags.
-const sigactionBytes = 32
+// defaultSignals puts back the kernel's default action for every signal: what
+// is ignored would be inherited by the agent, and PID 1 ignores, as does
+// perhaps who started clove, nohup(1) for one.
+func defaultSignals() error { return act(byDefault) }
+
+// sigaction is more than the kernel's; the handler comes first. Without flags
+// and mask.
+type sigaction [4]uintptr
+
+// The handlers that are none (signal(7), SIG_DFL and SIG_IGN).
+var byDefault, ignored = sigaction{0}, sigaction{1}
 
 // sigsetBytes is the size of the kernel's sigset_t.
 const sigsetBytes = 8
 
-func defaultAction(number unix.Signal) error {
-	var action [sigactionBytes]byte
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number),
-		uintptr(unsafe.Pointer(&action)), 0, sigsetBytes, 0, 0)
-	if errno != 0 {
-		return errno
+// act sets one action for all signals that have one, the runtime's own and
+// others aside.
+func act(action sigaction, others ...unix.Signal) error {
+	for number := unix.Signal(1); number <= lastSignal; number++ {
+		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG || slices.Contains(others, number) {
+			continue
+		}
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&action)), 0, sigsetBytes, 0, 0)
+		if errno != 0 {
+			return fmt.Errorf("cannot set the action of signal %d: %w", int(number), errno)
+		}
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ const secondStageName = "clove-init-exec"
 // failure: nil where PID 1 has been told.
 func secondStage() error {
 	runtime.LockOSThread() // ids, capabilities and masks are a thread's own
+	if err := defaultSignals(); err != nil {
+		return err
+	}
 	conn, err := initproto.NewConn(initproto.ControlFD)
 	if err != nil {
 		return err
@@ -33,8 +36,7 @@ func enter() error {
 	if err := notDumpable(); err != nil {
 		return err
 	}
-	// What the supervisor ignores, nohup's HUP perhaps, is its own affair.
-	if err := ignoreSignals(); err != nil {
+	if err := defaultSignals(); err != nil {
 		return err
 	}
 	conn, err := initproto.NewConn(initproto.ControlFD)
