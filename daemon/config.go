@@ -97,7 +97,10 @@ func decode(text []byte, into *Config) error {
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("%s: %s is not a %s", cmp.Or(wrong.Field, "the file"), wrong.Value, kindWords[wrong.Type.Kind()])
 	}
-	return err
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: ")) // the file is none
+	}
+	return nil
 }
 
 // kindWords are what the fields hold.

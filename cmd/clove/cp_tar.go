@@ -22,7 +22,8 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	if to == "-" {
 		return d.CopyOut(ctx, from.run, from.path, p.out)
 	}
-	dir, name := to, path.Base(path.Clean(from.path))
+	first := firstName(from.path)
+	dir, name := to, first
 	if !isDirectory(to) {
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
@@ -38,7 +39,7 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 		writer.CloseWithError(err)
 		sent <- err
 	}()
-	err = unpack(reader, root, path.Base(path.Clean(from.path)), name)
+	err = unpack(reader, root, first, name)
 	if err == nil {
 		_, err = io.Copy(io.Discard, reader) // the archive ends before its sender has said how it went
 	}
@@ -49,7 +50,17 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	return err
 }
 
-// unpack writes an archive beneath root, its first element called name.
+// firstName is how an archive of a path calls that path: its last part, and the
+// whole root ".".
+func firstName(inside string) string {
+	if name := path.Base(path.Clean(inside)); name != "/" {
+		return name
+	}
+	return "."
+}
+
+// unpack writes an archive beneath root, its first element called name. What is
+// no part of that element is refused: it could be any file that is there.
 func unpack(from io.Reader, root *os.Root, first, name string) error {
 	archive := tar.NewReader(from)
 	for {
@@ -61,8 +72,14 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 			return err
 		}
 		inside := path.Clean(header.Name)
-		if inside == first || strings.HasPrefix(inside, first+"/") {
-			inside = name + strings.TrimPrefix(inside, first)
+		rest, part := strings.CutPrefix(inside, first)
+		switch {
+		case first == ".":
+			inside = path.Join(name, path.Join("/", inside))
+		case !part || rest != "" && rest[0] != '/':
+			return fmt.Errorf("the archive holds %q, which was not asked for", header.Name)
+		default:
+			inside = name + rest
 		}
 		if err := unpackOne(archive, header, root, inside); err != nil {
 			return fmt.Errorf("cannot write %s: %w", inside, err)

@@ -15,6 +15,45 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
+// The whole root comes as one new folder, and nothing but what was asked for
+// reaches a name that is there already.
+func TestUnpackOnlyWhatWasAsked(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{os.MkdirAll(filepath.Join(dir, "source"), 0o755), os.Mkdir(filepath.Join(dir, "target"), 0o755),
+		os.WriteFile(filepath.Join(dir, "source/mine"), []byte("agent"), 0o600), os.WriteFile(filepath.Join(dir, "target/mine"), []byte("safe"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, "target"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, c := range []struct {
+		packed, inside string
+		wanted         bool
+	}{{".", "/", true}, {"other", "/asked", false}, {"askedtoo", "/asked", false}, {"asked", "/asked", true}} {
+		var archive bytes.Buffer
+		if err := pack(&archive, filepath.Join(dir, "source"), c.packed); err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack(&archive, root, firstName(c.inside), "new"); (err == nil) != c.wanted {
+			t.Errorf("%s: %v", c.packed, err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "target/new/mine"))
+		if (err == nil && string(text) == "agent") != c.wanted {
+			t.Errorf("%s: %q, %v", c.packed, text, err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "target/new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "target/mine")); err != nil || string(text) != "safe" {
+		t.Errorf("what was there says %q, %v", text, err)
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	for text, want := range map[string]place{
 		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""},
