@@ -53,7 +53,7 @@ var Codes = []codeRow{
 	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again"},
 	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit"},
 	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled"},
-	{CodeDraining, "draining", agent.KindBusy, "cloved starts nothing at the moment"},
+	{CodeDraining, "draining", agent.KindBusy, "cloved is ending: ask the next one; the agents go on"},
 	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed"},
 	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own"},
 }
