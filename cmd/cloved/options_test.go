@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-func TestOptions(t *testing.T) {
+func TestCommandLine(t *testing.T) {
 	t.Setenv("CLOVE_ROOT", "state")
 	t.Setenv("CLOVE_RUN_DIR", "")
 	var out bytes.Buffer
