@@ -5,7 +5,7 @@ TAGS := seccomp,urfave_cli_no_docs
 GOBUILD := go build -trimpath -buildvcs=false
 # Static: a launch starts clove twice, and would pay for dynamic linking each time.
 # The tags spare libc's lookups of names and users, which a static program must not use.
-STATIC := -tags $(TAGS),netgo,osusergo -ldflags "-linkmode external -extldflags -static"
+STATIC := -tags $(TAGS),netgo,osusergo -ldflags "-linkmode external -extldflags -static $(if $(VERSION),-s -w -X main.version=$(VERSION))"
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help
@@ -20,15 +20,31 @@ quickstart: build ## install what is missing, build, and run a first agent
 .PHONY: build
 build: ## bin/clove, bin/cloved, bin/clove-init, bin/clove-gate, and the tests' program of attacks
 	@integration/install.sh build
-	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o bin/clove ./cmd/clove
-	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o bin/cloved ./cmd/cloved
-	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-init ./cmd/clove-init
-	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o bin/clove-gate ./cmd/clove-gate
+	@$(MAKE) --no-print-directory programs
 	integration/probe/build.sh bin/clove-probe
 
+# What is installed, into $(BIN).
+BIN := bin
+.PHONY: programs
+programs:
+	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/clove ./cmd/clove
+	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/cloved ./cmd/cloved
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-init ./cmd/clove-init
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-gate ./cmd/clove-gate
+
+.PHONY: deb
+deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (VERSION=1.2.3)
+	@integration/install.sh build deb
+	@integration/package/build.sh $(or $(VERSION),0.0.0~dev) build
+	@integration/package/check.sh build/clove_$(or $(VERSION),0.0.0~dev)_amd64.deb
+
+.PHONY: failpoints
+failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root and vm
+	@integration/failpoints/build.sh
+
 .PHONY: test
-test: build ## everything CI checks: lint and the lanes unit, root, vm (as root)
-	@integration/install.sh lint test vm
+test: failpoints ## everything CI checks: lint and the lanes unit, root, vm (as root)
+	@integration/install.sh lint test vm deb
 	@integration/test.sh
 
 .PHONY: lint
@@ -42,13 +58,13 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 	@integration/lane.sh unit
 
 .PHONY: root
-root: build ## tests that need root, on this machine (RUN=Pattern for some)
+root: failpoints ## tests that need root, on this machine (RUN=Pattern for some)
 	@integration/install.sh test
 	@integration/lane.sh root
 
 .PHONY: vm
-vm: build ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
-	@integration/install.sh vm
+vm: failpoints ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
+	@integration/install.sh vm deb
 	@integration/lane.sh vm
 
 .PHONY: bench

@@ -39,4 +39,5 @@ type Turn struct {
 	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
 	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
+	Trace     string    `json:"trace,omitempty"`      // W3C traceparent of the call that asked for it, where cloved traces
 }

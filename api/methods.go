@@ -63,6 +63,8 @@ var Methods = []Method{
 		"Reads the configuration anew. A file with a mistake changes nothing."},
 	{MethodDrain, ShapeCall, AccessRoot, DrainParams{}, Nothing{}, "", nil,
 		"With on, nothing is started any more, and what is asked for waits in the queue; what runs goes on. Without, starts go on."},
+	{MethodDebug, ShapeCall, AccessRoot, DebugParams{}, DebugResult{}, "", nil,
+		"What cloved is doing inside, one part after the other (clove debug asks for all). No part holds what an agent was given or wrote."},
 	{MethodCancel, ShapeCall, AccessMember, CancelParams{}, Nothing{}, "", nil,
 		"Ends a request of the same connection, which is answered with the error cancelled."},
 

@@ -19,6 +19,9 @@ type StartParams struct {
 	Spec agent.Spec `json:"spec"`
 	// Delay is how long it waits first, in nanoseconds.
 	DelayNS int64 `json:"delay_ns,omitempty"`
+	// Traceparent is the caller's span (W3C trace context), for a cloved that
+	// traces. One that is malformed is ignored.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // RunParams names one run: an id, the beginning of exactly one, or a name.

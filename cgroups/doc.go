@@ -6,7 +6,7 @@
 // because libcontainer moves the processes and writes the limits, and both
 // must mean the same directories:
 //
-//	v2      /sys/fs/cgroup/clove.slice/NAME
+//	v2      /sys/fs/cgroup/clove.slice/clove-agents.service/NAME
 //	hybrid  /sys/fs/cgroup/<controller>/<clove's own cgroup>/clove/NAME
 //	        and, for cgroup.kill, /sys/fs/cgroup/unified/clove/NAME
 //	v1      as hybrid, without the last

@@ -16,10 +16,21 @@ import (
 // hierarchy. It stays when the last agent ends, as a systemd slice does:
 // libcontainer makes "clove" and "clove/ID" in two steps, and a parent that
 // another run removed between them would fail that start.
+//
+// On v2 agents are one step further down, in a cgroup that a unit of that name
+// (Delegate=) makes clove's own where systemd knows it: systemd takes
+// controllers away from a slice when none of its units wants them, but not what
+// the kernel sees enabled further down. The names are the same without systemd.
 const (
 	parentV1 = "clove"
-	parentV2 = "clove.slice"
+	sliceV2  = "clove.slice"
+	agentsV2 = "clove-agents.service"
+	parentV2 = sliceV2 + "/" + agentsV2
 )
+
+// supervisorsV2 holds the supervisors of detached agents: they outlive cloved,
+// so its own unit is no place for them.
+const supervisorsV2 = "supervisors"
 
 // namePattern is the form of an agent's directory: its id and, after a dash,
 // which installation of clove owns it, where one host has several. A directory
@@ -66,23 +77,54 @@ func (h *Host) parent(name string) string {
 	return filepath.Join(h.trees[name].base, parentV1)
 }
 
-// Prepare makes what Place needs: on v2 the slice, with every wanted controller
-// that this host offers enabled from the mount point down to it; in a container
-// the processes at the mount point move out of the way (delegate). On v1 a
-// directory has its controller from the start, and libcontainer makes the
-// parent. It is idempotent and safe in any number of processes at once.
+// Prepare makes what Place needs: on v2 the slice and what is delegated in it,
+// with every wanted controller that this host offers enabled from the mount
+// point down to it; in a container the processes at the mount point move out of
+// the way (delegate). On v1 a directory has its controller from the start, and
+// libcontainer makes the parent. It is idempotent and safe in any number of
+// processes at once.
 func (h *Host) Prepare() error {
 	if h.mode != ModeV2 {
 		return nil
 	}
-	root, slice := h.trees[unified].mount, h.parent(unified)
-	if err := os.Mkdir(slice, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("cannot make the parent of all agents: %w", err)
+	root := h.trees[unified].mount
+	slice, agents := filepath.Join(h.trees[unified].base, sliceV2), h.parent(unified)
+	for _, dir := range []string{slice, agents} {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("cannot make the parent of all agents: %w", err)
+		}
 	}
 	if err := delegate(root); err != nil {
 		return err
 	}
-	return enable(slice)
+	if err := enable(slice); err != nil {
+		return err
+	}
+	return enable(agents)
+}
+
+// PrepareSupervisors makes the cgroup of the supervisors and opens it, for
+// clone3(2) to begin them there; nil on v1, where they stay in cloved's own.
+func (h *Host) PrepareSupervisors() (*os.File, error) {
+	if h.mode != ModeV2 {
+		return nil, nil
+	}
+	if err := h.Prepare(); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(h.parent(unified), supervisorsV2)
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("cannot make the cgroup of supervisors: %w", err)
+	}
+	return os.Open(dir)
+}
+
+// makeDir takes a directory that is there for its own.
+func makeDir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // enable turns on in dir's children what dir itself has. Controllers are
@@ -136,5 +178,5 @@ func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
-		namePattern().MatchString(name) && (parent == parentV1 || parent == parentV2)
+		namePattern().MatchString(name) && (parent == parentV1 || parent == agentsV2)
 }

@@ -33,7 +33,10 @@ func TestPlaceIsWhereTheKernelSees(t *testing.T) {
 	for controller, dir := range g.paths {
 		want := filepath.Join(own[controller], parentV1, id)
 		if controller == unified {
-			want = filepath.Join("/", filepath.Base(filepath.Dir(dir)), id)
+			want = filepath.Join("/", parentV1, id)
+			if !g.onV1() {
+				want = filepath.Join("/", parentV2, id)
+			}
 		}
 		if seen[controller] != want {
 			t.Errorf("%q: the kernel sees %s, want %s", controller, seen[controller], want)

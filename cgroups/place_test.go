@@ -25,7 +25,7 @@ func TestPlace(t *testing.T) {
 		host          machine
 		want          map[string]string
 	}{
-		{"v2", "/clove.slice/" + testID, v2Machine(nil), map[string]string{"": "/sys/fs/cgroup/clove.slice/" + testID}},
+		{"v2", "/clove.slice/clove-agents.service/" + testID, v2Machine(nil), map[string]string{"": "/sys/fs/cgroup/clove.slice/clove-agents.service/" + testID}},
 		{"hybrid", "clove/" + testID, hybrid, map[string]string{
 			"":        "/sys/fs/cgroup/unified/clove/" + testID,
 			"memory":  "/sys/fs/cgroup/memory/a/clove/" + testID,
@@ -87,6 +87,7 @@ func prepared(root, slice machine) machine {
 	m := v2Machine(root)
 	for name, text := range slice {
 		m[cgroupV2+"clove.slice/"+name] = text
+		m[cgroupV2+"clove.slice/clove-agents.service/"+name] = text
 	}
 	return m
 }
@@ -102,7 +103,7 @@ func TestPrepareEnablesWhatIsOfferedAndOff(t *testing.T) {
 	if err := h.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{"": "+memory", "clove.slice": "memory cpu"} {
+	for dir, want := range map[string]string{"": "+memory", "clove.slice": "memory cpu", "clove.slice/clove-agents.service": "memory cpu"} {
 		got, err := os.ReadFile(filepath.Join(root, cgroupV2, dir, "cgroup.subtree_control"))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: wrote %q (%v), want %q", dir, got, err, want)

@@ -102,22 +102,25 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 	case name == api.MethodCancel:
 		return cancelRequest
 	case !known:
-		return refusal(api.Failure(api.CodeMethod, "docs/api.md lists the methods", "there is no method %.64q", name))
+		return a.refusal(name, api.Failure(api.CodeMethod, "docs/api.md lists the methods", "there is no method %.64q", name))
 	case serve == nil:
-		return refusal(api.Failure(api.CodeSession, "open another connection for it", "%s needs a connection of its own, and to be the first request there", name))
+		return a.refusal(name, api.Failure(api.CodeSession, "open another connection for it", "%s needs a connection of its own, and to be the first request there", name))
 	}
 	return func(ctx context.Context, r *jrpc2.Request) (any, error) {
 		params := json.RawMessage(r.ParamString())
-		run, err := a.daemon.allow(a.peer, m, params)
-		if err != nil {
-			return nil, onWire(err)
-		}
 		ctx, done := a.bounded(ctx, m)
 		defer done()
-		c := &call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run, id: json.RawMessage(r.ID())}
 		server := jrpc2.ServerFromContext(ctx)
+		c := &call{Daemon: a.daemon, peer: a.peer, id: json.RawMessage(r.ID())}
 		c.note = func(method string, params any) error { return server.Notify(ctx, method, params) }
-		result, err := serve(c, params)
+		result, err := a.daemon.observed(ctx, a.peer, name, params, func(ctx context.Context) (_ any, err error) {
+			c.Context = ctx
+			if c.run, err = a.daemon.allow(a.peer, m, params); err != nil {
+				return nil, err
+			}
+			a.daemon.tracer.About(ctx, c.run)
+			return serve(c, params)
+		})
 		if err != nil && context.Cause(ctx) == errEnding {
 			err = errEnding
 		}
@@ -128,8 +131,12 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 	}
 }
 
-func refusal(fault *api.Error) jrpc2.Handler {
-	return func(context.Context, *jrpc2.Request) (any, error) { return nil, onWire(fault) }
+// refusal answers what has no handler.
+func (a assigner) refusal(name string, fault *api.Error) jrpc2.Handler {
+	return func(context.Context, *jrpc2.Request) (any, error) {
+		a.daemon.meter.Called(name, fault.Data.Word, 0)
+		return nil, onWire(fault)
+	}
 }
 
 // cancelRequest ends another request of the connection.
@@ -152,17 +159,26 @@ func (a assigner) notification(ctx context.Context, method string, params json.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if run, err := a.daemon.allow(a.peer, m, params); err == nil {
-		_, _ = serve(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, params)
+	_, _ = a.daemon.observed(ctx, a.peer, method, params, func(ctx context.Context) (any, error) {
+		run, err := a.daemon.allow(a.peer, m, params)
+		if err != nil {
+			return nil, err
+		}
+		return serve(&call{Context: ctx, Daemon: a.daemon, peer: a.peer, run: run}, params)
+	})
+}
+
+// faultOf is an error as one of the closed set.
+func faultOf(err error) *api.Error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = api.Failure(api.CodeCancelled, "", "the request was cancelled")
 	}
+	return api.ErrorOf(err)
 }
 
 // onWire gives the library an error of the closed set.
 func onWire(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = api.Failure(api.CodeCancelled, "", "the request was cancelled")
-	}
-	fault := api.ErrorOf(err)
+	fault := faultOf(err)
 	data, merr := json.Marshal(fault.Data)
 	if merr != nil {
 		return merr

@@ -38,6 +38,12 @@ type Config struct {
 	StartsAtOnce int `json:"starts_at_once"`
 	// LogCap bounds the log of each agent: 64M.
 	LogCap string `json:"log_cap"`
+	// MetricsAddress is a loopback address and port that answers GET /metrics for
+	// everybody on the host: none. A change takes a restart.
+	MetricsAddress string `json:"metrics_address"`
+	// MetricsSocket is a Unix socket that does, for root and the group, who may
+	// ask for their agents' figures there as well: none. A change takes a restart.
+	MetricsSocket string `json:"metrics_socket"`
 	// LogLevel is debug, info, warn or error: info.
 	LogLevel string `json:"log_level"`
 	// Users is what people other than root may ask for.
@@ -110,6 +116,8 @@ func (c Config) check() error {
 	switch {
 	case c.Socket != "" && c.Socket[0] != '/':
 		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
+	case c.MetricsSocket != "" && c.MetricsSocket[0] != '/':
+		return fmt.Errorf("metrics_socket: %q is not an absolute path", c.MetricsSocket)
 	case c.MemoryShare < 0 || c.MemoryShare > 10:
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
 	case c.StartsAtOnce < 0:
@@ -124,6 +132,11 @@ func (c Config) check() error {
 	}
 	if c.LogCapBytes() < minLogCap {
 		return fmt.Errorf("log_cap: %s is less than 64K", c.LogCap)
+	}
+	if c.MetricsAddress != "" {
+		if err := checkLoopback(c.MetricsAddress); err != nil {
+			return err
+		}
 	}
 	_, err := level(c.LogLevel)
 	return err

@@ -37,9 +37,13 @@ func (c *call) end(grace time.Duration) error {
 		return err
 	}
 	id := c.run.Spec.ID
-	if _, err := c.records.amend(id, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
-		return err
+	unnoted := c.wishEnd()
+	if unnoted != nil && !c.expendable() {
+		return unnoted
 	}
+	// gofail: var endNoted string
+	// if err := failpoint(endNoted, ""); err != nil { return err }
+
 	if c.run.State == agent.StateQueued && c.dequeue() == nil {
 		return nil
 	}
@@ -61,11 +65,37 @@ func (c *call) end(grace time.Duration) error {
 		defer cancel()
 		ctx = patience
 	}
+	if unnoted != nil && err == nil {
+		patience, cancel := context.WithTimeout(c, buryTime)
+		defer cancel()
+		ctx, err = patience, recordLater(c.run, unnoted)
+	}
 	_, _, werr := c.mirror.until(ctx, id, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
 	if werr != nil && c.Err() == nil && err != nil {
 		return err
 	}
 	return werr
+}
+
+// wishEnd notes that somebody wants the run's end: its policy rests.
+func (c *call) wishEnd() error {
+	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked)
+	return err
+}
+
+// expendable tells whether a run may be ended although the wish cannot be
+// noted: nothing would start it again. A full disk must not keep people from
+// ending what fills it.
+func (c *call) expendable() bool {
+	return c.run.State == agent.StateRunning && c.run.Spec.Restart.Policy != agent.RestartAlways && c.run.Spec.Restart.Policy != agent.RestartOnFailure
+}
+
+// recordLater says that a run is ended and its record has no place yet.
+func recordLater(run agent.Run, cause error) error {
+	failure := api.Failure(api.CodeInternal, agent.FailureOf(cause).Hint,
+		"%s is ended, and its record is stored as soon as that works: %s", run.Spec.Name, agent.FailureOf(cause).Message)
+	failure.Data.Step = "store"
+	return failure
 }
 
 // buryTime is how long the end of a run may take whose supervisor is gone.
@@ -81,7 +111,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
-		if _, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked); err != nil {
+		if err := c.wishEnd(); err != nil && !c.expendable() {
 			return nil, err
 		}
 	}

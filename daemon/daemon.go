@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
 )
@@ -33,6 +36,9 @@ type Options struct {
 	Clove      string // path of the clove program
 	// Reloaded hears of each new configuration.
 	Reloaded func(Config)
+	Scrapes  Scrapes
+	LogTail  *Tail          // the last of what Log wrote; nil: unknown
+	Tracer   *traces.Tracer // nil: nothing is traced
 }
 
 // Daemon is one cloved.
@@ -46,14 +52,22 @@ type Daemon struct {
 	starter   starter
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
+
+	meter       *metrics.Meter
+	tracer      *traces.Tracer
+	connections atomic.Int64             // to the API, open
+	lives       map[agent.ID]traces.Life // the goroutine of follow alone
+	socket      atomic.Pointer[string]   // where it listens, once it does
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		records: records{filepath.Join(o.Paths.State, "clove.db")},
-		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run}}
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
+		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
 	d.current.Store(&o.Config)
+	d.meter = metrics.New(o.Version, d.gauges)
+	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.mirror = newMirror(d.records)
 	d.keeper = newKeeper(d)
 	return d
@@ -64,7 +78,7 @@ func (d *Daemon) config() Config { return *d.current.Load() }
 
 // logDir is where a run's log is.
 func (d *Daemon) logDir(id agent.ID) string {
-	return filepath.Join(d.options.Paths.State, "logs", string(id))
+	return d.options.Paths.Log(id)
 }
 
 // drainTime is how long requests that are being answered get at the end.
@@ -90,9 +104,13 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	}
 	defer written.Close()
 	keeping, stop := context.WithCancel(context.Background())
-	kept := make(chan struct{})
-	go func() { defer close(kept); d.keeper.run(keeping, written) }()
+	var kept sync.WaitGroup
+	_, last, _ := d.mirror.since(0)
+	kept.Go(func() { d.keeper.run(keeping, written) })
+	kept.Go(func() { d.follow(keeping, last) })
+	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	server := newServer(d, group)
+	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
 	ready()
@@ -106,7 +124,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	defer cancel()
 	server.drain(patience)
 	stop()
-	<-kept
+	kept.Wait()
 	d.keeper.all.Wait()
 	return errors.Join(err)
 }
@@ -125,6 +143,3 @@ func (d *Daemon) Reload() error {
 	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
 	return nil
 }
-
-// Healthy tells whether the store can be read: what a watchdog wants to know.
-func (d *Daemon) Healthy() error { return d.mirror.refresh() }

@@ -48,11 +48,14 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
 		return // it came to its own end
 	}
+	// gofail: var deathSeen string
+	// failpoint(deathSeen, "")
+
 	buried, err := k.sandboxes.GC()
 	for _, problem := range buried {
 		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}
-	if err != nil {
+	if k.cleaning.worth(err, time.Now()) {
 		k.log.Error("cannot clean up", "error", err)
 	}
 	if k.mirror.refresh() == nil {

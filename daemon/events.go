@@ -56,6 +56,7 @@ func followEvents(c *call, p api.EventParams) (any, error) {
 		}
 		news, last, gap := c.mirror.since(after)
 		if gap {
+			c.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {
 				return nil, err
 			}

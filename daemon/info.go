@@ -16,6 +16,7 @@ var handlers = map[string]handler{
 		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
 		return api.Nothing{}, nil
 	}),
+	api.MethodDebug: handle(lookInside),
 
 	api.MethodRunStart:  handle(start),
 	api.MethodRunList:   handle(list),

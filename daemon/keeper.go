@@ -20,20 +20,25 @@ type keeper struct {
 	log  *slog.Logger
 	wake chan struct{} // somebody wants a look
 
+	looking, cleaning complaint
+
 	mu       sync.Mutex // guards all below
 	draining bool
 	starting map[agent.ID]bool                     // a goroutine of ours is at it
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	verdicts map[agent.ID]chan<- supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
+	waiting  map[string]int                        // how many wait for what; replaced, never changed
+	held     map[agent.ID]postponed
 
 	looked chan struct{} // closed and replaced with each decision
+	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
 }
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, looked: make(chan struct{})}
+		verdicts: map[agent.ID]chan<- supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -58,10 +63,13 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		case <-written.Changed:
 		}
 		next, err := k.look(ctx)
+		k.turn()
+		if k.looking.worth(err, time.Now()) {
+			k.log.Error("cannot look after the runs", "error", err)
+		}
 		if err != nil {
 			// A store that is full or busy is looked at again: nothing else
 			// would tell when it works.
-			k.log.Error("cannot look after the runs", "error", err)
 			next = time.Now().Add(retryTime)
 		}
 		if !next.IsZero() {
@@ -83,6 +91,9 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.mirror.refresh(); err != nil {
 		return time.Time{}, err
 	}
+	if err := k.redate(time.Now().UTC()); err != nil {
+		return time.Time{}, err
+	}
 	if err := k.restart(); err != nil {
 		return time.Time{}, err
 	}
@@ -100,12 +111,15 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 			runs[i].State = agent.StateStarting
 		}
 	}
-	d := turns{now: time.Now(), memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
+	now := time.Now()
+	k.holdBack(runs, now)
+	d := turns{now: now, memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		k.starting[run.Spec.ID] = true
 		k.all.Go(func() { k.begin(run) })
 	}
-	k.reasons = d.reasons
+	k.explainHeld(d.reasons)
+	k.reasons, k.waiting = d.reasons, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
 	return d.wake, nil
@@ -121,7 +135,9 @@ func (k *keeper) restart() error {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
-			_, err = k.again(run, func(r *agent.Run) { r.Turn.Restarts, r.Turn.NotBefore = v.restarts, v.notBefore })
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
@@ -137,6 +153,9 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
 		change(r)
 	})
+	// gofail: var againQueued string
+	// failpoint(againQueued, "")
+
 	if err == nil && run.Layer != "" {
 		if rerr := os.Remove(run.Layer); rerr != nil {
 			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
@@ -148,32 +167,45 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 // begin starts one run and tells who asked for it.
 func (k *keeper) begin(run agent.Run) {
 	began := time.Now()
+	// gofail: var beginTurn string
+	// failpoint(beginTurn, "")
+
 	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	if err != nil {
 		answer = startFailed(err)
-		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); rerr != nil {
-			// It is still queued and will be tried again, but not at once: the
-			// store does not work.
+		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); k.looking.worth(rerr, time.Now()) {
 			k.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
-			<-time.After(retryTime)
 		}
 	}
+	k.tracer.Started(run, began, answer.Steps, failedStep(answer))
+	waits := false
 	if answer.Started {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {
 		k.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
-		if gone != nil {
-			<-gone // what it did to the store is done
-		}
+		awaitEnd(gone)
+		waits = k.postpone(run.Spec.ID, answer.Error)
 	}
 	k.mu.Lock()
 	delete(k.starting, run.Spec.ID)
-	if tell := k.verdicts[run.Spec.ID]; tell != nil {
+	if tell := k.verdicts[run.Spec.ID]; tell != nil && !waits {
 		tell <- answer // it has room for one
 		delete(k.verdicts, run.Spec.ID)
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// awaitEnd waits until what a supervisor did to the store is done. One whose
+// answer was not heard may live as long as its agent: the store tells of it.
+func awaitEnd(gone <-chan struct{}) {
+	if gone == nil {
+		return
+	}
+	select {
+	case <-gone:
+	case <-time.After(retryTime):
+	}
 }
 
 // expect returns the channel on which the answer to a start will come.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
@@ -19,6 +20,14 @@ import (
 // lockName is the file below the state directory that a cloved holds locked:
 // two of them would start every run twice.
 const lockName = "cloved.lock"
+
+// A cloved that is killed while it starts a supervisor leaves its child with a
+// copy of the lock, for the moment between fork and exec. The next cloved waits
+// for that, and not for another cloved.
+const (
+	lockPatience = time.Second
+	lockPoll     = 5 * time.Millisecond
+)
 
 // Lock makes this process the one cloved of a state directory, for as long as
 // it lives. The error for another one is of KindBusy.
@@ -31,14 +40,16 @@ func Lock(state string) (*os.File, error) {
 	if err != nil {
 		return nil, agent.Failed("lock", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = file.Truncate(0)
+	for deadline := time.Now().Add(lockPatience); ; <-time.After(lockPoll) {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(file, os.Getpid())
-	}
-	if err == nil {
+		// For people only, and a full disk must not keep cloved from its agents.
+		_ = file.Truncate(0)
+		_, _ = fmt.Fprintln(file, os.Getpid())
 		return file, nil
 	}
 	defer file.Close()
@@ -51,30 +62,78 @@ func Lock(state string) (*os.File, error) {
 		Hint: "use that one, or name other directories with --root, --run-dir and --socket"}
 }
 
-// Listen makes the socket for root and the group, and returns the group's id;
-// -1 when there is no such group. The caller holds the Lock.
+// Listen makes the socket for root and the group, or takes the one that systemd
+// holds (clove.socket), and returns the group's id; -1 when there is no such
+// group. The caller holds the Lock.
 func Listen(path, group string) (*net.UnixListener, int, error) {
-	gid := -1
-	if group != "" {
-		if g, err := user.LookupGroup(group); err == nil {
-			gid, err = strconv.Atoi(g.Gid)
-			if err != nil {
-				return nil, -1, agent.Failed("group", err)
-			}
-		}
+	gid, err := groupID(group)
+	if err != nil {
+		return nil, -1, err
 	}
+	listener, err := inherit(activation.Files(true), path)
+	if listener != nil || err != nil {
+		return listener, gid, err
+	}
+	listener, err = makeSocket(path, gid)
+	return listener, gid, err
+}
+
+// groupID is -1 for a group that does not exist.
+func groupID(name string) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return -1, nil // only root may connect, as the configuration says
+	}
+	gid, err := strconv.Atoi(g.Gid)
+	return gid, agent.Failed("group", err)
+}
+
+// inherit takes the one socket that was handed over; nil when there is none.
+// Its owner and mode are the unit's affair, but its path is where clove looks.
+func inherit(handed []*os.File, path string) (*net.UnixListener, error) {
+	if len(handed) == 0 {
+		return nil, nil
+	}
+	defer func() {
+		for _, file := range handed {
+			file.Close() // the listener has a copy
+		}
+	}()
+	refuse := func(message string) error {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "socket", Message: message, Hint: "`systemctl cat clove.socket` shows what cloved is given"}
+	}
+	if len(handed) > 1 {
+		return nil, refuse(fmt.Sprintf("the service manager hands over %d sockets, and cloved has one", len(handed)))
+	}
+	any, err := net.FileListener(handed[0])
+	if err != nil {
+		return nil, refuse("what the service manager hands over is no listening socket")
+	}
+	listener, isUnix := any.(*net.UnixListener)
+	if !isUnix || any.Addr().String() != path {
+		any.Close()
+		return nil, refuse(fmt.Sprintf("the service manager hands over %s, but the configuration names %s", any.Addr(), path))
+	}
+	return listener, nil
+}
+
+// makeSocket listens at path; gid -1 is nobody's.
+func makeSocket(path string, gid int) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
-		return nil, -1, agent.Failed("socket", err)
+		return nil, agent.Failed("socket", err)
 	}
 	if err := freePath(path); err != nil {
-		return nil, -1, err
+		return nil, err
 	}
 	// Nobody may connect before owner and mode are right.
 	before := unix.Umask(0o777)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	unix.Umask(before)
 	if err != nil {
-		return nil, -1, agent.Failed("socket", err)
+		return nil, agent.Failed("socket", err)
 	}
 	mode := os.FileMode(0o600)
 	if gid >= 0 {
@@ -84,9 +143,9 @@ func Listen(path, group string) (*net.UnixListener, int, error) {
 		err = os.Chmod(path, mode)
 	}
 	if err != nil {
-		return nil, -1, agent.Failed("socket", errors.Join(err, listener.Close()))
+		return nil, agent.Failed("socket", errors.Join(err, listener.Close()))
 	}
-	return listener, gid, nil
+	return listener, nil
 }
 
 // freePath removes the socket of a cloved that was killed. One that answers is

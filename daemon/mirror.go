@@ -190,6 +190,14 @@ func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap 
 	return news, m.last, gap
 }
 
+// missed is how many numbers after the one are not among the news.
+func missed(after, last uint64, news []agent.Occurrence) uint64 {
+	if len(news) == 0 {
+		return last - after
+	}
+	return news[0].Sequence - after - 1
+}
+
 // until waits for a state of the run that satisfies. A run that is gone is
 // given as found = false.
 func (m *mirror) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {

@@ -2,10 +2,14 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Notifier tells systemd how cloved does, in the words of sd_notify(3). The
@@ -32,8 +36,8 @@ func NewNotifier() Notifier {
 
 // The words of sd_notify(3).
 const (
-	NotifyReady     = "READY=1"
-	NotifyReloading = "RELOADING=1"
+	notifyReady     = "READY=1"
+	notifyReloading = "RELOADING=1"
 	NotifyStopping  = "STOPPING=1"
 	notifyWatchdog  = "WATCHDOG=1"
 )
@@ -55,9 +59,24 @@ func (n Notifier) Tell(state string) {
 	_, _ = conn.Write([]byte(state))
 }
 
+// Reloading says that the configuration is being read; Ready ends that. The
+// clock's reading lets systemd tell an answer from one to an earlier reload.
+func (n Notifier) Reloading() {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return
+	}
+	n.Tell(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", notifyReloading, now.Nano()/int64(time.Microsecond)))
+}
+
+// Ready says that cloved serves, and one line for `systemctl status`.
+func (n Notifier) Ready(status string) {
+	n.Tell(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
+}
+
 // Feed tells the watchdog twice in its time that cloved works, for as long as
-// healthy says so, until ctx ends.
-func (n Notifier) Feed(ctx context.Context, healthy func() error) {
+// healthy says so in time, until ctx ends. Why it does not is told to failed.
+func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error, failed func(error)) {
 	if n.watchdog == 0 {
 		return
 	}
@@ -68,9 +87,18 @@ func (n Notifier) Feed(ctx context.Context, healthy func() error) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if healthy() == nil {
+			if err := n.ask(ctx, healthy); err == nil {
 				n.Tell(notifyWatchdog)
+			} else if ctx.Err() == nil {
+				failed(err)
 			}
 		}
 	}
+}
+
+// ask gives healthy as long as the watchdog waits.
+func (n Notifier) ask(ctx context.Context, healthy func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, n.watchdog/2)
+	defer cancel()
+	return healthy(limited)
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -32,12 +31,20 @@ func start(c *call, p api.StartParams) (any, error) {
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
+	c.tracer.About(c, run)
+	run.Turn.Trace = c.tracer.Carry(c)
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID)
+	// gofail: var startAsked string
+	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
+
 	if _, err := c.records.enqueue(run); err != nil {
 		return nil, c.mask(err)
 	}
+	// gofail: var startQueued string
+	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
+
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	c.keeper.nudge()
 	for {
@@ -158,16 +165,9 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 		return nil, err
 	}
 	if _, found := c.mirror.get(id); !found && p.Force {
-		return api.Nothing{}, os.RemoveAll(c.logDir(id)) // it had --rm
+		return api.Nothing{}, nil // it had --rm
 	}
-	return api.Nothing{}, c.discard(id)
-}
-
-func (d *Daemon) discard(id agent.ID) error {
-	if err := d.sandboxes.Remove(string(id)); err != nil {
-		return err
-	}
-	return agent.Failed("log", os.RemoveAll(d.logDir(id)))
+	return api.Nothing{}, c.sandboxes.Remove(string(id))
 }
 
 // dequeue ends a run that waits.
@@ -201,7 +201,7 @@ func prune(c *call, _ api.Nothing) (any, error) {
 		if err := c.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.discard(run.Spec.ID); err != nil {
+		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
 			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
 			continue
 		}

@@ -84,6 +84,7 @@ func (s *server) welcome(conn *net.UnixConn) {
 	})
 	if fault := s.enter(channel, peer); fault != nil {
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
+		s.daemon.meter.Refused(fault.Data.Word)
 		_ = c.Respond(json.RawMessage("null"), nil, fault)
 		return
 	}
@@ -105,6 +106,7 @@ func (s *server) enter(c *channel, peer caller) *api.Error {
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid
+	s.daemon.connections.Add(1)
 	s.each[uid]++
 	return nil
 }
@@ -114,6 +116,7 @@ func (s *server) leave(c *channel) {
 	defer s.mu.Unlock()
 	uid := s.open[c]
 	delete(s.open, c)
+	s.daemon.connections.Add(-1)
 	if s.each[uid]--; s.each[uid] == 0 {
 		delete(s.each, uid)
 	}

@@ -19,7 +19,11 @@ func isSession(method string) bool {
 // and the run's supervisor: who is slow holds up nobody else.
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	m, _ := api.Find(request.Method)
-	below, err := s.daemon.reach(peer, m, request)
+	var below *rpc.Conn
+	_, err := s.daemon.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
+		below, err = s.daemon.reach(peer, m, request)
+		return nil, err
+	})
 	if err != nil {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
 		return

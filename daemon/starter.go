@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type processes struct {
 	program string // clove's path
 	state   string
 	run     string
+	// cgroup opens the one that supervisors begin in; nil is cloved's own.
+	cgroup func() (*os.File, error)
 }
 
 // start gives the supervisor nothing of cloved's but its order and its errors:
@@ -37,6 +40,14 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	command.Dir = "/"
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25"}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	group, err := p.cgroup()
+	if err != nil {
+		return answer, nil, err
+	}
+	if group != nil {
+		defer group.Close()
+		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
 	failures, err := p.failures(order.LogDir)
 	if err != nil {
 		return answer, nil, err
@@ -63,16 +74,25 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	}
 	gone := make(chan struct{})
 	go func() { defer close(gone); _ = command.Wait() }() // what it did is in the store
+	// gofail: var starterSpawned string
+	// if err := failpoint(starterSpawned, ""); err != nil { return answer, gone, err }
+
 	if err := json.NewEncoder(give).Encode(order); err != nil {
 		return answer, gone, fmt.Errorf("cannot give a supervisor its order: %w", err)
 	}
 	give.Close()
+	// gofail: var starterOrdered string
+	// if err := failpoint(starterOrdered, ""); err != nil { return answer, gone, err }
+
 	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
 		}
 		return answer, gone, fmt.Errorf("a supervisor failed (%s says more): %w", failures.Name(), err)
 	}
+	// gofail: var starterAnswered string
+	// if err := failpoint(starterAnswered, ""); err != nil { return answer, gone, err }
+
 	return answer, gone, nil
 }
 
@@ -97,6 +117,14 @@ func FindClove() (string, error) {
 	}
 	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove", Message: "clove is not beside " + self,
 		Hint: "install all of clove's programs in one directory"}
+}
+
+// failedStep names what failed in a start; empty: it executes.
+func failedStep(a supervisor.Answer) string {
+	if a.Error == nil {
+		return ""
+	}
+	return cmp.Or(a.Error.Data.Step, a.Error.Data.Word)
 }
 
 // startFailed makes an answer of what kept a supervisor from giving one.

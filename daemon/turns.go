@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/metrics"
 )
 
 // turns decides whose turn it is. It is a pure function of what it is given.
@@ -21,6 +22,7 @@ type turns struct {
 type decision struct {
 	start   []agent.Run         // in this order
 	reasons map[agent.ID]string // why the others wait
+	waiting map[string]int      // how many wait for what: metrics.Reasons
 	wake    time.Time           // when to ask again at the latest; zero: when something changes
 }
 
@@ -29,7 +31,7 @@ type decision struct {
 // starve a large one. A run that waits for its time or for another run holds
 // up nobody.
 func (t turns) decide(runs []agent.Run) decision {
-	d := decision{reasons: map[agent.ID]string{}}
+	d := decision{reasons: map[agent.ID]string{}, waiting: map[string]int{}}
 	byName := map[string]*agent.Run{}
 	var queue []agent.Run
 	var promised int64
@@ -51,9 +53,9 @@ func (t turns) decide(runs []agent.Run) decision {
 	})
 	held := ""
 	for _, run := range queue {
-		reason := t.waits(run, byName, &d.wake)
+		kind, reason := t.waits(run, byName, &d.wake)
 		if reason == "" {
-			reason = held
+			kind, reason = metrics.ForMemory, held
 		}
 		if reason == "" {
 			if reason = t.full(run, promised); reason != "" {
@@ -61,10 +63,11 @@ func (t turns) decide(runs []agent.Run) decision {
 			}
 		}
 		if reason == "" && starting >= t.atOnce {
-			reason = fmt.Sprintf("%d others are being started", starting)
+			kind, reason = metrics.ForStarts, fmt.Sprintf("%d others are being started", starting)
 		}
 		if reason != "" {
 			d.reasons[run.Spec.ID] = reason
+			d.waiting[kind]++
 			continue
 		}
 		d.start = append(d.start, run)
@@ -75,22 +78,22 @@ func (t turns) decide(runs []agent.Run) decision {
 }
 
 // waits says what a run waits for that is not a place on the host.
-func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) string {
+func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) (kind, reason string) {
 	if t.draining {
-		return "cloved is drained for maintenance"
+		return metrics.ForDrain, "cloved is drained for maintenance"
 	}
 	if due := run.Turn.NotBefore; due.After(t.now) {
 		if wake.IsZero() || due.Before(*wake) {
 			*wake = due
 		}
-		return "it starts at " + due.Format(time.RFC3339)
+		return metrics.ForTime, "it starts at " + due.Format(time.RFC3339)
 	}
 	for _, name := range run.Spec.After {
 		if reason := unready(byName[name], name); reason != "" {
-			return reason
+			return metrics.ForOrder, reason
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // unready says why a run that must come first has not.

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
@@ -10,7 +12,14 @@ func pause(c *call, p api.RunParams) (any, error) {
 	if err := c.ask(api.MethodRunPause, p, nil); err != nil {
 		return nil, err
 	}
+	// gofail: var pauseAsked string
+	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
+
 	_, err := c.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = true })
+	if err != nil {
+		// An error means that nothing changed.
+		err = errors.Join(err, c.ask(api.MethodRunResume, p, nil))
+	}
 	return api.Nothing{}, err
 }
 
@@ -18,7 +27,13 @@ func resume(c *call, p api.RunParams) (any, error) {
 	if err := c.ask(api.MethodRunResume, p, nil); err != nil {
 		return nil, err
 	}
+	// gofail: var resumeAsked string
+	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
+
 	_, err := c.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = false })
+	if err != nil {
+		err = errors.Join(err, c.ask(api.MethodRunPause, p, nil))
+	}
 	return api.Nothing{}, err
 }
 
@@ -36,6 +51,9 @@ func update(c *call, p api.UpdateParams) (any, error) {
 	if err := c.ask(api.MethodRunUpdate, p, nil); err != nil {
 		return nil, err
 	}
+	// gofail: var updateAsked string
+	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
+
 	if _, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
 		return nil, err
 	}

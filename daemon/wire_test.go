@@ -44,6 +44,8 @@ func TestTorture(t *testing.T) {
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
+	say(t, c, ping) // a session is one only where it is the first request
+	hear(t, c)
 	for what, row := range map[string]struct {
 		line string
 		code api.Code

@@ -4,11 +4,13 @@ package integration
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,12 +29,23 @@ type cloved struct {
 	cmd    *exec.Cmd
 	socket string
 	group  string
+	// What the daemon has from its next start on.
+	settings string       // lines of its configuration
+	env      []string     // besides the test's own environment
+	said     atomic.Int64 // lines of its log
 }
 
 // newCloved starts one and ends it, and every agent it has, with the test.
 func newCloved(t *testing.T) *cloved {
 	t.Helper()
+	return newClovedIn(t, "")
+}
+
+// newClovedIn is newCloved with a run directory that is somewhere else.
+func newClovedIn(t *testing.T, run string) *cloved {
+	t.Helper()
 	d := &cloved{host: newHost(t), group: "root"}
+	d.run = cmp.Or(run, d.run)
 	d.socket = filepath.Join(d.run, "clove.sock")
 	d.serve()
 	t.Cleanup(func() {
@@ -49,7 +62,7 @@ func (d *cloved) config() string {
 	if err := os.MkdirAll(d.state, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"+d.settings), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	return path
@@ -62,6 +75,7 @@ const inherited = "/dev/full"
 func (d *cloved) serve() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config())
+	d.cmd.Env = append(os.Environ(), d.env...)
 	witness, err := os.Open(inherited)
 	if err != nil {
 		d.t.Fatal(err)
@@ -76,9 +90,12 @@ func (d *cloved) serve() {
 		d.t.Fatal(err)
 	}
 	ready := make(chan bool, 1)
+	var last atomic.Value
 	go func() {
 		lines := bufio.NewScanner(errs)
 		for lines.Scan() {
+			d.said.Add(1)
+			last.Store(lines.Text())
 			if strings.Contains(lines.Text(), "msg=ready") {
 				ready <- true
 			}
@@ -88,7 +105,7 @@ func (d *cloved) serve() {
 	select {
 	case ok := <-ready:
 		if !ok {
-			d.t.Fatal("cloved ended before it was ready")
+			d.t.Fatalf("cloved ended before it was ready: %v", last.Load())
 		}
 	case <-time.After(patience()):
 		d.t.Fatal("cloved is not ready")

@@ -11,6 +11,7 @@ packages() {
 	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
 	lint) echo shellcheck ;;
+	deb) echo dpkg lintian systemd ;;
 	# The last line are the real clients of the network's tests.
 	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
@@ -37,10 +38,19 @@ apt_install() {
 		-o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
+# The maker of packages, a Go program like clove; it is no part of clove's module.
+NFPM=v2.43.0
+install_nfpm() {
+	[ "$(go version -m build/tools/nfpm 2>/dev/null | awk '$1 == "mod" {print $3}')" != "$NFPM" ] || return 0
+	say "installing nfpm $NFPM"
+	GOBIN=$TOP/build/tools GOFLAGS='' go install "github.com/goreleaser/nfpm/v2/cmd/nfpm@$NFPM" >&2
+}
+
 main() {
 	local group wanted=() missing
 	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
 	for group; do
+		[ "$group" != deb ] || install_nfpm
 		read -ra more <<<"$(packages "$group")"
 		wanted+=("${more[@]}")
 	done

@@ -21,9 +21,9 @@ run() {
 # One package at a time: root tests change the machine, and see it all.
 run_root() {
 	local packages
-	mapfile -t packages < <(root_packages)
+	mapfile -t packages < <(root_packages root)
 	CLOVE_BIN_DIR=$TOP/bin go test -v -count=1 -p=1 -timeout=40m -tags "$TAGS,root" \
-		-run "$(root_tests)" "${packages[@]}"
+		-run "$(root_tests root)" "${packages[@]}"
 }
 
 quiet() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d; /^ +--- PASS: /d'; }

@@ -16,22 +16,24 @@ die() {
 	exit 1
 }
 
-# root_packages lists the packages that hold tests in *_root_test.go files.
+# root_packages lists, for the lane root or vm, the packages that hold tests in
+# *_root_test.go files; for vm also those of *_vm_test.go files, which change the
+# machine that they run on and exist only where the tag vm is given.
 root_packages() {
-	go list -tags "$TAGS,root" -f '{{range .TestGoFiles}}{{$.ImportPath}} {{.}}
+	go list -tags "$TAGS,root,$1" -f '{{range .TestGoFiles}}{{$.ImportPath}} {{.}}
 {{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}
-{{end}}' ./... | sed -n 's/ .*_root_test\.go$//p' | sort -u
+{{end}}' ./... | sed -nE "s/ .*_(root|$1)_test\.go\$//p" | sort -u
 }
 
-# root_tests prints, for `go test -run`, a pattern of exactly the tests that
-# stand in *_root_test.go files (the unit lane runs the others), or $RUN.
+# root_tests prints, for `go test -run`, a pattern of exactly the tests of that
+# lane that stand in such files (the unit lane runs the others), or $RUN.
 root_tests() {
 	local names
 	if [ -n "${RUN:-}" ]; then
 		printf '%s' "$RUN"
 		return
 	fi
-	names=$(git ls-files -co --exclude-standard '*_root_test.go' |
+	names=$(git ls-files -co --exclude-standard '*_root_test.go' "*_$1_test.go" |
 		xargs -r sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*\*testing\.T).*/\1/p' | sort -u | paste -sd'|')
 	[ -n "$names" ] || die "no test stands in any *_root_test.go file"
 	printf '^(%s)$' "$names"

@@ -15,13 +15,13 @@ complain() {
 
 # The tree's own files, tracked or about to be.
 mapfile -t go_files < <(git ls-files -co --exclude-standard '*.go')
-mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
+mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run integration/package/p{ost,re}{inst,rm})
 
 # gofmt names what it would change and ends with 0 all the same.
 unformatted=$(gofmt -l "${go_files[@]}")
 complain "gofmt -w ${unformatted//$'\n'/ }" test -z "$unformatted"
-# With the tag root, every file of the tree is looked at.
-complain 'go vet' go vet -tags "$TAGS,root" ./...
-complain staticcheck go tool staticcheck -tags "$TAGS,root" ./...
+# With the tags root and vm, every file of the tree is looked at.
+complain 'go vet' go vet -tags "$TAGS,root,vm" ./...
+complain staticcheck go tool staticcheck -tags "$TAGS,root,vm" ./...
 complain shellcheck shellcheck -x "${shell_scripts[@]}"
 exit $status

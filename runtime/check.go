@@ -29,6 +29,7 @@ const (
 	ProblemDir    = "run-directory" // belongs to no run
 	ProblemCgroup = "cgroup"        // belongs to no live run
 	ProblemLayer  = "layer"         // belongs to no run
+	ProblemLog    = "log"           // belongs to no run
 	ProblemMount  = "mount"         // below clove's directories, in this namespace
 	ProblemGate   = "gate"          // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
@@ -48,7 +49,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.logs, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -74,7 +75,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, orphanGates()) {
+	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, view.logs, orphanGates()) {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -93,6 +94,8 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 		return r.whileNobodys(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemDir:
 		return r.whileNobodys(agent.ID(p.Subject), nil)
+	case ProblemLog:
+		return os.RemoveAll(r.paths.Log(agent.ID(p.Subject)))
 	case ProblemGate:
 		return sweepGate(p.Subject)
 	}
@@ -136,9 +139,9 @@ func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error 
 
 // view is what Check and GC see.
 type view struct {
-	cgroups                             *cgroups.Host
-	dead                                []agent.Run
-	store, dirs, groups, layers, mounts []Problem
+	cgroups                                   *cgroups.Host
+	dead                                      []agent.Run
+	store, dirs, groups, layers, logs, mounts []Problem
 }
 
 // look lists the orphans of each kind. Directories are listed before the store
@@ -154,7 +157,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers := runsOf(r.paths.Run), names(r.paths.layers())
+	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
 	var runs []agent.Run
 	err = r.withStore(func(s *store.Store) (err error) {
 		complaints, err := s.Check()
@@ -189,6 +192,7 @@ func (r *Runtime) look() (view, error) {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
+	v.logs = orphanLogs(logs, live)
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -216,6 +220,17 @@ func owned(runs []agent.Run) (live, kept map[string]bool) {
 		kept[string(run.Spec.ID)] = run.Layer != ""
 	}
 	return live, kept
+}
+
+// orphanLogs are those of runs that the store does not know, live or ended.
+func orphanLogs(logs []string, runs map[string]bool) []Problem {
+	var orphans []Problem
+	for _, id := range logs {
+		if _, known := runs[id]; !known {
+			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
+		}
+	}
+	return orphans
 }
 
 // orphanDirectories leaves out those that a starting run has locked already

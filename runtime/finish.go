@@ -35,9 +35,15 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 		l.pipes.drain(signals.incoming)
 		seen.output = l.pipes.written.Load()
 	}
+	// gofail: var finishKilled string
+	// failpoint(finishKilled, "")
+
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
 	failures = append(failures, l.undo.Run())
+	// gofail: var finishTornDown string
+	// failures = append(failures, failpoint(finishTornDown, ""))
+
 	l.trace.step("teardown", began)
 	began = time.Now()
 	if err := errors.Join(failures...); err != nil {
@@ -46,20 +52,41 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil {
 		return record, l.leave(record, err)
 	}
+	// gofail: var finishRecorded string
+	// failpoint(finishRecorded, "")
+
 	err := l.dir.remove()
 	l.trace.step("record", began)
 	return record, err
 }
 
+// leaveRetry is between two attempts to leave a record where there is no space.
+const leaveRetry = time.Second
+
 // leave writes the record where the next clove finds it, and keeps the lease.
+// A detached run has nobody to tell its end to, so it waits until that works.
 func (l *launch) leave(record agent.Record, cause error) error {
-	text, err := json.Marshal(record)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(l.dir.path, recordFile), text, 0o600)
+	err := l.dir.keep(record)
+	for err != nil && l.spec.Detached {
+		<-time.After(leaveRetry)
+		err = l.dir.keep(record)
 	}
 	l.dir.lock.Close()
 	return &agent.Error{Step: "tear down", Message: "something of " + l.spec.Name + " is left",
 		Hint: "`clove check` lists it, `clove gc` removes it", Err: errors.Join(cause, err)}
+}
+
+// keep writes the record into the directory, all of it or nothing.
+func (d *runDirectory) keep(record agent.Record) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	temporary := filepath.Join(d.path, recordFile+".new")
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return os.Rename(temporary, filepath.Join(d.path, recordFile))
 }
 
 // measure reads what the kernel counted, while the cgroup and the layer are
@@ -144,8 +171,15 @@ func events(seen outcome, stats cgroups.Stats) agent.Events {
 	}
 }
 
-// conclude stores the record and gives the lease back.
+// conclude stores the record and gives the lease back. The log of a run that
+// is forgotten with its end goes first, lest it is left by who dies in between;
+// whoever follows it has it open.
 func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
+	if spec.Remove {
+		if err := os.RemoveAll(r.paths.Log(spec.ID)); err != nil {
+			return agent.Failed("log", err)
+		}
+	}
 	return r.withStore(func(s *store.Store) error {
 		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
 			if keepLayer {

@@ -81,6 +81,9 @@ func (l *launch) execute() error {
 		if err == nil {
 			err = s.do(l)
 		}
+		// gofail: var launchStep string
+		// if err == nil { err = failpoint(launchStep, s.name) }
+
 		l.trace.step(s.name, began)
 		if err != nil {
 			return stepFailed(s.name, err)

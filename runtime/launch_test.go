@@ -36,7 +36,7 @@ func TestStepsStopAtTheFirstFailure(t *testing.T) {
 		return errors.New("injected")
 	}}
 	var debug bytes.Buffer
-	l := &launch{runtime: r, trace: newTrace(&debug)}
+	l := &launch{runtime: r, trace: newTrace(IO{Debug: &debug})}
 	err := l.execute()
 	if f := agent.FailureOf(err); f == nil || f.Step != steps[0].name || len(asked) != 1 {
 		t.Errorf("%v, steps %q", err, asked)
@@ -47,7 +47,7 @@ func TestStepsStopAtTheFirstFailure(t *testing.T) {
 }
 
 func TestATraceThatNobodyReads(t *testing.T) {
-	quiet := newTrace(nil)
+	quiet := newTrace(IO{})
 	quiet.step("x", time.Now())
 	quiet.plan(bytes.NewBufferString("x"))
 }

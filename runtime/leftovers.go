@@ -19,8 +19,14 @@ import (
 
 // newLease is what a run owns besides its id range, which the store adds.
 func newLease(paths map[string]string) *agent.Lease {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty matches no boot: then the run counts as dead
-	return &agent.Lease{BootID: strings.TrimSpace(string(boot)), SupervisorPID: os.Getpid(), Cgroups: paths}
+	return &agent.Lease{BootID: bootID(), SupervisorPID: os.Getpid(), Cgroups: paths}
+}
+
+// bootID tells this boot of the host from all others; empty, of no boot, where
+// the kernel does not say it.
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
 }
 
 // dead returns the runs that the store takes for live and nobody supervises.
@@ -75,6 +81,9 @@ func (r *Runtime) buryOne(run agent.Run) error {
 		dir.release()
 		return err
 	}
+	// gofail: var buryRecorded string
+	// failpoint(buryRecorded, "")
+
 	return dir.remove()
 }
 
@@ -83,6 +92,9 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
+	// gofail: var buryCleaned string
+	// if err := failpoint(buryCleaned, ""); err != nil { return err }
+
 	record := r.lostRecord(run, dir)
 	// An agent that never ran wrote nothing.
 	keep := !run.Spec.Remove && run.State != agent.StateStarting && exists(r.paths.layer(run.Spec.ID))
@@ -124,10 +136,19 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	record := l.record(seen, cgroups.Stats{}, time.Now())
 	record.Usage.OutputBytes = nil
 	if record.Status == agent.StatusKilled {
-		record.Error = &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
-			Hint: "the agent was ended with it"}
+		record.Error = lossOf(run, bootID())
 	}
 	return record
+}
+
+// lossOf says why nobody was there when the agent ended.
+func lossOf(run agent.Run, boot string) *agent.Failure {
+	if run.Lease != nil && run.Lease.BootID != boot {
+		return &agent.Failure{Step: "supervise", Message: "the host was restarted while the agent ran",
+			Hint: "a --restart policy starts such an agent again"}
+	}
+	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
+		Hint: "the agent was ended with it"}
 }
 
 // exitOf reads clove-init's own account, if it had the time to write one.

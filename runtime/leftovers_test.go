@@ -231,3 +231,13 @@ func TestWhatIsKnownOfALostRun(t *testing.T) {
 		})
 	}
 }
+
+// A host that was restarted took the agent along, and clove had no part in it.
+func TestLossOf(t *testing.T) {
+	for boot, want := range map[string]string{"this": "clove itself was killed", "another": "the host was restarted"} {
+		f := lossOf(agent.Run{Lease: &agent.Lease{BootID: "this"}}, boot)
+		if !strings.Contains(f.Message, want) || f.Hint == "" {
+			t.Errorf("%s: %+v", boot, f)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -25,6 +26,11 @@ func (r *Runtime) Refuse(id agent.ID, cause error) error {
 		run, err := s.Get(string(id))
 		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
 			return err
+		}
+		if run.Spec.Remove {
+			if err := os.RemoveAll(r.paths.Log(id)); err != nil {
+				return agent.Failed("log", err)
+			}
 		}
 		_, err = s.Finish(id, agent.EventRecorded, Refused(run.Spec, time.Now(), cause), nil)
 		return err

@@ -16,7 +16,7 @@ import (
 // wrong, or this host cannot hold it. Everything that fails later is in the
 // record. Ending ctx stops the agent: TERM, its grace, then KILL.
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
-	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams.Debug)}
+	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams)}
 	if err := l.prepare(); err != nil {
 		return agent.Record{}, err
 	}
@@ -78,6 +78,9 @@ func (l *launch) register() (err error) {
 		return agent.Failed("run directory", err)
 	}
 	u.Add("run directory", l.dir.remove)
+	// gofail: var registerDirectory string
+	// if err := failpoint(registerDirectory, ""); err != nil { return err }
+
 	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
 	enter := func(s *store.Store) (err error) {
@@ -99,6 +102,9 @@ func (l *launch) register() (err error) {
 		return agent.Failed("store", err)
 	}
 	u.Release()
+	// gofail: var registered string
+	// failpoint(registered, "")
+
 	l.trace.step("register", began)
 	if len(dead) > 0 {
 		l.runtime.bury(dead) // what fails here is reported by `clove check`

@@ -33,7 +33,9 @@ type runDirectory struct {
 // record already, or a clove that clears up.
 const claimPatience = 10 * time.Second
 
-// newRunDirectory makes the directory and locks it.
+// newRunDirectory makes the directory and locks it. One that is there already
+// belongs to a living supervisor, or to one that died before the store knew of
+// it: then the run still waits for its turn, and this is it.
 func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	for deadline := time.Now().Add(claimPatience); ; time.Sleep(5 * time.Millisecond) {
 		d, err := makeRunDirectory(paths, id)
@@ -47,7 +49,11 @@ func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	d := &runDirectory{path: paths.runDirectory(id)}
 	err := exclusively(paths.Run, func() (err error) {
-		if err := os.Mkdir(d.path, runMode); err != nil {
+		err = os.Mkdir(d.path, runMode)
+		if errors.Is(err, fs.ErrExist) {
+			err = replaceDead(d.path)
+		}
+		if err != nil {
 			return err
 		}
 		d.lock, err = lockIn(d.path)
@@ -62,6 +68,23 @@ func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// replaceDead empties the run directory of a supervisor that died. The error
+// is fs.ErrExist when it lives.
+func replaceDead(path string) error {
+	lock, err := lockIn(path)
+	if errors.Is(err, errAlive) {
+		return &os.PathError{Op: "mkdir", Path: path, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return os.Mkdir(path, runMode)
 }
 
 // exclusively runs f while this process alone may make or claim run

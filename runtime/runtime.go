@@ -82,7 +82,11 @@ func (p Paths) database() string                { return filepath.Join(p.State, 
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
 func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }
+func (p Paths) logs() string                    { return filepath.Join(p.State, "logs") }
 func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
+
+// Log is the directory of what a detached run wrote.
+func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
 
 // runMode lets the sandbox's root, which is nobody on the host, pass through
 // to the root that it pivots into. What lies there is readable by root alone.
@@ -134,6 +138,23 @@ func (r *Runtime) List() (runs []agent.Run, err error) {
 func (r *Runtime) Get(ref string) (run agent.Run, err error) {
 	err = r.withStore(func(s *store.Store) error { run, err = s.Get(ref); return err })
 	return run, err
+}
+
+// SupervisorCgroup opens the cgroup in which the supervisors of detached agents
+// live, apart from who starts them; nil on hosts that have none for them.
+func SupervisorCgroup() (*os.File, error) {
+	h, err := detect()
+	if err != nil {
+		return nil, err
+	}
+	group, err := h.PrepareSupervisors()
+	return group, agent.Failed("cgroup of supervisors", err)
+}
+
+// Backup writes a sound copy of the store to a file that does not exist yet.
+// The layers of ended runs are not in it.
+func (r *Runtime) Backup(to string) error {
+	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
 }
 
 // detect asks what cgroups this host has.

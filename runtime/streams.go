@@ -25,6 +25,9 @@ type IO struct {
 	// Denied hears of the first time that the gate turns a target away, and of a
 	// gate that is lost; it must not block. nil: nobody listens.
 	Denied func(d agent.Denial, reason, hint string)
+	// Step hears of each step of the launch when it is over, in order, before
+	// Started; it must not block. nil: nobody listens.
+	Step func(name string, began time.Time)
 	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
 	Started func(*Live)
 }

@@ -30,7 +30,12 @@ type supervisor struct {
 	ended    chan struct{}
 	paused   bool
 	due      *time.Timer // the wall clock's end, for an agent that is paused then
+	note     *time.Timer // when to note again that the agent runs; stopped once it is
 }
+
+// noteRetry is between two attempts at a store that fails: nothing else would
+// tell when it works.
+const noteRetry = time.Second
 
 // lastResort is how long after clove-init's own deadline and grace clove
 // itself kills the cgroup: only if clove-init did not.
@@ -38,12 +43,13 @@ const lastResort = 2 * time.Second
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), visitors: map[*terminal]bool{},
+	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(), visitors: map[*terminal]bool{},
 		asks: make(chan func()), ended: make(chan struct{})}
 	defer close(s.ended)
 	defer s.cpu.Stop()
 	defer s.last.Stop()
 	defer s.due.Stop()
+	defer s.note.Stop()
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -70,6 +76,8 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			s.checkCPU()
 		case <-s.due.C:
 			s.thaw() // clove-init is frozen with the rest; it does what is due
+		case <-s.note.C:
+			_ = s.noteStarted() // it was told the first time
 		case <-s.last.C:
 			s.blame(causeDeadline)
 			s.killAll()
@@ -140,19 +148,35 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	if m.Terminal != nil {
 		s.attachTerminal(m.Terminal)
 	}
-	err := s.runtime.withStore(func(st *store.Store) (err error) {
-		s.run, err = st.Apply(s.spec.ID, agent.EventStarted, func(run *agent.Run) {
-			run.PID, run.Started = s.box.pid, time.Now()
-		})
-		return err
-	})
-	if err != nil {
+	s.run.PID, s.run.Started = s.box.pid, time.Now()
+	// gofail: var startedUnnoted string
+	// failpoint(startedUnnoted, "")
+
+	if err := s.noteStarted(); err != nil {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
 	}
 	if s.streams.Started != nil {
 		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
 	}
+}
+
+// noteStarted tells the store that the agent runs. Until it knows, nobody can
+// ask for anything but its end, so a failure is tried again.
+func (s *supervisor) noteStarted() error {
+	err := s.runtime.withStore(func(st *store.Store) error {
+		run, err := st.Apply(s.spec.ID, agent.EventStarted, func(run *agent.Run) {
+			run.PID, run.Started = s.run.PID, s.run.Started
+		})
+		if err == nil {
+			s.run = run
+		}
+		return err
+	})
+	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
+		s.note.Reset(noteRetry)
+	}
+	return err
 }
 
 func (s *supervisor) onExited(m initproto.Exited) {

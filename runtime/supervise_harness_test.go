@@ -64,7 +64,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 	}
 	r := testRuntime(t)
 	s.launch = &launch{runtime: r, spec: spec, conn: conn, group: group, pipes: newStreams(spec.Limits.OutputBytes),
-		box: &sandbox{pid: 4711}, trace: newTrace(nil), streams: IO{Stderr: os.Stderr},
+		box: &sandbox{pid: 4711}, trace: newTrace(IO{}), streams: IO{Stderr: os.Stderr},
 		held: enforcement{enforced: map[string]string{}}}
 	if spec.Limits.CPUTime > 0 {
 		s.launch.held.enforced[agent.ControlCPUTime] = "cgroup2"
@@ -77,7 +77,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 // that the kernel gives, so nothing can be hurt.
 func cgroupOfFiles(t *testing.T, id string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clove.slice", id)
+	dir := filepath.Join(t.TempDir(), "clove-agents.service", id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func testRuntime(t *testing.T) *Runtime {
 func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	t.Helper()
 	err := r.withStore(func(s *store.Store) (err error) {
-		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove.slice/" + string(spec.ID)})})
+		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove-agents.service/" + string(spec.ID)})})
 		return err
 	})
 	if err != nil {

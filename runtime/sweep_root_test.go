@@ -121,7 +121,7 @@ func killLauncher(t *testing.T, r *Runtime, kind, at string) {
 func TestAFailedTearDownKeepsTheRecord(t *testing.T) {
 	r := newRuntime(t)
 	spec := sleeper()
-	l := &launch{runtime: r, spec: spec, trace: newTrace(nil)}
+	l := &launch{runtime: r, spec: spec, trace: newTrace(IO{})}
 	if err := errors.Join(l.prepare(), l.register()); err != nil {
 		t.Fatal(err)
 	}

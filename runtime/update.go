@@ -41,6 +41,9 @@ func (s *supervisor) update(u agent.Update) (err error) {
 		}
 		steps.Add("wall clock", func() error { return s.extend(s.spec.Limits.WallClock) })
 	}
+	// gofail: var updateApplied string
+	// if err := failpoint(updateApplied, ""); err != nil { return err }
+
 	var run agent.Run
 	err = s.runtime.withStore(func(st *store.Store) (err error) {
 		run, err = st.Amend(s.spec.ID, agent.WhatUpdated, describeUpdate(u), func(run *agent.Run) {

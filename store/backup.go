@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"clove.run/clove/agent"
 )
 
 // backup copies the file as it was before a migration, to PATH.schemaN: the
@@ -40,4 +42,42 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(target, source)
 	return errors.Join(err, target.Sync(), target.Close())
+}
+
+// Backup writes a sound copy of the file to the path to, which must not exist.
+// Others wait for as long as it takes to copy. A file that is not sound is
+// refused: its copy would be taken for a good one.
+func (s *Store) Backup(to string) error {
+	problems, err := s.Check()
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return explain(s.path, fmt.Errorf("%w: %s", errDamaged, problems[0]))
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return &agent.Error{Kind: agent.KindConflict, Step: "backup", Message: to + " is there already", Hint: "name a file that is not"}
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".new")
+	if err != nil {
+		return cannotBackUp(to, err)
+	}
+	defer os.Remove(temporary.Name()) // it has another name when all went well
+	// Not through a path of bbolt's: the mode of CreateTemp is for root alone.
+	err = s.view(func(t *tables) error { _, err := t.tx.WriteTo(temporary); return err })
+	err = errors.Join(err, temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Link(temporary.Name(), to) // never over another file
+	}
+	if err == nil {
+		err = fsync(filepath.Dir(to))
+	}
+	return cannotBackUp(to, err)
+}
+
+func cannotBackUp(to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindOf(err), Step: "backup", Message: "cannot write " + to, Err: err, Hint: "name a file where there is room and you may write"}
 }

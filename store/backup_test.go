@@ -115,3 +115,62 @@ func TestRename(t *testing.T) {
 		t.Errorf("the old name: %v", err)
 	}
 }
+
+// A backup is a whole store, taken while others write, and replaces nothing.
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir+"/state/clove.db")
+	run, err := s.Begin(newRun("kept"))
+	must(t, err)
+	must(t, s.Backup(dir+"/copy"))
+	_, err = s.Begin(newRun("later"))
+	must(t, err)
+	err = s.Backup(dir + "/copy")
+	if agent.KindOf(err) != agent.KindConflict || agent.FailureOf(err).Hint == "" {
+		t.Errorf("it replaces a file: %v", err)
+	}
+	if err := s.Backup(dir + "/no/copy"); err == nil || agent.FailureOf(err).Hint == "" {
+		t.Errorf("%v", err)
+	}
+	must(t, s.Close())
+
+	info, err := os.Stat(dir + "/copy")
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+	kept := open(t, dir+"/copy")
+	if got, err := kept.Get("kept"); err != nil || got.Spec.ID != run.Spec.ID {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := kept.Get("later"); agent.KindOf(err) != agent.KindNotFound {
+		t.Errorf("what came later is in it: %v", err)
+	}
+	if problems, err := kept.Check(); err != nil || problems != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+	must(t, kept.Close())
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, entry := range entries {
+		if name := entry.Name(); name != "state" && name != "copy" && name != "copy.lock" {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// What is not sound is not copied: nobody would know.
+func TestBackupRefusesWhatIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir+"/state/clove.db")
+	run, err := s.Begin(newRun("one"))
+	must(t, err)
+	must(t, s.update(func(tb *tables) error { return tb.runs.Put([]byte(run.Spec.ID), []byte("{")) }))
+	if err := s.Backup(dir + "/copy"); err == nil {
+		t.Error("a damaged store is copied")
+	}
+	if _, err := os.Lstat(dir + "/copy"); err == nil {
+		t.Error("there is a copy")
+	}
+	must(t, s.Close())
+}

@@ -26,6 +26,10 @@ var whatOf = map[agent.Event]agent.What{
 // note adds an occurrence in the transaction of what it tells, and drops the
 // oldest one beyond the bound.
 func (t *tables) note(run agent.Run, what agent.What, detail string) error {
+	// gofail: var storeNoted string
+	// lastNoted = string(what)
+	// if err := failpoint(storeNoted, lastNoted); err != nil { return err }
+
 	number, err := t.occurrences.NextSequence()
 	if err != nil {
 		return err
@@ -34,7 +38,7 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 		Owner: run.Owner, State: run.State, Detail: detail}
 	if run.Record != nil && (what == agent.WhatEnded || what == agent.WhatLost) {
 		code := run.Record.ExitCode
-		o.Status, o.ExitCode = run.Record.Status, &code
+		o.Status, o.ExitCode, o.Sum = run.Record.Status, &code, agent.SumOf(*run.Record)
 	}
 	value, err := json.Marshal(o)
 	if err != nil {

@@ -161,7 +161,11 @@ func (s *Store) update(f func(*tables) error) (err error) {
 	if s.broken.Load() {
 		return errDamaged
 	}
-	return s.db.Update(func(tx *bbolt.Tx) error { return within(tx, f) })
+	err = s.db.Update(func(tx *bbolt.Tx) error { return within(tx, f) })
+	// gofail: var storeCommitted string
+	// if err == nil { err = failpoint(storeCommitted, lastNoted) }
+
+	return err
 }
 
 func within(tx *bbolt.Tx, f func(*tables) error) error {

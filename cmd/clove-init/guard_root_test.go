@@ -115,7 +115,8 @@ func TestInitHasThreadsInReserve(t *testing.T) {
 	}
 }
 
-// TestInitSignalDispositions: default for all but SIGURG, which stays Go's.
+// TestInitSignalDispositions: every signal that can be is ignored, but for
+// SIGCHLD, whose default is the same, and SIGURG, which stays Go's.
 func TestInitSignalDispositions(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))
 	b.started()
@@ -123,6 +124,6 @@ func TestInitSignalDispositions(t *testing.T) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.process.Process.Pid))
 	check(t, err)
 	expectFields(t, fields(string(text)), map[string]string{
-		"SigIgn": noSignals, "SigCgt": fmt.Sprintf("%016x", 1<<(unix.SIGURG-1)),
+		"SigIgn": fmt.Sprintf("%016x", ^uint64(1<<(unix.SIGURG-1)|1<<(unix.SIGCHLD-1)|1<<(unix.SIGKILL-1)|1<<(unix.SIGSTOP-1))), "SigCgt": fmt.Sprintf("%016x", 1<<(unix.SIGURG-1)),
 		"NSpid": fmt.Sprint(b.process.Process.Pid, " 1")})
 }

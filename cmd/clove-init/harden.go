@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"unsafe"
 
@@ -64,15 +63,22 @@ const lastSignal = 64
 // nobody in the namespace can send to PID 1 (pid_namespaces(7)), would hold
 // for one thread: with more of them it kills, up to Linux 6.1 at the least,
 // when the first one has its signals blocked, as Go's runtime does when it
-// makes a thread. What is ignored does nothing either way. SIGCHLD's default
-// is to be ignored but for wait(2), and SIGURG stays with the runtime, which
+// makes a thread. What is ignored does nothing either way. SIGCHLD is ignored
+// by default, and with it explicitly wait(2) would wait for nobody. SIGURG stays with the runtime, which
 // stops its own goroutines with it and bears a flood of them.
-func ignoreSignals() error { return act(ignored, unix.SIGCHLD) }
+func ignoreSignals() error {
+	return act(func(number unix.Signal) sigaction {
+		if number == unix.SIGCHLD {
+			return byDefault
+		}
+		return ignored
+	})
+}
 
 // defaultSignals puts back the kernel's default action for every signal: what
 // is ignored would be inherited by the agent, and PID 1 ignores, as does
 // perhaps who started clove, nohup(1) for one.
-func defaultSignals() error { return act(byDefault) }
+func defaultSignals() error { return act(func(unix.Signal) sigaction { return byDefault }) }
 
 // sigaction is more than the kernel's; the handler comes first. Without flags
 // and mask.
@@ -84,14 +90,14 @@ var byDefault, ignored = sigaction{0}, sigaction{1}
 // sigsetBytes is the size of the kernel's sigset_t.
 const sigsetBytes = 8
 
-// act sets one action for all signals that have one, the runtime's own and
-// others aside.
-func act(action sigaction, others ...unix.Signal) error {
+// act sets the action of all signals that have one, the runtime's own aside.
+func act(action func(unix.Signal) sigaction) error {
 	for number := unix.Signal(1); number <= lastSignal; number++ {
-		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG || slices.Contains(others, number) {
+		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG {
 			continue
 		}
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&action)), 0, sigsetBytes, 0, 0)
+		wanted := action(number)
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&wanted)), 0, sigsetBytes, 0, 0)
 		if errno != 0 {
 			return fmt.Errorf("cannot set the action of signal %d: %w", int(number), errno)
 		}

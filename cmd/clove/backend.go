@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
@@ -32,6 +33,15 @@ type layers interface {
 type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
+	Backup(to string) error
+}
+
+// insides shows what clove debug looks at.
+type insides interface {
+	StoreOverview() (runtime.StoreOverview, error)
+	StoredRun(ref string) (json.RawMessage, error)
+	History(limit int) ([]agent.Occurrence, error)
+	Plan(run agent.Run) (string, error)
 }
 
 // backend is what the commands stand on.
@@ -40,6 +50,7 @@ type backend interface {
 	archive
 	layers
 	cleaner
+	insides
 }
 
 func openRuntime(paths runtime.Paths) (backend, error) {

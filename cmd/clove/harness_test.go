@@ -32,12 +32,15 @@ type fakeBackend struct {
 	runs     []agent.Run
 	changes  []rootfs.Change
 	problems []runtime.Problem
+	overview runtime.StoreOverview
+	history  []agent.Occurrence
 	failure  error
 	during   func() // happens while the agent runs
 
 	spec    *agent.Spec
 	streams runtime.IO
 	removed []string
+	backup  string
 	agreed  *bool
 }
 
@@ -82,6 +85,21 @@ func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) bool) ([]roo
 }
 func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
+func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
+
+func (f *fakeBackend) StoreOverview() (runtime.StoreOverview, error) { return f.overview, f.failure }
+func (f *fakeBackend) Plan(run agent.Run) (string, error) {
+	return "plan of " + run.Spec.Name + "\n", nil
+}
+
+func (f *fakeBackend) StoredRun(ref string) (json.RawMessage, error) {
+	run, err := f.Get(ref)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(run)
+}
+func (f *fakeBackend) History(int) ([]agent.Occurrence, error) { return f.history, f.failure }
 
 // newBench has a host of four CPUs whose base system is /usr and its like, a
 // working directory of its own and no interpreter in PATH.

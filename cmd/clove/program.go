@@ -63,10 +63,10 @@ func (p *program) commands() []*cli.Command {
 	all := []*cli.Command{
 		p.runCommand(), p.psCommand(), p.inspectCommand(), p.logsCommand(), p.attachCommand(), p.execCommand(), p.cpCommand(), p.waitCommand(),
 		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
-		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(),
+		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(),
 		p.diffCommand(), p.applyCommand(),
-		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.versionCommand(), p.completionCommand(),
-		p.superviseCommand(),
+		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
+		p.superviseCommand(), p.manualCommand(),
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -25,7 +26,7 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 		return err
 	}
 	defer d.Close()
-	result, err := d.Start(c.Context, api.StartParams{Spec: spec, DelayNS: int64(delay)})
+	result, err := d.Start(c.Context, api.StartParams{Spec: spec, DelayNS: int64(delay), Traceparent: os.Getenv("TRACEPARENT")})
 	if err != nil {
 		return err
 	}

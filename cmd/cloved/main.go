@@ -119,11 +119,14 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	var level slog.LevelVar
-	level.Set(config.Level())
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level}))
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log,
-		Clove: clove, Reloaded: func(c daemon.Config) { level.Set(c.Level()) }})
+	w, err := watch(config)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	log := w.log
+	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
+		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
@@ -134,11 +137,11 @@ func serve(o options) error {
 	alive, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
 	go reload(alive, d, notifier, log)
-	go notifier.Feed(alive, d.Healthy)
+	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) })
 	context.AfterFunc(alive, func() { notifier.Tell(daemon.NotifyStopping) })
 	return d.Serve(alive, listener, group, func() {
 		log.Info("ready", "socket", o.socket, "version", version)
-		notifier.Tell(daemon.NotifyReady)
+		notifier.Ready("serves " + o.socket)
 	})
 }
 
@@ -151,11 +154,13 @@ func reload(ctx context.Context, d *daemon.Daemon, notifier daemon.Notifier, log
 		case <-ctx.Done():
 			return
 		case <-hangups:
-			notifier.Tell(daemon.NotifyReloading)
+			notifier.Reloading()
+			status := "the configuration is read anew"
 			if err := d.Reload(); err != nil {
 				log.Error("the configuration stays as it was", "error", err)
+				status = "the configuration stays as it was: " + err.Error()
 			}
-			notifier.Tell(daemon.NotifyReady)
+			notifier.Ready(status)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -25,10 +26,18 @@ type Order struct {
 	LogCapBytes int64      `json:"log_cap_bytes"`
 }
 
+// Step is a part of the launch, and when it was.
+type Step struct {
+	Name  string        `json:"name"`
+	Began time.Time     `json:"began"`
+	Took  time.Duration `json:"took_ns"`
+}
+
 // Answer is what became of the start.
 type Answer struct {
 	Started bool       `json:"started"`
 	Error   *api.Error `json:"error,omitempty"`
+	Steps   []Step     `json:"steps,omitempty"` // of the launch, as far as it came
 }
 
 // ReadOrder reads the order from its pipe, to the end.

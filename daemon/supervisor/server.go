@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -129,6 +130,10 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		<-v.ended
 		return api.WaitResult{Record: v.record}, nil
 	},
+	MethodDebug: func(*server, json.RawMessage) (any, error) {
+		stacks := make([]byte, stackBytes)
+		return api.DebugResult{Text: string(stacks[:goruntime.Stack(stacks, true)])}, nil
+	},
 	api.MethodRunStop: with(func(v *server, p api.StopParams) (any, error) {
 		grace := v.spec.Limits.StopGrace
 		if p.GraceNS != nil {
@@ -155,6 +160,13 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 // MethodWait answers with the record, and its connection's end without an
 // answer says that the supervisor died.
 const MethodWait = "supervisor.wait"
+
+// MethodDebug answers with what each goroutine of the supervisor waits for.
+const MethodDebug = "supervisor.debug"
+
+// stackBytes is room for some hundred goroutines: there are a few for each
+// caller that is attached.
+const stackBytes = 256 << 10
 
 func (v *server) call(m rpc.Message) (any, error) {
 	serve, known := calls[m.Method]

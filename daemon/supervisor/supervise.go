@@ -34,7 +34,13 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 	var u undo.Stack
 	defer u.Run()
 	s := &supervisor{spec: order.Spec, hub: newHub(), ended: make(chan struct{})}
+	// gofail: var superviseOrdered string
+	// failpoint(superviseOrdered, "")
+
 	err := s.open(order, &u)
+	// gofail: var superviseOpened string
+	// if err == nil { err = failpoint(superviseOpened, "") }
+
 	if err == nil {
 		err = s.run(ctx, launcher, filepath.Join(runDir, string(order.Spec.ID), SocketName), pipe)
 	} else {
@@ -74,19 +80,30 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false
+	var steps []Step
 	streams := s.streams.io
+	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
 		if err := s.listen(socket, live); err != nil {
 			// The agent runs and is held to its limits; only nobody can reach it.
 			s.say("cannot listen: " + err.Error())
 		}
-		answer(pipe, Answer{Started: true})
+		// gofail: var superviseListening string
+		// failpoint(superviseListening, "")
+
+		answer(pipe, Answer{Started: true, Steps: steps})
+		// gofail: var superviseAnswered string
+		// failpoint(superviseAnswered, "")
+
 		// What the start needed is not needed again, and there is one of us
 		// for each agent.
 		debug.FreeOSMemory()
 	}
 	record, err := launcher.Run(ctx, s.spec, streams)
+	// gofail: var superviseEnded string
+	// failpoint(superviseEnded, "")
+
 	s.streams.close()
 	for _, lines := range s.lines {
 		lines.Close()
@@ -105,7 +122,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		if failure == nil {
 			failure = &agent.Failure{Message: "the agent ended before it ran"}
 		}
-		answer(pipe, Answer{Error: startFailure(*failure)})
+		answer(pipe, Answer{Error: startFailure(*failure), Steps: steps})
 	}
 	return err
 }

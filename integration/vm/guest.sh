@@ -5,6 +5,12 @@
 #   pattern    which tests run
 #   tests/     the test binaries     bin/   clove's own binaries
 #   tree/      the source tree, so that each test finds its testdata
+#   deb/       clove's package in two versions
+#
+# A test that wants to see the machine reboot writes "soft PATTERN" or "hard
+# PATTERN" to the file reboot. When its package has passed so far, the machine
+# reboots, orderly or at once, and that package goes on with the tests that match
+# PATTERN; CLOVE_BOOT counts from 1. The files boot and finished carry this over.
 #
 # Output goes to one port, results to another: "BINARY EXIT-STATUS" for each
 # package as soon as it is known, and "end". A test's output can therefore
@@ -17,7 +23,7 @@ udevadm wait --timeout=120 "$OUTPUT" "$RESULTS" || exit 1
 exec 3>"$RESULTS" >"$OUTPUT" 2>&1 || exit 1
 
 # CI=true: nothing is missing in this machine, so nothing may be skipped for it.
-export CI=true CLOVE_LANE=vm CLOVE_BIN_DIR=/mnt/bin HOME=/root
+export CI=true CLOVE_LANE=vm CLOVE_BIN_DIR=/mnt/bin CLOVE_DEB_DIR=/mnt/deb HOME=/root
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
@@ -26,16 +32,45 @@ microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 test_package() {
 	local binary=$1 package=$2 folder=$3 began status took word=FAIL
 	began=$(microseconds)
-	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat /mnt/pattern)" -test.timeout=40m 3>&-) </dev/null
+	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat "$PATTERN")" -test.timeout=40m 3>&- 4<&-) </dev/null
 	status=$?
+	if [ $status -eq 0 ] && [ -s reboot ]; then
+		restart_machine
+	fi
 	took=$((($(microseconds) - began) / 1000))
 	[ $status -ne 0 ] || word='ok  '
 	printf '%s\t%s\t%d.%03ds\n' "$word" "$package" $((took / 1000)) $((took % 1000))
 	echo "$binary $status" >&3
 }
 
+# restart_machine does what a test wrote to the file reboot.
+restart_machine() {
+	local how pattern
+	read -r how pattern <reboot
+	rm reboot
+	echo "$pattern" >next-pattern
+	echo $((BOOT + 1)) >boot
+	sync
+	echo "vm: $how reboot"
+	trap 'exit 0' TERM # of the service's end
+	case $how in
+	soft) systemctl --no-block start reboot.target ;; # as `systemctl reboot` without logind
+	hard) echo b >/proc/sysrq-trigger ;;
+	esac
+	sleep infinity &
+	wait
+}
+
+BOOT=$(cat boot 2>/dev/null || echo 1) PATTERN=/mnt/pattern
+if [ "$BOOT" != 1 ]; then PATTERN=/mnt/next-pattern; fi
+touch finished
 echo "vm: Linux $(uname -r), $(stat -fc %T /sys/fs/cgroup), up for $(cut -d' ' -f1 /proc/uptime) s"
-while read -r binary package folder; do
+while read -r binary package folder <&4; do
+	if grep -qx "$binary" finished; then continue; fi
+	export CLOVE_BOOT=$BOOT
 	test_package "$binary" "$package" "$folder"
-done <plan
+	BOOT=1 PATTERN=/mnt/pattern
+	rm -f boot reboot
+	echo "$binary" >>finished
+done 4<plan
 echo end >&3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The vm lane: boots the machine of image.sh, runs in it every test that stands
-# in a *_root_test.go file, and ends with those tests' own result. A package
-# without a result has failed, whatever the reason.
+# in a *_root_test.go or *_vm_test.go file, and ends with those tests' own result.
+# A package without a result has failed, whatever the reason.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -19,17 +19,20 @@ trap cleanup EXIT
 
 # pack fills $WORK/disk with what guest.sh's comment lists and makes it a disk.
 pack() {
-	local package folder binary disk=$WORK/disk
+	local package folder binary version disk=$WORK/disk
 	mkdir -p "$disk/tests" "$disk/bin" "$disk/tree"
 	cp integration/vm/guest.sh "$disk/"
 	cp bin/* "$disk/bin/"
-	root_tests >"$disk/pattern"
+	root_tests vm >"$disk/pattern"
+	for version in 1.0.0 1.0.1; do
+		integration/package/build.sh "$version" "$disk/deb" >/dev/null
+	done
 	git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -T - -c -f - | tar -x -C "$disk/tree"
-	for package in $(root_packages); do
+	for package in $(root_packages vm); do
 		folder=$(go list -f '{{.Dir}}' "$package")
 		folder=${folder#"$TOP"/}
 		binary=${folder//\//-}.test
-		go test -c -tags "$TAGS,root" -ldflags '-s -w' -o "$disk/tests/$binary" "$package"
+		go test -c -tags "$TAGS,root,vm" -ldflags '-s -w' -o "$disk/tests/$binary" "$package"
 		echo "$binary $package $folder" >>"$disk/plan"
 	done
 	[ -s "$disk/plan" ] || die "no package has a *_root_test.go file"
@@ -42,7 +45,7 @@ machine() {
 	local limit=$1 accelerator=$2 cpu=$3
 	shift 3
 	timeout --kill-after=10 "$limit" qemu-system-x86_64 -accel "$accelerator" -cpu "$cpu" -smp 2 -m "$MEMORY" \
-		-nodefaults -no-user-config -display none -no-reboot \
+		-nodefaults -no-user-config -display none \
 		-kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd.img" -serial "file:$WORK/console" "$@"
 }
 
@@ -51,11 +54,14 @@ machine() {
 # The kernel is told to stop there: it finds no root and restarts.
 kvm_works() {
 	[ -w /dev/kvm ] || return 1
-	machine "$KVM_TIME_LIMIT" kvm host -append 'console=ttyS0 panic=-1 init=/none root=/none rdinit=/none' \
+	machine "$KVM_TIME_LIMIT" kvm host -no-reboot -append 'console=ttyS0 panic=-1 init=/none root=/none rdinit=/none' \
 		>/dev/null 2>&1 || return 1
 	grep -q 'Linux version' "$WORK/console"
 }
 
+# boot starts the machine and waits until it powers off. It may reboot: its disk
+# is a copy on write that lives as long as qemu. One that never comes so far that
+# it can power off ends with the time limit.
 boot() {
 	local accelerator=$1 cpu=$2
 	touch "$WORK/output" "$WORK/results"

@@ -38,13 +38,17 @@ var mayImport = []struct {
 		"the one place where the leaves meet"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "daemon/logs", "daemon/supervisor", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
+	{"daemon/metrics", []string{"agent", "api"}, "counters of what it is told"},
+	{"daemon/traces", []string{"agent", "api", "daemon/supervisor"}, "spans of what it is told"},
+	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
-	{"cmd/cloved", []string{"agent", "daemon", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "egress", "policies", "rootfs", "runtime", "seccomp", "internal/initproto"}, "flags to calls; rlimit names have one table"},
+	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
+	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "egress", "policies", "rootfs", "runtime", "seccomp", "internal/bundle", "internal/initproto"}, "flags to calls; rlimit names have one table"},
 	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
+	{"internal/bundle", nil, "an archive of what it is given"},
 	{"internal/initproto", nil, "a protocol is values and one connection"},
 	{"internal/nsthread", nil, "a leaf"},
 	{"internal/rpc", nil, "a protocol is values and one connection"},
@@ -71,6 +75,11 @@ var owners = []struct {
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
+	{"github.com/prometheus/client_golang", "daemon/metrics", "counters have one table"},
+	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
+	{"go.opentelemetry.io/otel", "daemon/traces", "spans are made in one place"},
+	{"go.opentelemetry.io/proto/otlp", "daemon/traces/tracetest", "only tests read what a collector gets"},
+	{"github.com/coreos/go-systemd/v22", "daemon", "the service manager's side of cloved is in one place"},
 	{"sigs.k8s.io/yaml", "daemon", "configuration ends at the edge"},
 	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
@@ -136,6 +145,28 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 		}
 		if !used {
 			t.Errorf("nobody imports %s: take it out of the table and of go.mod", rule.library)
+		}
+	}
+}
+
+// heavy is what only cloved may be linked with: every launch starts clove
+// twice, and there is a clove, a clove-init and a clove-gate for each agent.
+var heavy = []string{"github.com/creachadair/jrpc2", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
+
+func TestOnlyClovedIsHeavy(t *testing.T) {
+	for _, row := range []struct {
+		program string
+		heavy   bool
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/cloved", true}} {
+		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
+		if err != nil {
+			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)
+		}
+		for _, library := range heavy {
+			linked := slices.ContainsFunc(strings.Split(string(out), "\n"), func(pkg string) bool { return strings.HasPrefix(pkg, library) })
+			if linked != row.heavy {
+				t.Errorf("%s is linked with %s: %t", row.program, library, linked)
+			}
 		}
 	}
 }

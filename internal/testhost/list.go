@@ -7,14 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 // agentCgroup matches the path of anything below clove's parent cgroup. The
-// parent itself ("clove" on v1, "clove.slice" on v2) belongs to the host and
-// stays, as a systemd slice would.
+// parent itself ("clove" on v1, below "clove.slice" on v2) belongs to the host
+// and stays, as a systemd slice would.
 var agentCgroup = regexp.MustCompile(`/clove(\.slice)?/.+`)
+
+// parentCgroup matches what stays on v2 below the slice.
+var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors)?$`)
 
 // libraryFiles are what libraries open once and keep for the process's life:
 // not leaks, although the first test that needs them sees them appear.
@@ -52,7 +56,10 @@ func mounts() ([]mount, error) {
 	return all, nil
 }
 
-func listCgroups([]string) ([]string, error) { return agentCgroups("/sys/fs/cgroup") }
+func listCgroups([]string) ([]string, error) {
+	found, err := agentCgroups("/sys/fs/cgroup")
+	return slices.DeleteFunc(found, parentCgroup.MatchString), err
+}
 
 // agentCgroups walks every hierarchy below root.
 func agentCgroups(root string) ([]string, error) {

@@ -42,6 +42,21 @@ func TestAgentCgroups(t *testing.T) {
 	}
 }
 
+// What stays on v2 for the next agent is no residue; an agent beside it is.
+func TestParentCgroup(t *testing.T) {
+	for path, stays := range map[string]bool{
+		"/sys/fs/cgroup/clove.slice/clove-agents.service":               true,
+		"/sys/fs/cgroup/clove.slice/clove-agents.service/supervisors":   true,
+		"/sys/fs/cgroup/clove.slice/clove-agents.service/4567":          false,
+		"/sys/fs/cgroup/clove.slice/clove-agents.service/supervisors/x": false,
+		"/sys/fs/cgroup/unified/clove/supervisors":                      false,
+	} {
+		if parentCgroup.MatchString(path) != stays {
+			t.Errorf("%s", path)
+		}
+	}
+}
+
 func TestMountsHoldTheRoot(t *testing.T) {
 	mounts, err := mounts()
 	if err != nil {

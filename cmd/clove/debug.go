@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/bundle"
+)
+
+const flagArchive = "output"
+
+func (p *program) debugCommand() *cli.Command {
+	return &cli.Command{
+		Name: "debug", Usage: "bundle what can be known of clove, for a report", UsageText: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]",
+		Description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
+			"too, and says in its README.txt what could not be had. Values of environments and labels, arguments of commands,\n" +
+			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it lies there.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: flagArchive, Aliases: []string{"o"}, Usage: "`FILE` to write, which must not exist; - is stdout", DefaultText: "clove-debug-TIME.tar.gz"},
+			jsonFlag("debug store: write one JSON object"),
+		},
+		Action: p.debug,
+	}
+}
+
+func (p *program) debug(c *cli.Context) error {
+	if c.Args().First() == "store" {
+		return p.debugStore(c)
+	}
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	name := "clove-debug-" + now.Format("20060102-150405")
+	out, path, err := p.debugOutput(c.String(flagArchive), name+".tar.gz")
+	if err != nil {
+		return err
+	}
+	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.debugParts(c, b))
+	if out != p.out {
+		if err = errors.Join(err, out.Close()); err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	if err != nil {
+		return agent.Failed("debug", err)
+	}
+	for _, m := range missing {
+		p.say("clove", cyan, fmt.Sprintf("%s is missing: %v", m.Name, m.Why))
+	}
+	if out != p.out {
+		fmt.Fprintln(p.out, path)
+	}
+	return nil
+}
+
+const debugIntro = `What could be known of this clove. Left out: values of environments and labels, arguments of commands, seccomp
+documents, what agents asked for that was denied, their files, and all that they wrote.
+`
+
+// debugOutput opens the archive's file. It is root's alone, and never one that
+// somebody laid there.
+func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
+	switch path {
+	case "-":
+		return p.out, "", nil
+	case "":
+		path = standard
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, "", &agent.Error{Kind: agent.KindInvalid, Step: "--output", Message: "cannot make the file", Err: err, Hint: "name another with -o"}
+	}
+	return file, path, nil
+}
+
+// debugStore shows the store's file, or one run as it lies in it.
+func (p *program) debugStore(c *cli.Context) error {
+	if c.NArg() > 2 {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "debug store", Message: fmt.Sprintf("it takes one run, not %d", c.NArg()-1), Hint: "clove debug store [NAME|ID]"}
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return err
+	}
+	if ref := c.Args().Get(1); ref != "" {
+		stored, err := b.StoredRun(ref)
+		if err != nil {
+			return err
+		}
+		shown, err := bundle.Redact(stored)
+		if err != nil {
+			return agent.Failed("store", err)
+		}
+		_, err = p.out.Write(shown)
+		return err
+	}
+	o, err := b.StoreOverview()
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return p.printJSON(o)
+	}
+	fmt.Fprintf(p.out, "%s: %d bytes, schema %d (this clove: %d), revision %d, pages of %d\n", o.Path, o.Bytes, o.Schema, o.Newest, o.Revision, o.PageSize)
+	rows := [][]string{{"BUCKET", "KEYS", "BYTES", "LAST NUMBER"}}
+	for _, k := range o.Buckets {
+		rows = append(rows, []string{k.Name, strconv.Itoa(k.Keys), strconv.Itoa(k.Bytes), strconv.FormatUint(k.Sequence, 10)})
+	}
+	return printTable(p.out, rows)
+}
+
+// asJSON is a part that is a document.
+func asJSON(look func() (any, error)) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) {
+		value, err := look()
+		if err != nil {
+			return nil, err
+		}
+		return indented(value)
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"clove.run/clove/daemon"
+	"clove.run/clove/daemon/traces"
+)
+
+// watched is how cloved can be looked at: its log, its metrics and its traces.
+type watched struct {
+	level   slog.LevelVar
+	tail    daemon.Tail
+	log     *slog.Logger
+	tracer  *traces.Tracer
+	scrapes daemon.Scrapes
+}
+
+// watch opens what the configuration and the environment ask for.
+func watch(config daemon.Config) (*watched, error) {
+	w := new(watched)
+	w.level.Set(config.Level())
+	w.log = daemon.NewLog(os.Stderr, &w.tail, &w.level)
+	var err error
+	if w.tracer, err = traces.FromEnvironment(context.Background(), version, w.log); err != nil {
+		return nil, err
+	}
+	w.scrapes, err = daemon.ListenScrapes(config)
+	return w, err
+}
+
+// flushTime is how long a collector gets for the last spans.
+const flushTime = 3 * time.Second
+
+// close hands over the last spans; the listeners end with the daemon.
+func (w *watched) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	if err := w.tracer.Close(ctx); err != nil {
+		w.log.Warn("some traces were not handed over", "error", err)
+	}
+}

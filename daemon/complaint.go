@@ -1,0 +1,33 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+)
+
+// complaintPause is how often an error that stays is told again.
+const complaintPause = time.Minute
+
+// complaint is one thing that may go on failing: a store without space fails
+// every two seconds, for days, and the log must not help to fill the disk.
+type complaint struct {
+	mu   sync.Mutex // guards the following
+	text string     // of the last error; empty: it works
+	told time.Time
+}
+
+// worth tells whether err should be told: it is another one than the last, or
+// that was told a while ago. nil says that it works again.
+func (c *complaint) worth(err error, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.text = ""
+		return false
+	}
+	if err.Error() == c.text && now.Sub(c.told) < complaintPause {
+		return false
+	}
+	c.text, c.told = err.Error(), now
+	return true
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// debugParts make what clove debug asks for. The first three need no lock of
+// cloved's: they are there when everything else hangs.
+var debugParts = map[api.DebugPart]func(*Daemon) (string, error){
+	api.DebugVersions:   (*Daemon).versions,
+	api.DebugGoroutines: func(*Daemon) (string, error) { return goroutines() },
+	api.DebugHeap:       func(*Daemon) (string, error) { return heap() },
+	api.DebugConfiguration: func(d *Daemon) (string, error) {
+		text, err := json.MarshalIndent(d.config(), "", "  ")
+		return string(text) + "\n", err
+	},
+	api.DebugQueue: (*Daemon).describeQueue,
+	api.DebugMetrics: func(d *Daemon) (string, error) {
+		var text bytes.Buffer
+		err := d.meter.Write(&text)
+		return text.String(), err
+	},
+	api.DebugLog: func(d *Daemon) (string, error) { return d.options.LogTail.String(), nil },
+}
+
+// lookInside answers with one part.
+func lookInside(c *call, p api.DebugParams) (any, error) {
+	part, known := debugParts[p.Part]
+	if !known {
+		return nil, api.Failure(api.CodeParams, fmt.Sprintf("the parts are %v", api.DebugParts), "there is no part %.64q", p.Part)
+	}
+	text, err := part(c.Daemon)
+	return api.DebugResult{Text: text}, err
+}
+
+func (d *Daemon) versions() (string, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "cloved %s, API %d, %s %s/%s\nprocess %d, since %s\nroot %s, run directory %s\nclove %s\n\n", d.options.Version, api.Version,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, os.Getpid(), d.started.Format(time.RFC3339), d.options.Paths.State, d.options.Paths.Run, d.options.Clove)
+	if build, known := debug.ReadBuildInfo(); known {
+		for _, module := range build.Deps {
+			fmt.Fprintln(&text, module.Path, module.Version)
+		}
+	}
+	return text.String(), nil
+}
+
+// stackBytes bounds the listing of single goroutines. What is alike is told
+// once, before it, whatever its number.
+const stackBytes = 1 << 20
+
+func goroutines() (string, error) {
+	var text bytes.Buffer
+	err := pprof.Lookup("goroutine").WriteTo(&text, 1)
+	stacks := make([]byte, stackBytes)
+	fmt.Fprintf(&text, "\n\n%s", stacks[:runtime.Stack(stacks, true)])
+	return text.String(), err
+}
+
+func heap() (string, error) {
+	var text bytes.Buffer
+	err := pprof.Lookup("heap").WriteTo(&text, 1)
+	return text.String(), err
+}
+
+// describeQueue lists who waits, and what holds places.
+func (d *Daemon) describeQueue() (string, error) {
+	if err := d.mirror.refresh(); err != nil {
+		return "", err
+	}
+	states, promised := d.mirror.tally()
+	waiting, draining := d.keeper.queue()
+	var text strings.Builder
+	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, d.config().memoryBytes()>>20, draining, waiting)
+	for _, run := range d.mirror.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+		reason, _ := d.keeper.reason(run.Spec.ID)
+		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Turn.Since.Format(time.RFC3339), run.Spec.Priority, reason)
+	}
+	return text.String(), nil
+}

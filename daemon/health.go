@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// Healthy is what a watchdog wants to know: a caller gets an answer, and the
+// keeper still looks. An answer that is an error is one, and so is a look that
+// failed: a disk that is full is not mended by another cloved.
+func (d *Daemon) Healthy(ctx context.Context) error {
+	if err := d.answers(ctx); err != nil {
+		return fmt.Errorf("the API does not answer: %w", err)
+	}
+	if err := d.keeper.looks(ctx); err != nil {
+		return fmt.Errorf("the keeper does not look: %w", err)
+	}
+	return nil
+}
+
+// answers calls cloved as anybody would.
+func (d *Daemon) answers(ctx context.Context) error {
+	socket := d.socket.Load()
+	if socket == nil {
+		return &agent.Error{Kind: agent.KindBusy, Message: "cloved does not listen yet"}
+	}
+	conn, err := rpc.Dial(ctx, *socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Request(api.MethodInfo, api.Nothing{}); err != nil {
+		return err
+	}
+	return conn.Answer(ctx, nil, nil, func(json.RawMessage) error { return nil })
+}
+
+// looks wakes the keeper and waits for a look that began after that.
+func (k *keeper) looks(ctx context.Context) error {
+	k.mu.Lock()
+	turned := k.turned
+	k.mu.Unlock()
+	k.nudge()
+	select {
+	case <-turned:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// turn tells those who wait that a look is over, whatever came of it.
+func (k *keeper) turn() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.turned)
+	k.turned = make(chan struct{})
+}

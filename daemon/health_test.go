@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func briefly(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// It is healthy while it answers and looks, also when the store fails: another
+// cloved would not mend that.
+func TestHealthy(t *testing.T) {
+	r := newRig(t, nil)
+	if err := r.d.Healthy(within(t)); err == nil {
+		t.Error("it is healthy before it listens")
+	}
+	r.serve()
+	must(t, r.d.Healthy(within(t)))
+	path := r.d.records.path
+	must(t, os.Rename(path, path+".away"))
+	must(t, os.Mkdir(path, 0o700))
+	if err := r.d.mirror.refresh(); err == nil {
+		t.Error("the store works without its file")
+	}
+	must(t, r.d.Healthy(within(t)))
+	must(t, os.Remove(path))
+	must(t, os.Rename(path+".away", path))
+	must(t, r.d.Healthy(within(t)))
+}
+
+// A keeper that is stuck shows, although the API answers.
+func TestUnhealthyKeeper(t *testing.T) {
+	r := newRig(t, nil)
+	r.serve()
+	must(t, r.d.Healthy(within(t)))
+	// Nobody else takes the keeper's lock for as long as this.
+	release := make(chan struct{})
+	taken := make(chan struct{})
+	go func() {
+		r.d.mirror.mu.Lock()
+		close(taken)
+		<-release
+		r.d.mirror.mu.Unlock()
+	}()
+	<-taken
+	defer close(release)
+	if err := r.d.keeper.looks(briefly(t)); err == nil {
+		t.Error("it looks although it cannot")
+	}
+	if err := r.d.Healthy(briefly(t)); err == nil {
+		t.Error("it is healthy although it cannot look")
+	}
+}
+
+// A socket that accepts and never answers is no API.
+func TestUnhealthyAPI(t *testing.T) {
+	r := newRig(t, nil)
+	path := filepath.Join(r.dir, "mute")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(fd)
+	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	must(t, unix.Listen(fd, 4))
+	r.d.socket.Store(&path)
+	if err := r.d.Healthy(briefly(t)); err == nil || !strings.Contains(err.Error(), "API") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package daemon
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// listening makes a listening socket as a service manager would hold it.
+func listening(t *testing.T, path string) *os.File {
+	t.Helper()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	file, err := listener.File()
+	must(t, err)
+	return file
+}
+
+func TestInherit(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	listener, err := inherit([]*os.File{listening(t, path)}, path)
+	must(t, err)
+	if conn, err := net.Dial("unix", path); err != nil {
+		t.Error(err)
+	} else {
+		conn.Close()
+	}
+	// The socket is the service manager's: it stays for the next cloved.
+	must(t, listener.Close())
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the socket is gone: %v", err)
+	}
+	if listener, err := inherit(nil, path); listener != nil || err != nil {
+		t.Errorf("nothing was handed over: %v, %v", listener, err)
+	}
+}
+
+func TestInheritRefuses(t *testing.T) {
+	dir := t.TempDir()
+	regular, err := os.Create(filepath.Join(dir, "file"))
+	must(t, err)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer tcp.Close()
+	tcpFile, err := tcp.(*net.TCPListener).File()
+	must(t, err)
+	for _, c := range []struct {
+		name   string
+		handed []*os.File
+		want   string
+	}{
+		{"two", []*os.File{listening(t, filepath.Join(dir, "a")), listening(t, filepath.Join(dir, "b"))}, "2 sockets"},
+		{"a file", []*os.File{regular}, "no listening socket"},
+		{"a port", []*os.File{tcpFile}, "127.0.0.1"},
+		{"another path", []*os.File{listening(t, filepath.Join(dir, "c"))}, "names " + filepath.Join(dir, "s")},
+	} {
+		listener, err := inherit(c.handed, filepath.Join(dir, "s"))
+		if listener != nil || err == nil || !strings.Contains(err.Error(), c.want) || agent.FailureOf(err).Hint == "" {
+			t.Errorf("%s: %v, %v", c.name, listener, err)
+		}
+		for _, file := range c.handed {
+			if file.Close() == nil {
+				t.Errorf("%s: a descriptor is left open", c.name)
+			}
+		}
+	}
+}
+
+// The real protocol: descriptor 3, and this very process named. Another
+// process's variables are not ours.
+func TestListenTakesWhatSystemdHands(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	file := listening(t, path)
+	defer file.Close()
+	before, err := os.Stat(path)
+	must(t, err)
+	for pid, want := range map[string]string{"$$": "inherited", "1": "served by another process"} {
+		// The shell becomes the test, so that its own pid is the test's.
+		cmd := exec.Command("sh", "-c", "LISTEN_PID="+pid+` exec "$0" -test.run='^TestListenChild$' -test.v`, os.Args[0])
+		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "CLOVE_TEST_LISTEN="+path)
+		cmd.ExtraFiles = []*os.File{file}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("LISTEN_PID=%s: %v\n%s", pid, err, out)
+		}
+	}
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the socket is another: %v", err)
+	}
+}
+
+// TestListenChild is the other process of TestListenTakesWhatSystemdHands, and
+// nothing by itself.
+func TestListenChild(t *testing.T) {
+	path := os.Getenv("CLOVE_TEST_LISTEN")
+	if path == "" {
+		return
+	}
+	listener, _, err := Listen(path, "")
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	defer listener.Close()
+	if os.Getenv("LISTEN_FDS") != "" {
+		t.Error("the variables go on to what cloved starts")
+	}
+	t.Log("inherited", listener.Addr())
+}
+
+// A socket that nobody serves is replaced; anything else is not.
+func TestMakeSocket(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("as root it is also root's; here its owner cannot be set")
+	}
+	dir := filepath.Join(t.TempDir(), "made")
+	path := filepath.Join(dir, "s")
+	listening := func() (*net.UnixListener, error) { return makeSocket(path, os.Getegid()) }
+	if os.Geteuid() != 0 {
+		if _, err := listening(); err == nil {
+			t.Error("a socket that is not root's is served")
+		}
+		return
+	}
+	first, err := listening()
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o660 {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+	if _, err := listening(); agent.KindOf(err) != agent.KindBusy {
+		t.Errorf("one that is served is replaced: %v", err)
+	}
+	first.SetUnlinkOnClose(false)
+	must(t, first.Close()) // as a kill -9 leaves it
+	second, err := listening()
+	must(t, err)
+	must(t, second.Close())
+	must(t, os.WriteFile(path, nil, 0o600))
+	if _, err := listening(); agent.KindOf(err) != agent.KindBusy {
+		t.Errorf("a file is replaced: %v", err)
+	}
+}
+
+func TestLockIsForOne(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	first, err := Lock(state)
+	must(t, err)
+	_, err = Lock(state)
+	if agent.KindOf(err) != agent.KindBusy || !strings.Contains(err.Error(), "another cloved") {
+		t.Errorf("%v", err)
+	}
+	must(t, first.Close())
+	second, err := Lock(state)
+	must(t, err)
+	must(t, second.Close())
+	// A link that somebody left there is not followed.
+	must(t, os.Remove(filepath.Join(state, lockName)))
+	must(t, unix.Symlink("/dev/null", filepath.Join(state, lockName)))
+	if _, err := Lock(state); err == nil {
+		t.Error("it follows a link")
+	}
+}
+
+func TestGroupID(t *testing.T) {
+	for name, want := range map[string]int{"": -1, "root": 0, "no-such-group-here": -1} {
+		if got, err := groupID(name); got != want || err != nil {
+			t.Errorf("%q: %d, %v", name, got, err)
+		}
+	}
+}
+
+// The lock of a cloved that died may outlive it for a moment, in a child that
+// it was making. The control is a cloved that lives.
+func TestLockWaitsAMoment(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Lock(dir)
+	must(t, err)
+	_, err = Lock(dir)
+	if agent.KindOf(err) != agent.KindBusy {
+		t.Fatalf("control: %v", err)
+	}
+	time.AfterFunc(lockPatience/10, func() { first.Close() })
+	second, err := Lock(dir)
+	must(t, err)
+	second.Close()
+}

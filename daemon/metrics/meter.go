@@ -1,0 +1,196 @@
+package metrics
+
+import (
+	"cmp"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// Sample is one value of a gauge, with its labels in the table's order.
+type Sample struct {
+	Name   string
+	Labels []string
+	Value  float64
+}
+
+// Meter holds cloved's counters. Its methods are safe from any goroutine.
+type Meter struct {
+	registry   *prometheus.Registry
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+
+	mu    sync.Mutex // guards the following
+	since map[agent.ID]time.Time
+}
+
+// New makes a meter at 0. now is asked for the gauges at each scrape; one that
+// it leaves out is absent then.
+func New(version string, now func() []Sample) *Meter {
+	m := &Meter{registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{},
+		histograms: map[string]*prometheus.HistogramVec{}, since: map[agent.ID]time.Time{}}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gauges := gauges{descriptions: map[string]*prometheus.Desc{}, now: func() []Sample {
+		return append(now(), Sample{BuildInfo, []string{version, runtime.Version(), strconv.Itoa(api.Version)}, 1})
+	}}
+	for _, row := range Table {
+		m.add(row, gauges)
+	}
+	m.registry.MustRegister(gauges)
+	return m
+}
+
+// add registers a row. The values of a closed set are there from the
+// beginning: a rate needs the 0 before the first.
+func (m *Meter) add(row Metric, g gauges) {
+	var labels []string
+	for _, l := range row.Labels {
+		labels = append(labels, l.Name)
+	}
+	switch row.Kind {
+	case Counter:
+		vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: row.Name, Help: row.Help}, labels)
+		m.counters[row.Name] = vector
+		m.registry.MustRegister(vector)
+		if len(labels) == 0 {
+			vector.WithLabelValues()
+		} else if len(labels) == 1 {
+			for _, value := range row.Labels[0].Values {
+				vector.WithLabelValues(value)
+			}
+		}
+	case Histogram:
+		vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: row.Name, Help: row.Help, Buckets: row.Buckets}, labels)
+		m.histograms[row.Name] = vector
+		m.registry.MustRegister(vector)
+		if len(labels) == 0 {
+			vector.WithLabelValues()
+		}
+	case Gauge:
+		g.descriptions[row.Name] = prometheus.NewDesc(row.Name, row.Help, labels, nil)
+	}
+}
+
+// gauges are asked for when somebody looks.
+type gauges struct {
+	descriptions map[string]*prometheus.Desc
+	now          func() []Sample
+}
+
+// Describe implements prometheus.Collector.
+func (g gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range g.descriptions {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g gauges) Collect(to chan<- prometheus.Metric) {
+	for _, s := range g.now() {
+		to <- prometheus.MustNewConstMetric(g.descriptions[s.Name], prometheus.GaugeValue, s.Value, s.Labels...)
+	}
+}
+
+func (m *Meter) count(name string, n float64, labels ...string) {
+	m.counters[name].WithLabelValues(labels...).Add(max(n, 0)) // a counter that goes back panics
+}
+
+func (m *Meter) observe(name string, took time.Duration, labels ...string) {
+	m.histograms[name].WithLabelValues(labels...).Observe(max(took, 0).Seconds())
+}
+
+// Happened counts one occurrence. They come in order, each once.
+func (m *Meter) Happened(o agent.Occurrence) {
+	switch o.What {
+	case agent.WhatQueued:
+		m.lap(o)
+	case agent.WhatAgain:
+		m.count(restarts, 1)
+		m.lap(o)
+	case agent.WhatBegun:
+		if waited, known := m.lap(o); known {
+			m.observe(queueSeconds, waited)
+		}
+	case agent.WhatStarted:
+		m.count(starts, 1)
+		if took, known := m.lap(o); known {
+			m.observe(startSeconds, took)
+		}
+		m.forget(o.ID)
+	case agent.WhatGivenUp:
+		m.count(giveUps, 1)
+	case agent.WhatLost:
+		m.count(lost, 1)
+		m.ended(o)
+	case agent.WhatEnded:
+		m.ended(o)
+	}
+}
+
+// lap returns how long ago the run's last lap was.
+func (m *Meter) lap(o agent.Occurrence) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, known := m.since[o.ID]
+	m.since[o.ID] = o.Time
+	return o.Time.Sub(before), known
+}
+
+func (m *Meter) forget(id agent.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.since, id)
+}
+
+func (m *Meter) ended(o agent.Occurrence) {
+	m.forget(o.ID)
+	m.count(ends, 1, string(o.Status))
+	sum := cmp.Or(o.Sum, &agent.Sum{}) // one that an older clove wrote has none
+	limit := sum.Limit
+	if limit == agent.LimitDiskFiles {
+		limit = agent.ControlDisk
+	}
+	if limit != "" {
+		m.count(limitHits, 1, limit)
+	}
+	if sum.PidsMax > 0 {
+		m.count(limitHits, 1, agent.ControlPids)
+	}
+	m.count(forksRefused, float64(sum.PidsMax))
+	m.count(cpuSeconds, float64(sum.CPUMS)/1000)
+	m.count(denials, float64(sum.Refused))
+	m.count(gateReceived, float64(sum.NetRxBytes))
+	m.count(gateSent, float64(sum.NetTxBytes))
+	m.count(gateOpened, float64(sum.Connections))
+}
+
+// Unseen says that n occurrences were dropped before they were read.
+func (m *Meter) Unseen(n uint64) { m.count(unseen, float64(n)) }
+
+// Dropped says that a reader of events came too late for n of them.
+func (m *Meter) Dropped(n uint64) { m.count(dropped, float64(n)) }
+
+// Called counts an answered request; code is Done or an error's word.
+func (m *Meter) Called(method, code string, took time.Duration) {
+	method = methodOf(method)
+	m.count(requests, 1, method, code)
+	if row, known := api.Find(method); known && row.Shape == api.ShapeCall {
+		m.observe(requestSeconds, took, method)
+	}
+}
+
+// Refused counts a connection that was not let in.
+func (m *Meter) Refused(word string) { m.count(refusals, 1, word) }
+
+// Committed tells how long a change of the store took.
+func (m *Meter) Committed(took time.Duration) { m.observe(commitSeconds, took) }
+
+// StoreFailed counts a use of the store that failed for the store's own sake.
+func (m *Meter) StoreFailed() { m.count(storeErrors, 1) }

@@ -1,0 +1,66 @@
+package metrics
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Path is where the metrics are.
+const Path = "/metrics"
+
+// atOnce is how many answers may be made at the same time.
+const atOnce = 4
+
+// AgentsOf returns the live agents that whoever asks may see, at most
+// MaxAgents, and how many it left out.
+type AgentsOf func(ctx context.Context) (agents []Usage, leftOut int)
+
+// Handler answers GET /metrics. With agents, ?agents=1 adds what each of them
+// uses; nil refuses that: nothing is known of who asks.
+func (m *Meter) Handler(agents AgentsOf) http.Handler {
+	plain := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: atOnce})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		switch wish := r.URL.Query().Get("agents"); {
+		case wish == "" || wish == "0":
+			plain.ServeHTTP(w, r)
+		case wish != "1":
+			http.Error(w, "agents is 0 or 1", http.StatusBadRequest)
+		case agents == nil:
+			http.Error(w, "agents are told of on metrics_socket only: here nobody knows who asks", http.StatusForbidden)
+		default:
+			usage, out := agents(r.Context())
+			each := prometheus.NewRegistry()
+			each.MustRegister(live{usage, out})
+			promhttp.HandlerFor(prometheus.Gatherers{m.registry, each}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+		}
+	})
+	return mux
+}
+
+// Server is an HTTP server that gives nobody much time or room.
+func Server(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10}
+}
+
+// Write writes all metrics but the agents' own as text.
+func (m *Meter) Write(to io.Writer) error {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return err
+	}
+	encoder := expfmt.NewEncoder(to, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package metrics
+
+import (
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// Kind is what Prometheus calls a metric's type.
+type Kind string
+
+// The kinds.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// Label is a dimension with a closed set of values; none: what it is bounded
+// by stands in Of.
+type Label struct {
+	Name   string
+	Values []string
+	Of     string // where Values is empty: what the values are
+}
+
+// Metric is one row of the table.
+type Metric struct {
+	Name    string
+	Kind    Kind
+	Labels  []Label
+	Buckets []float64 // upper bounds of a histogram, in the unit of its name
+	Help    string
+}
+
+// The names. Those of gauges are for who answers a scrape.
+const (
+	starts         = "clove_starts_total"
+	ends           = "clove_ends_total"
+	lost           = "clove_supervisors_lost_total"
+	startSeconds   = "clove_start_seconds"
+	queueSeconds   = "clove_queue_wait_seconds"
+	restarts       = "clove_restarts_total"
+	giveUps        = "clove_restart_give_ups_total"
+	limitHits      = "clove_limit_hits_total"
+	forksRefused   = "clove_forks_refused_total"
+	cpuSeconds     = "clove_cpu_seconds_total"
+	denials        = "clove_network_denials_total"
+	gateReceived   = "clove_gate_receive_bytes_total"
+	gateSent       = "clove_gate_transmit_bytes_total"
+	gateOpened     = "clove_gate_connections_total"
+	unseen         = "clove_occurrences_unseen_total"
+	commitSeconds  = "clove_store_commit_seconds"
+	storeErrors    = "clove_store_errors_total"
+	requests       = "clove_api_requests_total"
+	requestSeconds = "clove_api_request_seconds"
+	refusals       = "clove_api_connections_refused_total"
+	dropped        = "clove_event_notifications_dropped_total"
+
+	Agents         = "clove_agents"
+	Queue          = "clove_queue_length"
+	MemoryPromised = "clove_memory_promised_bytes"
+	MemoryLimit    = "clove_memory_promise_limit_bytes"
+	Draining       = "clove_draining"
+	StoreSize      = "clove_store_size_bytes"
+	Connections    = "clove_api_connections"
+	BuildInfo      = "clove_build_info"
+)
+
+// Buckets in seconds. A launch takes some tens of milliseconds, a commit one
+// or two, and a call without a launch less.
+var (
+	startBuckets  = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	queueBuckets  = []float64{.01, .1, 1, 5, 30, 60, 300, 900, 3600, 14400, 86400}
+	commitBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	callBuckets   = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+)
+
+// Unknown stands for a method that is not of the table: callers choose what
+// they send.
+const Unknown = "unknown"
+
+// Done is the code of a call without an error.
+const Done = "ok"
+
+// What a run in the queue can wait for.
+const (
+	ForDrain  = "drain"  // the drain's end
+	ForTime   = "time"   // a delay or a backoff
+	ForOrder  = "order"  // another run, which comes first
+	ForMemory = "memory" // memory to be promised, or one before it that wants some
+	ForStarts = "starts" // others that are being started
+)
+
+// Reasons are the values of Queue's label.
+var Reasons = []string{ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
+
+// Limits are the values of the label limit.
+var Limits = []string{agent.ControlMemory, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
+
+// Statuses are every end that a record can tell.
+var Statuses = []agent.Status{agent.StatusExited, agent.StatusSignaled, agent.StatusTimeout, agent.StatusCPUTime, agent.StatusOOM,
+	agent.StatusOutputLimit, agent.StatusDiskFull, agent.StatusPolicyKill, agent.StatusKilled, agent.StatusStartFailed}
+
+// Table is every metric of clove's own, in the order of the document.
+var Table = []Metric{
+	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs in each state, whoever started them."},
+	{starts, Counter, nil, nil, "Agents that began to execute."},
+	{startSeconds, Histogram, nil, startBuckets, "From the moment that a run has its place until its agent executes."},
+	{ends, Counter, []Label{{Name: "status", Values: words(Statuses)}}, nil, "Runs that ended, by the status of their record."},
+	{lost, Counter, nil, nil, "Runs whose supervisor died: they were buried by another clove, and are among the ends."},
+	{restarts, Counter, nil, nil, "Ended runs that were queued again, by their policy or by somebody."},
+	{giveUps, Counter, nil, nil, "Runs whose restart policy had no restarts left."},
+	{limitHits, Counter, []Label{{Name: "limit", Values: Limits}}, nil, "Ended runs that met a limit: those that it ended, and for pids those that a fork was refused to."},
+	{forksRefused, Counter, nil, nil, "Forks that the pids limit refused to runs that have ended."},
+	{cpuSeconds, Counter, nil, nil, "CPU time of runs that have ended."},
+	{Queue, Gauge, []Label{{Name: "reason", Values: Reasons}}, nil, "Runs that wait, by what they wait for."},
+	{queueSeconds, Histogram, nil, queueBuckets, "From joining the queue to leaving it for a start; a delay or a backoff counts."},
+	{MemoryPromised, Gauge, nil, nil, "Memory limits of all that start or run, together."},
+	{MemoryLimit, Gauge, nil, nil, "What may be promised together (memory_share); 0: no limit."},
+	{Draining, Gauge, nil, nil, "1 while cloved starts nothing because it is drained."},
+	{denials, Counter, nil, nil, "Connections, flows and names that the gates of ended runs refused."},
+	{gateReceived, Counter, nil, nil, "Bytes that agents received through their gates, counted at the end of each run."},
+	{gateSent, Counter, nil, nil, "Bytes that agents sent through their gates, counted at the end of each run."},
+	{gateOpened, Counter, nil, nil, "Connections and flows through the gates of ended runs."},
+	{StoreSize, Gauge, nil, nil, "Size of the store's file."},
+	{commitSeconds, Histogram, nil, commitBuckets, "A change of the store by cloved, from asking for its turn until it is on the disk."},
+	{storeErrors, Counter, nil, nil, "Uses of the store by cloved that its file, its disk or its lock made fail."},
+	{requests, Counter, []Label{{Name: "method", Of: "the API's methods, and unknown"}, {Name: "code", Of: "ok, and the words of the API's errors"}}, nil,
+		"Requests that were answered, and sessions that were opened."},
+	{requestSeconds, Histogram, []Label{{Name: "method", Of: "the API's methods that answer once"}}, callBuckets, "Until a request was answered. Streams and sessions are not in it."},
+	{Connections, Gauge, nil, nil, "Connections to the API that are open."},
+	{refusals, Counter, []Label{{Name: "reason", Values: []string{"denied", "draining", "busy"}}}, nil, "Connections to the API that were refused."},
+	{dropped, Counter, nil, nil, "Events that a reader of event.follow came too late for."},
+	{unseen, Counter, nil, nil, "Occurrences that were dropped before they could be counted: by so many the counters of runs are too low."},
+	{BuildInfo, Gauge, []Label{{Name: "version", Of: "one"}, {Name: "goversion", Of: "one"}, {Name: "api", Of: "one"}}, nil, "1; its labels say what runs."},
+}
+
+func words[S ~string](list []S) []string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = string(s)
+	}
+	return texts
+}
+
+// methodOf keeps the label closed.
+func methodOf(name string) string {
+	if _, known := api.Find(name); known {
+		return name
+	}
+	return Unknown
+}

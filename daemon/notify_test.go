@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// manager is the service manager's end of NOTIFY_SOCKET.
+func manager(t *testing.T, name string) (read func() string) {
+	t.Helper()
+	address := name
+	if name[0] == '@' {
+		address = "\x00" + name[1:]
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	must(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	return func() string {
+		t.Helper()
+		buffer := make([]byte, 1024)
+		n, err := conn.Read(buffer)
+		must(t, err)
+		return string(buffer[:n])
+	}
+}
+
+func TestNotifier(t *testing.T) {
+	for _, name := range []string{filepath.Join(t.TempDir(), "notify"), "@clove-test-" + strconv.Itoa(os.Getpid())} {
+		read := manager(t, name)
+		t.Setenv("NOTIFY_SOCKET", name)
+		n := NewNotifier()
+		if os.Getenv("NOTIFY_SOCKET") != "" {
+			t.Error("what cloved starts hears of the socket")
+		}
+		n.Ready("serves\nall")
+		if got := read(); got != "READY=1\nSTATUS=serves all" {
+			t.Errorf("%q", got)
+		}
+		n.Reloading()
+		if got := read(); !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*$`).MatchString(got) {
+			t.Errorf("%q", got)
+		}
+		n.Tell(NotifyStopping)
+		if got := read(); got != "STOPPING=1" {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// Without a service manager, or with one that has gone, nothing happens.
+func TestNotifierAlone(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	NewNotifier().Ready("x")
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
+	NewNotifier().Ready("x")
+}
+
+func TestWatchdogIsOurs(t *testing.T) {
+	own := strconv.Itoa(os.Getpid())
+	for _, c := range []struct {
+		usec, pid string
+		want      time.Duration
+	}{
+		{"3000000", own, 3 * time.Second}, {"3000000", "", 3 * time.Second}, {"3000000", "1", 0},
+		{"", own, 0}, {"-1", own, 0}, {"soon", own, 0},
+	} {
+		t.Setenv("WATCHDOG_USEC", c.usec)
+		t.Setenv("WATCHDOG_PID", c.pid)
+		if n := NewNotifier(); n.watchdog != c.want || os.Getenv("WATCHDOG_USEC") != "" {
+			t.Errorf("%+v: %v", c, n.watchdog)
+		}
+	}
+}
+
+// The watchdog hears of a cloved that works, and of one that does not nothing.
+func TestFeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	read := manager(t, path)
+	n := Notifier{path: path, watchdog: 20 * time.Millisecond}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var sick atomic.Bool
+	sick.Store(true)
+	failed, done := make(chan error, 1000), make(chan struct{})
+	go func() {
+		defer close(done)
+		n.Feed(ctx, func(ctx context.Context) error {
+			if sick.Load() {
+				<-ctx.Done() // as one that hangs
+				return errors.New("it hangs")
+			}
+			return nil
+		}, func(err error) { failed <- err })
+	}()
+	if err := <-failed; err == nil || err.Error() != "it hangs" {
+		t.Errorf("%v", err)
+	}
+	n.Tell("nothing before") // the first that the manager hears
+	sick.Store(false)
+	if got := read(); got != "nothing before" {
+		t.Errorf("%q", got)
+	}
+	if got := read(); got != notifyWatchdog {
+		t.Errorf("%q", got)
+	}
+	stop()
+	<-done
+	Notifier{}.Feed(context.Background(), nil, nil) // without a watchdog it returns
+}

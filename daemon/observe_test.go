@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/daemon/traces"
+	"clove.run/clove/daemon/traces/tracetest"
+	"clove.run/clove/store"
+)
+
+// counted waits until the metrics have every line; what happened is counted a
+// moment after it is in the store.
+func (r *rig) counted(lines ...string) {
+	r.t.Helper()
+	ctx := within(r.t)
+	for {
+		moved := r.d.mirror.changed()
+		var text bytes.Buffer
+		must(r.t, r.d.meter.Write(&text))
+		missing := ""
+		for _, line := range lines {
+			if !strings.Contains("\n"+text.String(), "\n"+line+"\n") {
+				missing = line
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case <-moved:
+		case <-time.After(10 * time.Millisecond): // counted behind the change
+		case <-ctx.Done():
+			r.t.Fatalf("there is no %q in\n%s", missing, &text)
+		}
+	}
+}
+
+// What runs of the foreground do is counted as what cloved starts is, with --rm
+// too; and the next cloved begins at 0 instead of counting it again.
+func TestCountsWhateverHappens(t *testing.T) {
+	r := newRig(t, nil)
+	r.add("before", agent.Owner{}, agent.StateEnded)
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("mine")})
+	must(t, err)
+	foreground := spec("foreground")
+	foreground.Remove = true
+	_, _, err = r.start(supervisor.Order{Spec: foreground})
+	must(t, err)
+	must(t, r.records.with(func(s *store.Store) error {
+		n := int64(9)
+		_, err := s.Finish(foreground.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: foreground.ID, Name: "foreground",
+			Status: agent.StatusOOM, ExitCode: 137, Limit: &agent.LimitHit{Name: agent.ControlMemory}, Usage: agent.Usage{NetRxBytes: &n},
+			Network: &agent.NetworkUse{Refused: 4}}, nil)
+		return err
+	}))
+	r.counted("clove_starts_total 2", `clove_ends_total{status="oom"} 1`, `clove_ends_total{status="exited"} 0`, `clove_limit_hits_total{limit="memory"} 1`,
+		"clove_gate_receive_bytes_total 9", "clove_network_denials_total 4", "clove_start_seconds_count 2",
+		`clove_agents{state="running"} 1`, `clove_agents{state="ended"} 1`, "clove_memory_promised_bytes 6.7108864e+07")
+	next := New(r.d.options)
+	var text bytes.Buffer
+	must(t, next.mirror.refresh())
+	must(t, next.meter.Write(&text))
+	if !strings.Contains(text.String(), "\nclove_starts_total 0\n") || !strings.Contains(text.String(), "\nclove_agents{state=\"running\"} 1\n") {
+		t.Error(text.String())
+	}
+}
+
+// Calls are counted by what became of them, and so are those who wait.
+func TestCountsCallsAndTheQueue(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
+	must(t, err)
+	second := spec("second")
+	second.After = []string{"first"}
+	_, err = c.Start(within(t), api.StartParams{Spec: second})
+	must(t, err)
+	_, err = c.Start(within(t), api.StartParams{Spec: spec("first")})
+	wantCode(t, err, api.CodeConflict)
+	raw := r.dial()
+	must(t, raw.Request("no.such", nil))
+	_, err = raw.Receive()
+	must(t, err)
+	_, err = raw.Write([]byte(`{"jsonrpc":"2.0","method":"run.get","params":{"run":"nobody"}}` + "\n"))
+	must(t, err)
+	r.counted(`clove_api_requests_total{code="ok",method="run.start"} 2`, `clove_api_requests_total{code="conflict",method="run.start"} 1`,
+		`clove_api_requests_total{code="method",method="unknown"} 1`, `clove_api_requests_total{code="not-found",method="run.get"} 1`,
+		`clove_api_request_seconds_count{method="run.start"} 3`, `clove_queue_length{reason="time"} 1`, `clove_queue_length{reason="order"} 1`,
+		"clove_store_commit_seconds_count 2", "clove_store_errors_total 0", "clove_api_connections 2", "clove_draining 0")
+	r.d.keeper.drain(true)
+	r.counted(`clove_queue_length{reason="drain"} 2`, `clove_queue_length{reason="time"} 0`, "clove_draining 1")
+}
+
+// Every gauge of the table is supplied, with its labels.
+func TestEveryGaugeIsSupplied(t *testing.T) {
+	r := newRig(t, nil)
+	must(t, r.d.mirror.refresh())
+	var text bytes.Buffer
+	must(t, r.d.meter.Write(&text))
+	for _, row := range metrics.Table {
+		if row.Kind == metrics.Gauge && !strings.Contains(text.String(), "\n"+row.Name) {
+			t.Errorf("%s is not supplied", row.Name)
+		}
+	}
+}
+
+// A reader that comes too late is told, and counted.
+func TestCountsDroppedEvents(t *testing.T) {
+	for _, row := range []struct {
+		after, last uint64
+		news        []agent.Occurrence
+		missed      uint64
+	}{{3, 9, []agent.Occurrence{{Sequence: 7}, {Sequence: 8}, {Sequence: 9}}, 3}, {3, 9, nil, 6}, {3, 4, []agent.Occurrence{{Sequence: 4}}, 0}} {
+		if got := missed(row.after, row.last, row.news); got != row.missed {
+			t.Errorf("%+v: %d", row, got)
+		}
+	}
+	r := newRig(t, nil)
+	c := r.serve()
+	run := r.add("one", agent.Owner{}, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	r.d.mirror.mu.Lock()
+	r.d.mirror.past = r.d.mirror.past[2:] // as if much had happened
+	r.d.mirror.mu.Unlock()
+	gaps := 0
+	zero := uint64(0)
+	_, err := c.Events(within(t), api.EventParams{After: &zero}, func(n api.EventNote) error {
+		if n.Gap {
+			gaps++
+		}
+		return nil
+	})
+	must(t, err)
+	if gaps != 1 || run.Spec.ID == "" {
+		t.Errorf("%d gaps", gaps)
+	}
+	r.counted("clove_event_notifications_dropped_total 2")
+}
+
+// Spans of a served cloved: the call below its caller's, the start below the
+// call, the life with its end; and nothing of what the agent was given.
+func TestTracesARun(t *testing.T) {
+	collector := tracetest.New(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	tracer, err := traces.FromEnvironment(context.Background(), "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	must(t, err)
+	r := newRig(t, nil)
+	r.d.tracer = tracer
+	c := r.serve()
+	s := spec("traced")
+	s.Env, s.Command, s.Remove = []string{"TOKEN=planted"}, []string{"sh", "planted"}, true
+	_, err = c.Start(within(t), api.StartParams{Spec: s, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	must(t, err)
+	must(t, r.records.with(func(st *store.Store) error {
+		_, err := st.Finish(s.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: s.ID, Name: s.Name, Status: agent.StatusExited}, nil)
+		return err
+	}))
+	r.counted(`clove_ends_total{status="exited"} 1`)
+	_, err = c.Get(within(t), "traced")
+	wantCode(t, err, api.CodeNotFound)
+	must(t, tracer.Close(context.Background()))
+	spans, _ := collector.Now()
+	for name, status := range map[string]string{"run.start": "", "queue": "", "start": "", "run": "exited"} {
+		span := tracetest.Find(spans, name)
+		if span == nil || !bytes.HasPrefix(span.TraceId, []byte{0x0a, 0xf7}) || tracetest.Text(span, "clove.run.name") != "traced" || tracetest.Text(span, "clove.status") != status {
+			t.Errorf("%s: %v", name, span)
+		}
+	}
+	if get := tracetest.Find(spans, "run.get"); get == nil || tracetest.Text(get, "clove.code") != "not-found" {
+		t.Errorf("%v", get)
+	}
+	if raw, service := collector.Raw(); bytes.Contains(raw, []byte("planted")) || service != "cloved" {
+		t.Errorf("%q sent %q", service, raw)
+	}
+}
+
+// What is looked at inside is for root, has no secrets, and each part is there.
+func TestLookInside(t *testing.T) {
+	r := newRig(t, nil)
+	tail := new(Tail)
+	r.d.options.LogTail = tail
+	slog.New(slog.NewTextHandler(tail, nil)).Info("hello")
+	c := r.serve()
+	s := spec("waits")
+	s.Env, s.Command, s.Labels = []string{"TOKEN=planted"}, []string{"sh", "planted"}, map[string]string{"a": "planted"}
+	_, err := c.Start(within(t), api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
+	must(t, err)
+	for part, says := range map[api.DebugPart]string{
+		api.DebugVersions: "cloved test", api.DebugGoroutines: "TestLookInside", api.DebugHeap: "heap profile", api.DebugConfiguration: `"log_cap": "64M"`,
+		api.DebugQueue: "waits since", api.DebugMetrics: "clove_agents", api.DebugLog: "msg=hello",
+	} {
+		text, err := c.Debug(within(t), part)
+		if err != nil || !strings.Contains(text, says) || strings.Contains(text, "planted") {
+			t.Errorf("%s: %v, %s", part, err, text)
+		}
+	}
+	if len(debugParts) != len(api.DebugParts) {
+		t.Errorf("%d parts of %d", len(debugParts), len(api.DebugParts))
+	}
+	_, err = c.Debug(within(t), "secrets")
+	wantCode(t, err, api.CodeParams)
+	params, _ := json.Marshal(api.DebugParams{Part: api.DebugQueue})
+	m, _ := api.Find(api.MethodDebug)
+	_, err = r.d.allow(ownerCaller, m, params)
+	wantCode(t, err, api.CodeDenied)
+}
+
+// What needs no lock of cloved's is there while they are all held.
+func TestLookInsideOfOneThatHangs(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	r.d.mirror.mu.Lock()
+	r.d.keeper.mu.Lock()
+	for _, part := range []api.DebugPart{api.DebugVersions, api.DebugGoroutines, api.DebugHeap, api.DebugConfiguration, api.DebugLog} {
+		if _, err := c.Debug(within(t), part); err != nil {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+	r.d.keeper.mu.Unlock()
+	r.d.mirror.mu.Unlock()
+}
+
+func TestTailKeepsTheLast(t *testing.T) {
+	var tail Tail
+	for i := range tailLines + 3 {
+		_, _ = tail.Write([]byte{byte('a' + i%26), '\n'})
+	}
+	text := tail.String()
+	if lines := strings.Count(text, "\n"); lines != tailLines || text[0] != byte('a'+3%26) || text[len(text)-2] != byte('a'+(tailLines+2)%26) {
+		t.Errorf("%d lines, from %c to %c", lines, text[0], text[len(text)-2])
+	}
+	var none *Tail
+	if none.String() != "" {
+		t.Error("none remembers something")
+	}
+}

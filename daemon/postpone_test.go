@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// unwritable is a rig whose refusals cannot be noted.
+type unwritable struct{ *rig }
+
+func (unwritable) Refuse(agent.ID, error) error { return errors.New("there is no space") }
+
+// A start that fails while the store takes no word of it is tried again, now
+// and then, and who asked is told why it waits. Without the pause the keeper
+// would start supervisors as fast as it can.
+func TestFailedStartIsHeldBack(t *testing.T) {
+	r := newRig(t, nil)
+	r.refuse["held"] = true
+	r.d.sandboxes = unwritable{r}
+	c := r.serve()
+	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})
+	must(t, err)
+	if result.Run.State != agent.StateQueued || !strings.Contains(result.Reason, "tried again") || !strings.Contains(result.Reason, "cannot hold it") {
+		t.Errorf("%s, %q", result.Run.State, result.Reason)
+	}
+	r.mu.Lock()
+	r.refuse["held"] = false
+	r.mu.Unlock()
+	_, _, err = r.d.mirror.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	must(t, err)
+	if tries := len(r.names()); tries > 5 {
+		t.Errorf("%d tries within a moment", tries)
+	}
+}

@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/store"
+)
+
+// A clock that is set back by a year makes nobody wait for a year.
+func TestClockSetBack(t *testing.T) {
+	r := newRig(t, nil)
+	year := 365 * 24 * time.Hour
+	// Queued in what is now the future, to start two seconds after that.
+	next := time.Now().UTC().Add(year)
+	delayed := spec("delayed")
+	delayed.Detached = true
+	_, err := r.records.enqueue(agent.Run{Spec: delayed, Turn: agent.Turn{Since: next, NotBefore: next.Add(2 * time.Second)}})
+	must(t, err)
+	// Ended in that future, with a policy that starts it again.
+	failed := spec("failed")
+	failed.Detached, failed.Restart.Policy = true, agent.RestartAlways
+	_, err = r.records.enqueue(agent.Run{Spec: failed})
+	must(t, err)
+	_, _, err = r.start(supervisor.Order{Spec: failed})
+	must(t, err)
+	must(t, r.records.with(func(s *store.Store) error {
+		_, err := s.Finish(failed.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: failed.ID, Name: failed.Name,
+			Status: agent.StatusExited, ExitCode: 1, Ended: next}, nil)
+		return err
+	}))
+	r.serve()
+	for _, s := range []agent.Spec{delayed, failed} {
+		run, _, err := r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
+			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Turn.NotBefore.After(time.Now().Add(maxBackoff))
+		})
+		must(t, err)
+		t.Logf("%s: %s, not before %s", s.Name, run.State, run.Turn.NotBefore)
+	}
+	_, _, err = r.d.mirror.until(within(t), delayed.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	must(t, err)
+}
+
+// A wait that is meant to be long stays so.
+func TestMisdated(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		since, due time.Duration
+		state      agent.State
+		want       bool
+	}{
+		"a long delay":           {-time.Hour, 1000 * time.Hour, agent.StateQueued, false},
+		"set back":               {1000 * time.Hour, 1001 * time.Hour, agent.StateQueued, true},
+		"corrected":              {clockSlack, time.Hour, agent.StateQueued, false},
+		"set back, nothing due":  {1000 * time.Hour, 0, agent.StateQueued, false},
+		"set back while it runs": {1000 * time.Hour, 1001 * time.Hour, agent.StateRunning, false},
+	} {
+		run := agent.Run{State: c.state, Turn: agent.Turn{Since: now.Add(c.since), NotBefore: now.Add(c.due)}}
+		if misdated(run, now) != c.want {
+			t.Errorf("%s", name)
+		}
+	}
+	if due := notLater(now.Add(time.Second), now); !due.Equal(now.Add(time.Second)) {
+		t.Errorf("%s", due)
+	}
+	if due := notLater(now.Add(time.Hour), now); !due.Equal(now.Add(maxBackoff)) {
+		t.Errorf("%s", due)
+	}
+}

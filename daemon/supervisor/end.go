@@ -1,0 +1,44 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// End ends a run without cloved, as a host that shuts down must, and returns
+// when its record is stored. That somebody asked for it is not noted: a policy
+// starts the run again after the reboot. No error tells that there is no
+// supervisor to ask.
+func End(ctx context.Context, runDir string, id agent.ID, grace time.Duration) error {
+	conn, err := Connect(ctx, runDir, id)
+	if agent.KindOf(err) == agent.KindConflict && err != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ns := int64(grace)
+	for _, ask := range []struct {
+		method string
+		params any
+	}{{api.MethodRunStop, api.StopParams{GraceNS: &ns}}, {MethodWait, api.Nothing{}}} {
+		if err := conn.Request(ask.method, ask.params); err != nil {
+			return nil // it went at that moment
+		}
+		err := conn.Answer(ctx, nil, nil, func(text json.RawMessage) error { return api.ParseError(text) })
+		if errors.Is(err, rpc.ErrGone) {
+			return nil
+		}
+		if err != nil && agent.KindOf(err) != agent.KindConflict {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+	"clove.run/clove/internal/testhost"
+)
+
+// numberOf reads a number that a long or repeated run may set.
+func numberOf(t *testing.T, variable string, standard int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// storm is a cloved that is killed again and again under the hands of its clients.
+type storm struct {
+	*cloved
+	*model
+	random  *rand.Rand
+	writers []*writer
+	buried  int
+}
+
+// TestCycles kills cloved at random moments, thousands of times, and a
+// supervisor now and then. After each kill the next cloved is held to
+// everything that was acknowledged. CLOVE_CYCLES sets the number of kills,
+// CLOVE_SEED repeats a run.
+func TestCycles(t *testing.T) {
+	cycles := 2000
+	if testhost.Lane() == testhost.LaneVM {
+		cycles = 40
+	}
+	cycles = numberOf(t, "CLOVE_CYCLES", cycles)
+	seed := numberOf(t, "CLOVE_SEED", int(time.Now().UnixNano()%1e9))
+	t.Logf("%d cycles, CLOVE_SEED=%d", cycles, seed)
+	s := newStorm(t, seed)
+	began := time.Now()
+	for i := range cycles {
+		s.cycle(i)
+		if len(s.faults) > 0 {
+			t.Fatalf("cycle %d of CLOVE_SEED=%d: %q", i, seed, s.faults[:min(len(s.faults), 10)])
+		}
+	}
+	s.last()
+	t.Logf("%d kills of cloved and %d of supervisors in %v: %d acknowledged writes, %d events, nothing lost",
+		cycles, s.buried, time.Since(began).Round(time.Second), s.answers, s.model.last)
+	if s.answers < cycles || s.buried == 0 && cycles > 100 {
+		t.Errorf("control: only %d writes in %d cycles: the moments are wrong", s.answers, cycles)
+	}
+}
+
+func newStorm(t *testing.T, seed int) *storm {
+	s := &storm{cloved: newCloved(t), model: newModel(), random: rand.New(rand.NewPCG(uint64(seed), 5))}
+	s.detach("pattern", "true", "--memory", "64M")
+	var run agent.Run
+	if err := json.Unmarshal([]byte(s.ok("inspect", "pattern")), &run); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("wait", "pattern")
+	s.ok("rm", "pattern")
+	c, ctx := s.connect()
+	end, err := c.Events(ctx, api.EventParams{}, func(api.EventNote) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.model.last = end.Last
+	for i := range 4 {
+		s.writers = append(s.writers, &writer{model: s.model, number: i, random: rand.New(rand.NewPCG(uint64(seed), uint64(100+i))), pattern: run.Spec})
+	}
+	for i, w := range s.writers {
+		w.own = w.long(ctx, c, map[bool]agent.RestartPolicy{true: agent.RestartAlways}[i == 3])
+	}
+	s.look(true)
+	return s
+}
+
+// realAgents is how many cycles there are for one in which agents are started:
+// a launch costs more than the rest of a cycle together.
+const realAgents = 8
+
+// cycle is one life of cloved.
+func (s *storm) cycle(i int) {
+	s.writers[0].agents = i%realAgents == 0
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var clients sync.WaitGroup
+	for _, w := range s.writers {
+		clients.Go(func() {
+			c, err := client.Dial(ctx, s.socket)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			w.work(ctx, c)
+		})
+	}
+	clients.Go(func() {
+		if c, err := client.Dial(ctx, s.socket); err == nil {
+			defer c.Close()
+			s.happened(ctx, c, true) // it ends with cloved
+		}
+	})
+	<-time.After(time.Duration(s.random.IntN(60)) * time.Millisecond)
+	if i%40 == 39 {
+		s.killSupervisor()
+	}
+	s.stop(unix.SIGKILL)
+	cancel()
+	clients.Wait()
+	if i%5 == 4 {
+		s.killEarly()
+	}
+	s.serve()
+	s.look(i%50 == 0)
+}
+
+// killEarly kills a cloved that has not said yet that it is ready.
+func (s *storm) killEarly() {
+	cmd := exec.Command(filepath.Join(s.bin, "cloved"), "--root", s.state, "--run-dir", s.run, "--config", s.config())
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	<-time.After(time.Duration(s.random.IntN(60)) * time.Millisecond)
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
+// killSupervisor takes the keeper of a long-lived agent away.
+func (s *storm) killSupervisor() {
+	p := s.writers[s.random.IntN(len(s.writers))].own
+	if p.mortal && !p.restarts || p.keeper == 0 {
+		return
+	}
+	p.mortal = true
+	s.buried++
+	if err := unix.Kill(p.keeper, unix.SIGKILL); err != nil && !p.restarts {
+		s.t.Errorf("supervisor %d of %v: %v", p.keeper, p.names, err)
+	}
+}
+
+// look compares what the new cloved says with the model; a deep look reads the
+// logs, and asks clove check, too.
+func (s *storm) look(deep bool) {
+	s.t.Helper()
+	c, ctx := s.connect()
+	defer c.Close()
+	listed, err := c.List(ctx, api.ListParams{All: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.compare(listed.Runs)
+	if _, err := s.happened(ctx, c, false); err != nil {
+		s.t.Error(err)
+	}
+	s.everyEvent()
+	if !deep {
+		return
+	}
+	for _, w := range s.writers {
+		if p := w.own; p.mortal && !p.restarts {
+			w.own = w.long(ctx, c, "")
+		} else if !p.restarts {
+			s.readLog(ctx, c, p)
+		}
+		for _, p := range w.finished() {
+			w.remove(ctx, c, p)
+		}
+	}
+	if r := s.clove("check"); r.code != 0 {
+		s.fault("check: %s", r.stdout)
+	}
+}
+
+// readLog holds a counting agent's log against the numbers, and waits for one
+// more than the last time.
+func (s *storm) readLog(ctx context.Context, c *client.Client, p *promise) {
+	enough := errors.New("enough")
+	next := 0
+	err := c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: string(p.id)}, Follow: true}, func(line api.LogLine) error {
+		if next++; line.Text != strconv.Itoa(next) {
+			s.fault("line %d of %v is %q", next, p.names, line.Text)
+			return enough
+		}
+		if next > p.lines {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		s.fault("the log of %v: %v", p.names, err)
+	}
+	p.lines = next
+}
+
+// last ends everything as people would, and finds nothing left.
+func (s *storm) last() {
+	s.look(true)
+	c, ctx := s.connect()
+	for id, p := range s.runs {
+		if err := c.Remove(ctx, string(id), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
+			s.t.Errorf("cannot remove %v: %v", p.names, err)
+		}
+	}
+	for _, dir := range []string{"logs", "layers"} {
+		if left, _ := os.ReadDir(filepath.Join(s.state, dir)); len(left) > 0 {
+			s.t.Errorf("%s holds %v", dir, left)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// model is what clients were told, and so what every later cloved must know.
+type model struct {
+	mu   sync.Mutex // guards all below
+	runs map[agent.ID]*promise
+	// told counts the events that an answer vouched for, seen what was read.
+	told, seen map[happening]int
+	last       uint64 // sequence number of the newest event that was read
+	answers    int    // acknowledged writes
+	faults     []string
+}
+
+// happening is one kind of event of one run.
+type happening struct {
+	id   agent.ID
+	what agent.What
+}
+
+// promise is what is known of one run. A request whose answer was lost leaves
+// two possibilities, of which the next look keeps one.
+type promise struct {
+	writer int
+	id     agent.ID
+	names  []string // one of them
+	wall   []time.Duration
+	exists []bool
+	// late are updates whose answers were lost: a supervisor that has the request
+	// does it in its own time, cloved or no cloved. The value is how many more
+	// looks may find it.
+	late     map[time.Duration]int
+	ends     int  // exit code of the agent itself
+	live     bool // it runs until it is stopped
+	restarts bool // by its policy, when it ends
+	pid      int  // of clove-init, when live; 0: not known yet
+	keeper   int  // process of its supervisor
+	mortal   bool // its supervisor was killed
+	lines    int  // of its log that were read
+	finished bool // its record was seen
+}
+
+func newModel() *model {
+	return &model{runs: map[agent.ID]*promise{}, told: map[happening]int{}, seen: map[happening]int{}}
+}
+
+func (m *model) fault(format string, arguments ...any) {
+	m.faults = append(m.faults, fmt.Sprintf(format, arguments...))
+}
+
+// lostAnswer tells whether cloved ended before it answered.
+func lostAnswer(err error) bool {
+	var known *agent.Error
+	return errors.Is(err, context.Canceled) || errors.As(err, &known) && (known.Kind == agent.KindBusy || known.Kind == agent.KindNotFound && known.Hint == "systemctl start clove")
+}
+
+// compare holds what a new cloved says against the model, and settles what was
+// open.
+func (m *model) compare(runs []agent.Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[agent.ID]agent.Run{}
+	for _, run := range runs {
+		found[run.Spec.ID] = run
+		if m.runs[run.Spec.ID] == nil {
+			m.fault("%s (%s) is nobody's", run.Spec.Name, run.Spec.ID)
+		}
+	}
+	for id, p := range m.runs {
+		run, exists := found[id]
+		if !slices.Contains(p.exists, exists) {
+			m.fault("%v (%s): exists %v, promised %v", p.names, id, exists, p.exists)
+		}
+		if !exists {
+			delete(m.runs, id)
+			continue
+		}
+		p.exists = []bool{true}
+		m.compareOne(p, run)
+	}
+}
+
+func (m *model) compareOne(p *promise, run agent.Run) {
+	if !slices.Contains(p.names, run.Spec.Name) {
+		m.fault("%s is called %q, promised %q", p.id, run.Spec.Name, p.names)
+	}
+	wall := run.Spec.Limits.WallClock
+	if p.late[wall] == 0 && !slices.Contains(p.wall, wall) {
+		m.fault("%v: wall clock %v, promised %v", p.names, run.Spec.Limits.WallClock, p.wall)
+	}
+	for open := range p.late {
+		if p.late[open]--; p.late[open] == 0 {
+			delete(p.late, open)
+		}
+	}
+	p.names, p.wall = []string{run.Spec.Name}, []time.Duration{run.Spec.Limits.WallClock}
+	if p.live && !p.mortal {
+		if run.State != agent.StateRunning || p.pid != 0 && run.PID != p.pid {
+			m.fault("%v is %s, process %d, and was process %d", p.names, run.State, run.PID, p.pid)
+		}
+		p.pid = run.PID
+		if run.Lease != nil {
+			p.keeper = run.Lease.SupervisorPID
+		}
+	}
+	if p.mortal && !p.restarts && run.Record == nil {
+		m.fault("%v is %s after its supervisor's death", p.names, run.State)
+	}
+	if run.Record == nil || p.finished || p.restarts {
+		return
+	}
+	p.finished = true
+	switch r := run.Record; {
+	case p.mortal:
+		if r.Status != agent.StatusKilled {
+			m.fault("%v: the record after its supervisor's death: %s %d", p.names, r.Status, r.ExitCode)
+		}
+	case p.live:
+		m.fault("%v ended: %s %d %+v", p.names, r.Status, r.ExitCode, r.Error)
+	case p.ends >= 0 && (r.Status != agent.StatusExited || r.ExitCode != p.ends):
+		m.fault("%v: the record says %s %d, it ended with %d: %+v", p.names, r.Status, r.ExitCode, p.ends, r.Error)
+	}
+}
+
+// hear takes one event: each once, in order, none left out.
+func (m *model) hear(note api.EventNote) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if note.Gap || note.Event.Sequence != m.last+1 {
+		m.fault("after event %d comes %+v", m.last, note)
+	}
+	if note.Event != nil {
+		m.last = note.Event.Sequence
+		m.seen[happening{note.Event.ID, note.Event.What}]++
+	}
+	return nil
+}
+
+// everyEvent holds the events against what was promised.
+func (m *model) everyEvent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, n := range m.told {
+		if m.seen[h] < n {
+			m.fault("%s of %s was acknowledged %d times, and %d events tell of it", h.what, h.id, n, m.seen[h])
+		}
+	}
+}
+
+// happened reads events from where the model stands until ctx ends or cloved does.
+func (m *model) happened(ctx context.Context, c *client.Client, on bool) (api.EventResult, error) {
+	m.mu.Lock()
+	after := m.last
+	m.mu.Unlock()
+	return c.Events(ctx, api.EventParams{After: &after, Follow: on}, m.hear)
+}

@@ -1,0 +1,46 @@
+//go:build root
+
+package integration
+
+// failpoint is one moment of a life, and what may happen there.
+type failpoint struct {
+	name   string
+	at     string // which of several, where one place serves many
+	errors bool   // an error can happen there; to die always can
+}
+
+// noted are the changes that go through the store, each before its transaction
+// is committed, and after.
+func noted(whats ...string) (all []failpoint) {
+	for _, what := range whats {
+		all = append(all, failpoint{"storeNoted", what, true}, failpoint{"storeCommitted", what, false})
+	}
+	return all
+}
+
+// launched are the steps of a launch.
+func launched(steps ...string) (all []failpoint) {
+	for _, step := range steps {
+		all = append(all, failpoint{"launchStep", step, true})
+	}
+	return all
+}
+
+// inCloved are the failpoints on cloved's way, in the order of the scenario.
+var inCloved = append([]failpoint{
+	{"startAsked", "", true}, {"startQueued", "", false}, {"beginTurn", "", false},
+	{"starterSpawned", "", true}, {"starterOrdered", "", true}, {"starterAnswered", "", false},
+	{"pauseAsked", "", true}, {"resumeAsked", "", true}, {"updateAsked", "", true},
+	{"againQueued", "", false}, {"endNoted", "", true}, {"removeForgotten", "", true},
+	{"deathSeen", "", false}, {"buryCleaned", "", true}, {"buryRecorded", "", false},
+}, noted("queued", "renamed", "updated", "paused", "resumed", "stop-asked", "requeued", "removed", "lost", "ended")...)
+
+// inSupervisor are those on a supervisor's.
+var inSupervisor = append(append([]failpoint{
+	{"superviseOrdered", "", false}, {"superviseOpened", "", true},
+	{"registerDirectory", "", true}, {"registered", "", false},
+	{"startedUnnoted", "", false}, {"superviseListening", "", false}, {"superviseAnswered", "", false},
+	{"updateApplied", "", true},
+	{"finishKilled", "", false}, {"finishTornDown", "", true}, {"finishRecorded", "", false}, {"superviseEnded", "", false},
+}, launched("network", "gate", "rootfs", "streams", "create", "start", "verify", "orders")...),
+	noted("starting", "started", "updated", "ended")...)

@@ -1,0 +1,93 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// way is a run's life in requests: each is of a run that the ones before may
+// have failed to make.
+var way = []wayStep{
+	{"create", func(ctx context.Context, c *client.Client, f *faulty) error {
+		_, err := c.Start(ctx, api.StartParams{Spec: f.spec("waits", "true"), DelayNS: int64(time.Hour)})
+		return err
+	}, "waits", isQueued},
+	{"rename", func(ctx context.Context, c *client.Client, _ *faulty) error {
+		_, err := c.Rename(ctx, "waits", "renamed")
+		return err
+	}, "renamed", isQueued},
+	{"start", func(ctx context.Context, c *client.Client, f *faulty) error {
+		_, err := c.Start(ctx, api.StartParams{Spec: f.spec("live", "sleep 1000")})
+		return err
+	}, "live", nil}, // it may die at once with its supervisor
+	{"update", func(ctx context.Context, c *client.Client, _ *faulty) error {
+		_, err := c.Update(ctx, "live", agent.Update{WallClock: new(updatedClock)})
+		return err
+	}, "live", func(run agent.Run, _ bool) bool { return run.Spec.Limits.WallClock == updatedClock }},
+	{"pause", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Pause(ctx, "live") }, "live",
+		func(run agent.Run, _ bool) bool { return run.Turn.Paused }},
+	{"resume", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Resume(ctx, "live") }, "live",
+		func(run agent.Run, _ bool) bool { return !run.Turn.Paused }},
+	{"run", func(ctx context.Context, c *client.Client, f *faulty) error {
+		if _, err := c.Start(ctx, api.StartParams{Spec: f.spec("short", "echo x >file; exit 7")}); err != nil {
+			return err
+		}
+		_, err := c.Wait(ctx, "short")
+		return err
+	}, "short", endedWith(7)},
+	{"restart", func(ctx context.Context, c *client.Client, _ *faulty) error {
+		if _, err := c.Restart(ctx, "short", nil); err != nil {
+			return err
+		}
+		_, err := c.Wait(ctx, "short")
+		return err
+	}, "short", endedWith(7)},
+	{"stop", func(ctx context.Context, c *client.Client, _ *faulty) error {
+		return c.Stop(ctx, "live", new(time.Duration))
+	}, "live",
+		func(run agent.Run, _ bool) bool { return run.State == agent.StateEnded && run.Record != nil }},
+	{"bury", killSupervisorOf, "victim", func(run agent.Run, _ bool) bool {
+		return run.State == agent.StateEnded && run.Record.Status == agent.StatusKilled && run.Record.Error != nil
+	}},
+	{"remove what waits", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Remove(ctx, "renamed", false) }, "renamed", isGone},
+	{"remove what ended", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Remove(ctx, "short", false) }, "short", isGone},
+}
+
+const updatedClock = 50 * time.Minute
+
+// spec is a complete one.
+func (f *faulty) spec(name, script string) agent.Spec {
+	spec := f.pattern
+	spec.ID, spec.Name, spec.Command = agent.NewID(), name, []string{"sh", "-c", script}
+	return spec
+}
+
+func isQueued(run agent.Run, found bool) bool { return found && run.State == agent.StateQueued }
+func isGone(_ agent.Run, found bool) bool     { return !found }
+
+func endedWith(code int) func(agent.Run, bool) bool {
+	return func(run agent.Run, found bool) bool {
+		return found && run.State == agent.StateEnded && run.Record.Status == agent.StatusExited && run.Record.ExitCode == code
+	}
+}
+
+// killSupervisorOf starts an agent, kills its supervisor, and waits for the record.
+func killSupervisorOf(ctx context.Context, c *client.Client, f *faulty) error {
+	started, err := c.Start(ctx, api.StartParams{Spec: f.spec("victim", "sleep 1000")})
+	if err != nil {
+		return err
+	}
+	if err := unix.Kill(started.Run.Lease.SupervisorPID, unix.SIGKILL); err != nil {
+		return err
+	}
+	_, err = c.Wait(ctx, "victim")
+	return err
+}

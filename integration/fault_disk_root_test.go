@@ -1,0 +1,290 @@
+//go:build root
+
+package integration
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
+)
+
+// openDir is a directory that agents' ids may pass through, for all of its path.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "clove")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// smallDisk makes everything that the test's host writes, store, logs, layers
+// and run directory, lie on a file system of its own.
+func smallDisk(t *testing.T, kind, source, options string) string {
+	t.Helper()
+	testhost.Root(t)
+	dir := openDir(t)
+	if err := unix.Mount(source, dir, kind, 0, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// fill leaves no byte in a directory's file system; the file to remove is returned.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "ballast")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, size := range []int{1 << 20, 4 << 10, 1} {
+		for err = nil; err == nil; {
+			_, err = file.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// used is the CPU time that a process has had.
+func used(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text)[strings.LastIndexByte(string(text), ')'):])
+	var ticks int
+	for _, field := range fields[12:14] { // proc_pid_stat(5): utime and stime
+		n, _ := strconv.Atoi(field)
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100
+}
+
+// refused tells whether a command failed with a clear word and a hint.
+func (r result) refused(t *testing.T, words ...string) {
+	t.Helper()
+	if r.code == 0 || !strings.Contains(r.stderr, "hint:") {
+		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, word := range words {
+		if strings.Contains(r.stderr, word) {
+			return
+		}
+	}
+	t.Errorf("it says none of %q: %s", words, r.stderr)
+}
+
+// TestDiskFull: no byte is left for store, logs and run directory. What is
+// asked for is refused clearly, living agents are held to their limits, and when
+// there is space again everything that happened meanwhile is recorded as it
+// was, without a restart. The control is the same host before and after.
+func TestDiskFull(t *testing.T) {
+	disk := smallDisk(t, "tmpfs", "clove-test", "size=96m,mode=711")
+	d := newCloved(t)
+	d.detach("counts", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done", "--disk", "16M")
+	d.detach("timed", "sleep 1000", "--timeout", "3s", "--disk", "16M")
+	d.detach("fifth", "read x; exit 5", "-i", "--disk", "16M")
+	d.detach("stopped", "sleep 1000", "--disk", "16M")
+	before := d.inspect("counts")
+	timed, fifth, stopped := d.inspect("timed").PID, d.inspect("fifth").PID, d.inspect("stopped").PID
+
+	ballast := fill(t, disk)
+	began, cpu, said := time.Now(), used(t, d.cmd.Process.Pid), d.said.Load()
+	for _, name := range []string{"a", "b", "c"} {
+		d.clove("run", "-d", "--name", name, "--disk", "16M", "--", "true").refused(t, "space")
+	}
+	if listed := d.ok("ps"); !strings.Contains(listed, "counts") {
+		t.Errorf("ps: %s", listed)
+	}
+	d.ok("top", "counts")
+	d.cloveWith("\n", "attach", "fifth") // it reads, and ends
+	d.clove("stop", "-t", "0s", "stopped")
+	for name, pid := range map[string]int{"timed": timed, "fifth": fifth, "stopped": stopped} {
+		if !exits(t, pid, patience()) {
+			t.Errorf("%s outlives its end", name)
+		}
+	}
+	if lines := d.said.Load() - said; lines > 60 {
+		t.Errorf("cloved says %d lines about it", lines)
+	}
+	if spent, took := used(t, d.cmd.Process.Pid)-cpu, time.Since(began); spent > took/2 {
+		t.Errorf("cloved computes %v of %v", spent, took)
+	}
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	for name, code := range map[string]int{"timed": agent.ExitTimeout, "fifth": 5, "stopped": agent.ExitKilled} {
+		if r := d.clove("wait", name); r.code != code {
+			t.Errorf("%s: %d, %s", name, r.code, r.stderr)
+		}
+	}
+	if after := d.inspect("counts"); after.State != agent.StateRunning || after.PID != before.PID {
+		t.Errorf("%+v", after)
+	}
+	d.detach("later", "exit 3", "--disk", "16M")
+	if r := d.clove("wait", "later"); r.code != 3 {
+		t.Errorf("with space again: %d, %s", r.code, r.stderr)
+	}
+	for _, name := range []string{"a", "b", "c"} { // told as failed: at most its record is there
+		if r := d.clove("inspect", name); r.code == 0 && d.inspect(name).State != agent.StateEnded {
+			t.Errorf("%s was refused and is %s", name, d.inspect(name).State)
+		}
+	}
+}
+
+// ext4 makes an image with a file system and mounts it.
+func ext4(t *testing.T, image, features, options string) (mount func()) {
+	t.Helper()
+	file, err := os.Create(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Truncate(96<<20), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.ext4", "-q", "-O", features, image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs: %v\n%s", err, out)
+	}
+	dir := openDir(t)
+	mounted := false
+	mount = func() {
+		if mounted {
+			if err := unix.Unmount(dir, 0); err != nil {
+				t.Fatalf("unmount: %v", err)
+			}
+		}
+		if out, err := exec.Command("mount", "-o", "loop,"+options, image, dir).CombinedOutput(); err != nil {
+			t.Fatalf("mount: %v\n%s", err, out)
+		}
+		mounted = true
+	}
+	mount()
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	return mount
+}
+
+// TestDiskReadOnly: ext4 has found an error and forbids writing. Everything is
+// refused clearly, the deadline kills, and once the file system is mounted anew
+// the next cloved has the true records.
+func TestDiskReadOnly(t *testing.T) {
+	run := openDir(t) // as everywhere, on another file system than the state
+	testhost.Root(t)
+	again := ext4(t, filepath.Join(t.TempDir(), "image"), "has_journal", "errors=remount-ro")
+	d := newClovedIn(t, run)
+	d.detach("timed", "sleep 1000", "--timeout", "2s", "--disk", "16M")
+	d.detach("waits", "true", "--delay", "1h")
+	timed := d.inspect("timed").PID
+	disk := os.Getenv("TMPDIR")
+	if err := unix.Mount("", disk, "", unix.MS_REMOUNT, "abort"); err != nil {
+		t.Fatal(err)
+	}
+	d.clove("run", "-d", "--name", "refused", "--", "true").refused(t, "read-only")
+	d.clove("rename", "waits", "other").refused(t, "read-only")
+	if listed := d.ok("ps"); !strings.Contains(listed, "timed") {
+		t.Errorf("ps: %s", listed)
+	}
+	if !exits(t, timed, patience()) {
+		t.Error("the deadline does not kill")
+	}
+	waitSupervisor(t, d, "timed")
+	d.stop(unix.SIGTERM)
+	again()
+	d.serve()
+	if r := d.clove("wait", "timed"); r.code != agent.ExitTimeout {
+		t.Errorf("the deadline: %d, %s", r.code, r.stderr)
+	}
+	if r := d.clove("inspect", "refused"); r.code == 0 {
+		t.Errorf("what was refused is there: %s", r.stdout)
+	}
+	d.ok("rename", "waits", "other")
+}
+
+// waitSupervisor waits until nobody holds a run's files any more.
+func waitSupervisor(t *testing.T, d *cloved, name string) {
+	t.Helper()
+	if lease := d.inspect(name).Lease; lease != nil && !exits(t, lease.SupervisorPID, patience()) {
+		t.Errorf("the supervisor of %s does not end", name)
+	}
+}
+
+// TestDiskError: what is written does not get to the disk (EIO), because the
+// device below the file system has no space of its own. Nothing is acknowledged
+// that is not on the disk, and all works again when the device does.
+func TestDiskError(t *testing.T) {
+	below := smallDisk(t, "tmpfs", "clove-test", "size=64m,mode=711")
+	ext4(t, filepath.Join(below, "image"), "^has_journal", "errors=continue")
+	d := newCloved(t)
+	d.detach("lives", "sleep 1000", "--disk", "16M")
+	pid := d.inspect("lives").PID
+	unix.Sync()
+	ballast := fill(t, below)
+	failed := 0
+	var stored []string
+	for i := range 40 {
+		name := "n" + strconv.Itoa(i)
+		if r := d.clove("run", "-d", "--name", name, "--delay", "1h", "--disk", "16M", "--", "true"); r.code != 0 {
+			r.refused(t, "error", "space")
+			failed++
+			continue
+		}
+		stored = append(stored, name)
+	}
+	if failed == 0 {
+		t.Error("control: the disk takes everything")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("run", "-d", "--name", "after", "--delay", "1h", "--disk", "16M", "--", "true")
+	for _, name := range append(stored, "after") {
+		if r := d.clove("inspect", name); r.code != 0 {
+			t.Errorf("%s was acknowledged: %s", name, r.stderr)
+		}
+	}
+	if lives := d.inspect("lives"); lives.State != agent.StateRunning || lives.PID != pid {
+		t.Errorf("%+v", lives)
+	}
+	d.stop(unix.SIGKILL)
+	d.serve()
+	if r := d.clove("check"); r.code != 0 {
+		t.Errorf("check: %s%s", r.stdout, r.stderr)
+	}
+}

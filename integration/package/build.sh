@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Builds clove's Debian package: build.sh VERSION FOLDER. What it is made of is
+# staged in a folder of its own, so two versions can be built beside each other.
+set -euo pipefail
+# shellcheck source=integration/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+VERSION=$1 FOLDER=$2
+MAINTAINER=${DEBFULLNAME:-clove maintainers} MAINTAINER="$MAINTAINER <${DEBEMAIL:-maintainers@clove.run}>"
+# The same tree gives the same package, whenever it is built.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
+STAGE=''
+cleanup() { [ -z "$STAGE" ] || rm -rf "$STAGE"; }
+trap cleanup EXIT
+
+pack() { gzip -9n >"$1"; }
+
+binaries() {
+	make --no-print-directory -s programs BIN="$STAGE/bin" VERSION="$VERSION"
+}
+
+documents() {
+	local clove=$STAGE/bin/clove shell
+	mkdir -p "$STAGE/completions" "$STAGE/man"
+	for shell in bash zsh fish; do
+		"$clove" completion $shell >"$STAGE/completions/clove.$shell"
+	done
+	"$clove" manual | pack "$STAGE/man/clove.1.gz"
+	pack "$STAGE/man/cloved.8.gz" <integration/package/cloved.8
+	# In the page, a backslash or a dot at a line's beginning would be troff's.
+	sed -e 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/' docs/clove.yaml |
+		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | pack "$STAGE/man/clove.yaml.5.gz"
+	pack "$STAGE/changelog.gz" <CHANGELOG.md
+	printf 'clove (%s) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' \
+		"$VERSION" "$MAINTAINER" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | pack "$STAGE/changelog.Debian.gz"
+}
+
+main() {
+	local deb
+	mkdir -p build "$FOLDER"
+	STAGE=$(mktemp -d "$TOP/build/package.XXXXXX")
+	chmod 755 "$STAGE"
+	binaries
+	documents
+	export VERSION MAINTAINER STAGE SOURCE_DATE_EPOCH
+	deb=$FOLDER/clove_${VERSION}_amd64.deb
+	build/tools/nfpm package --config integration/package/nfpm.yaml --packager deb --target "$deb" >&2
+	echo "$deb"
+}
+
+main

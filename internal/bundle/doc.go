@@ -1,0 +1,11 @@
+// Package bundle makes the archive that goes along with a report: what can be
+// known of a clove that does not do as it should, in one .tar.gz, and nothing
+// that is anybody's secret.
+//
+// Every part is made by itself and in bounded time: one that hangs, fails or
+// is too large costs itself only, and README.txt in the archive says so.
+//
+// What is stored of a run goes through Redact, which keeps what it knows to be
+// harmless and leaves out everything else: a field that is new is left out
+// until somebody decides about it.
+package bundle

@@ -1,0 +1,133 @@
+package runtime
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// A supervisor that died before the store knew of it leaves a directory, and
+// the run still waits: the next start takes it. The control is one that lives.
+func TestADeadDirectoryIsTakenOver(t *testing.T) {
+	r := testRuntime(t)
+	spec := testSpec()
+	first, err := makeRunDirectory(r.paths, spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := makeRunDirectory(r.paths, spec.ID); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("control: a living one's: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(first.path, recordFile), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first.exit.Close()
+	first.lock.Close() // as the kernel does
+	second, err := makeRunDirectory(r.paths, spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exists(filepath.Join(second.path, recordFile)) {
+		t.Error("what the dead one wrote is there still")
+	}
+	if err := second.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever removes a run removes its log, and a log that nobody owns is found.
+// The control is the log of a run that is there.
+func TestLogsGoWithTheirRuns(t *testing.T) {
+	r := testRuntime(t)
+	run, _ := deadRun(t, r, nil)
+	if _, err := r.GC(); err != nil {
+		t.Fatal(err)
+	}
+	orphan := agent.NewID()
+	for _, id := range []agent.ID{run.Spec.ID, orphan} {
+		if err := os.MkdirAll(r.paths.Log(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problems, err := r.Check()
+	if err != nil || len(problems) != 1 || problems[0].Kind != ProblemLog || problems[0].Subject != string(orphan) {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+	if _, err := r.GC(); err != nil || exists(r.paths.Log(orphan)) || !exists(r.paths.Log(run.Spec.ID)) {
+		t.Errorf("gc: %v", err)
+	}
+	if err := r.Remove(run.Spec.Name); err != nil || exists(r.paths.Log(run.Spec.ID)) {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+// A run with --rm leaves no log, however it ends.
+func TestForgottenRunsLeaveNoLog(t *testing.T) {
+	r := testRuntime(t)
+	forgotten := func(spec *agent.Spec) { spec.Remove = true }
+	lost, _ := deadRun(t, r, forgotten)
+	refused := testSpec()
+	refused.Remove = true
+	if err := r.withStore(func(s *store.Store) error { _, err := s.Enqueue(agent.Run{Spec: refused}); return err }); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{lost.Spec.ID, refused.ID} {
+		if err := os.MkdirAll(r.paths.Log(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.GC(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Refuse(refused.ID, errors.New("no")); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []agent.ID{lost.Spec.ID, refused.ID} {
+		if exists(r.paths.Log(id)) {
+			t.Errorf("the log of %s is left", id)
+		}
+	}
+}
+
+// A record that has no place, neither in the store nor in the run directory,
+// is kept by its supervisor until it has one. The control is a run in the
+// foreground, whose user is told at once.
+func TestARecordWaitsForItsPlace(t *testing.T) {
+	r := testRuntime(t)
+	spec := testSpec()
+	dir, err := makeRunDirectory(r.paths, spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocked := filepath.Join(dir.path, recordFile+".new")
+	if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	record := recorded(agent.Run{}, outcome{exitKnown: true, code: 5}, time.Now())
+	foreground := &launch{runtime: r, spec: spec, dir: &runDirectory{path: dir.path, lock: dir.lock}}
+	if err := foreground.leave(record, errors.New("full")); err == nil {
+		t.Error("control: nothing is told")
+	}
+	left := make(chan error, 1)
+	spec.Detached = true
+	detached := &launch{runtime: r, spec: spec, dir: &runDirectory{path: dir.path, lock: dir.lock}}
+	go func() { left <- detached.leave(record, errors.New("full")) }()
+	select {
+	case err := <-left:
+		t.Fatalf("it gave up: %v", err)
+	default:
+	}
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	if !exists(filepath.Join(dir.path, recordFile)) {
+		t.Error("there is no record")
+	}
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"encoding/json"
+
+	"go.etcd.io/bbolt"
+
+	"clove.run/clove/agent"
+)
+
+// Overview is the file as it lies on the disk.
+type Overview struct {
+	Path     string           `json:"path"`
+	Bytes    int64            `json:"bytes"`
+	Schema   int              `json:"schema"` // of the file
+	Newest   int              `json:"newest"` // that this build knows
+	Revision int              `json:"revision"`
+	PageSize int              `json:"page_size"`
+	Buckets  []BucketOverview `json:"buckets"`
+}
+
+// BucketOverview is one bucket.
+type BucketOverview struct {
+	Name     string `json:"name"`
+	Keys     int    `json:"keys"`
+	Bytes    int    `json:"bytes"`    // in use, in leaves and branches
+	Sequence uint64 `json:"sequence"` // the last number that was given; 0: it gives none
+}
+
+// Overview reads every bucket, also one that is not of the schema.
+func (s *Store) Overview() (Overview, error) {
+	o := Overview{Path: s.path, Newest: newestSchema(migrations)}
+	err := s.view(func(t *tables) (err error) {
+		o.Bytes, o.Revision, o.PageSize = t.tx.Size(), t.tx.ID(), s.db.Info().PageSize
+		if o.Schema, err = schemaOf(t.tx); err != nil {
+			return err
+		}
+		return t.tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			stats := b.Stats()
+			o.Buckets = append(o.Buckets, BucketOverview{string(name), stats.KeyN, stats.LeafInuse + stats.BranchInuse + stats.InlineBucketInuse, b.Sequence()})
+			return nil
+		})
+	})
+	return o, err
+}
+
+// Raw returns the stored value of the run that ref means, byte for byte: a
+// field that this build does not know is there too.
+func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
+	err = s.view(func(t *tables) error {
+		id, err := t.resolve(ref)
+		if err != nil {
+			return err
+		}
+		stored := t.runs.Get([]byte(id))
+		if stored == nil {
+			return broken("name %q belongs to run %s, which does not exist", ref, id)
+		}
+		value = append(value, stored...) // it is the page's own
+		return nil
+	})
+	return value, err
+}
+
+// History returns the last occurrences, at most limit, oldest first.
+func (s *Store) History(limit int) ([]agent.Occurrence, error) {
+	_, last, err := s.Occurrences(^uint64(0)-1, 0)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := s.Occurrences(last-min(last, uint64(limit)), limit)
+	return found, err
+}
