@@ -68,8 +68,10 @@ const (
 	WhatResumed What = "resumed"
 	WhatStopped What = "stop-asked"
 	WhatGivenUp What = "given-up" // its restart policy has no restarts left
+	WhatDue     What = "due"      // its schedule's time has come
+	WhatSkipped What = "skipped"  // its schedule's time came while the one before had not ended
 )
 
 // Whats lists every one, for filters and documents.
 var Whats = []What{WhatQueued, WhatBegun, WhatStarted, WhatEnded, WhatLost, WhatAgain, WhatRemoved, WhatRenamed,
-	WhatUpdated, WhatPaused, WhatResumed, WhatStopped, WhatGivenUp}
+	WhatUpdated, WhatPaused, WhatResumed, WhatStopped, WhatGivenUp, WhatDue, WhatSkipped}

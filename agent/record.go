@@ -48,8 +48,9 @@ type Record struct {
 	Ended      time.Time         `json:"ended"`
 	WallMS     int64             `json:"wall_ms"` // on CLOCK_BOOTTIME, from the agent's start to its end
 	Status     Status            `json:"status"`
-	ExitCode   int               `json:"exit_code"` // what clove run exits with
-	Signal     *string           `json:"signal"`    // "SIGKILL", null when none
+	ExitCode   int               `json:"exit_code"`         // what clove run exits with
+	Signal     *string           `json:"signal"`            // "SIGKILL", null when none
+	Stopped    *Stopped          `json:"stopped,omitempty"` // somebody asked cloved for its end, which may have come by itself all the same
 	Error      *Failure          `json:"error,omitempty"`
 	Limit      *LimitHit         `json:"limit,omitempty"`
 	Usage      Usage             `json:"usage"`
@@ -60,6 +61,12 @@ type Record struct {
 	Unenforced []string          `json:"unenforced"`
 	Policy     Policy            `json:"policy"`
 	Host       Host              `json:"host"`
+}
+
+// Stopped is who asked for a run's end, and when.
+type Stopped struct {
+	By   string    `json:"by"` // the kernel's word on the caller: "uid 1000, process 4711"
+	Time time.Time `json:"time"`
 }
 
 // LimitHit names the limit that ended the run. Value and Peak are in the

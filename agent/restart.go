@@ -37,7 +37,14 @@ type Turn struct {
 	Restarts  int       `json:"restarts,omitempty"`   // by policy, in a row
 	Starts    int       `json:"starts,omitempty"`     // how often it was queued
 	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
+	Stopped   *Stopped  `json:"stopped,omitempty"`    // who that was; its record says it too
 	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
-	Trace     string    `json:"trace,omitempty"`      // W3C traceparent of the call that asked for it, where cloved traces
+	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer
+	Scheduled bool      `json:"scheduled,omitempty"`  // it waits for the next time of its schedule
+	Settled   time.Time `json:"settled,omitzero"`     // the schedule's times up to here were started or skipped
+	// Next is when its schedule starts it next. cloved answers with it; it is
+	// not stored.
+	Next  time.Time `json:"next,omitzero"`
+	Trace string    `json:"trace,omitempty"` // W3C traceparent of the call that asked for it, where cloved traces
 }

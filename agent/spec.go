@@ -4,27 +4,29 @@ import "time"
 
 // Spec is everything that was asked for one run, after defaults were merged.
 type Spec struct {
-	ID       ID                `json:"id"`
-	Name     string            `json:"name"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Command  []string          `json:"command"`            // argv inside the sandbox
-	Env      []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
-	Dir      string            `json:"dir"`                // working directory inside the sandbox
-	User     User              `json:"user"`               // who the agent is inside
-	Hostname string            `json:"hostname,omitempty"` // empty: the ID
-	Terminal bool              `json:"terminal,omitempty"` // give the agent a pty
-	Detached bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
-	Stdin    bool              `json:"stdin,omitempty"`    // detached: keep its input open for clove attach
-	Remove   bool              `json:"remove,omitempty"`   // --rm: keep neither record nor layer
-	Limits   Limits            `json:"limits"`
-	Files    Files             `json:"files"`
-	Seccomp  Seccomp           `json:"seccomp"`
-	Network  string            `json:"network"` // one of NetworkModes
-	Egress   Egress            `json:"egress"`
-	Policy   Policy            `json:"policy"`
-	Restart  Restart           `json:"restart,omitzero"`
-	After    []string          `json:"after,omitempty"`    // runs, by name, that must have started first
-	Priority int               `json:"priority,omitempty"` // among those that wait for memory: higher goes first
+	ID        ID                `json:"id"`
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Command   []string          `json:"command"`            // argv inside the sandbox
+	Env       []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
+	Dir       string            `json:"dir"`                // working directory inside the sandbox
+	User      User              `json:"user"`               // who the agent is inside
+	Hostname  string            `json:"hostname,omitempty"` // empty: the ID
+	Terminal  bool              `json:"terminal,omitempty"` // give the agent a pty
+	Detached  bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
+	Stdin     bool              `json:"stdin,omitempty"`    // detached: keep its input open for clove attach
+	Remove    bool              `json:"remove,omitempty"`   // --rm: keep neither record nor layer
+	Limits    Limits            `json:"limits"`
+	Files     Files             `json:"files"`
+	Seccomp   Seccomp           `json:"seccomp"`
+	Network   string            `json:"network"` // one of NetworkModes
+	Egress    Egress            `json:"egress"`
+	Policy    Policy            `json:"policy"`
+	Restart   Restart           `json:"restart,omitzero"`
+	Schedule  string            `json:"schedule,omitempty"`   // start it at these times, as crontab(5) writes them
+	KeepFiles bool              `json:"keep_files,omitempty"` // each time of the schedule goes on with the layer of the one before
+	After     []string          `json:"after,omitempty"`      // runs, by name, that must have started first
+	Priority  int               `json:"priority,omitempty"`   // among those that wait for memory: higher goes first
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
 	AllowUnenforced []string `json:"allow_unenforced,omitempty"`
 }

@@ -19,6 +19,13 @@ type StopParams struct {
 	GraceNS *int64 `json:"grace_ns,omitempty"`
 }
 
+// RestartParams ends a run and starts it again.
+type RestartParams struct {
+	StopParams
+	// Fresh lets it begin with a new layer: what the agent wrote is lost.
+	Fresh bool `json:"fresh,omitempty"`
+}
+
 // SignalParams sends the agent a signal.
 type SignalParams struct {
 	RunParams

@@ -21,6 +21,13 @@ func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) 
 	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Signal: int(number)}, nil)
 }
 
+// RestartFresh is Restart with a new layer: what the agent wrote is lost.
+func (c *Client) RestartFresh(ctx context.Context, ref string, grace *time.Duration) (r api.RunResult, err error) {
+	stop := api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}
+	err = c.Call(ctx, api.MethodRunRestart, api.RestartParams{StopParams: stop, Fresh: true}, &r)
+	return r, err
+}
+
 // Restart ends a run if it lives, and starts it again.
 func (c *Client) Restart(ctx context.Context, ref string, grace *time.Duration) (r api.RunResult, err error) {
 	err = c.Call(ctx, api.MethodRunRestart, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, &r)

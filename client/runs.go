@@ -12,6 +12,11 @@ func (c *Client) Info(ctx context.Context) (r api.InfoResult, err error) {
 	return r, err
 }
 
+// Drain holds back every start, or lets them go on.
+func (c *Client) Drain(ctx context.Context, on bool) error {
+	return c.Call(ctx, api.MethodDrain, api.DrainParams{On: on}, nil)
+}
+
 // Start asks for a run; see api.MethodRunStart for when it answers.
 func (c *Client) Start(ctx context.Context, p api.StartParams) (r api.RunResult, err error) {
 	err = c.Call(ctx, api.MethodRunStart, p, &r)

@@ -15,8 +15,7 @@ import (
 func stop(c *call, p api.StopParams) (any, error) {
 	if c.run.State == agent.StateEnded {
 		// A run that waits for its restart, or has ended by itself: asked is asked.
-		_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, "", stopAsked)
-		return api.Nothing{}, err
+		return api.Nothing{}, c.noteStop()
 	}
 	grace := c.run.Spec.Limits.StopGrace
 	if p.GraceNS != nil {
@@ -28,7 +27,14 @@ func stop(c *call, p api.StopParams) (any, error) {
 	return api.Nothing{}, c.end(grace)
 }
 
-func stopAsked(run *agent.Run) { run.Turn.StopAsked = true }
+// noteStop puts the wish on the disk: its policy and schedule rest from now on.
+func (c *call) noteStop() error {
+	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
+	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) {
+		run.Turn.StopAsked, run.Turn.Stopped = true, &by
+	})
+	return err
+}
 
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
@@ -37,7 +43,7 @@ func (c *call) end(grace time.Duration) error {
 		return err
 	}
 	id := c.run.Spec.ID
-	unnoted := c.wishEnd()
+	unnoted := c.noteStop()
 	if unnoted != nil && !c.expendable() {
 		return unnoted
 	}
@@ -77,17 +83,12 @@ func (c *call) end(grace time.Duration) error {
 	return werr
 }
 
-// wishEnd notes that somebody wants the run's end: its policy rests.
-func (c *call) wishEnd() error {
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, c.peer.String(), stopAsked)
-	return err
-}
-
 // expendable tells whether a run may be ended although the wish cannot be
 // noted: nothing would start it again. A full disk must not keep people from
 // ending what fills it.
 func (c *call) expendable() bool {
-	return c.run.State == agent.StateRunning && c.run.Spec.Restart.Policy != agent.RestartAlways && c.run.Spec.Restart.Policy != agent.RestartOnFailure
+	spec := c.run.Spec
+	return c.run.State == agent.StateRunning && spec.Schedule == "" && spec.Restart.Policy != agent.RestartAlways && spec.Restart.Policy != agent.RestartOnFailure
 }
 
 // recordLater says that a run is ended and its record has no place yet.
@@ -111,7 +112,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
-		if err := c.wishEnd(); err != nil && !c.expendable() {
+		if err := c.noteStop(); err != nil && !c.expendable() {
 			return nil, err
 		}
 	}
@@ -119,14 +120,18 @@ func signal(c *call, p api.SignalParams) (any, error) {
 }
 
 // restart ends a run if it lives, and queues it with a clean slate.
-func restart(c *call, p api.StopParams) (any, error) {
+func restart(c *call, p api.RestartParams) (any, error) {
+	anew := func(run *agent.Run) {
+		cleanSlate(run)
+		run.Turn.Fresh = p.Fresh
+	}
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
-		if _, err := stop(c, p); err != nil {
+		if _, err := stop(c, p.StopParams); err != nil {
 			return nil, err
 		}
 	}
 	if c.run.State == agent.StateQueued {
-		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", cleanSlate)
+		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +143,7 @@ func restart(c *call, p api.StopParams) (any, error) {
 		if !found {
 			return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 		}
-		if _, err := c.keeper.again(run, cleanSlate); err != nil {
+		if _, err := c.keeper.again(run, anew); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +153,10 @@ func restart(c *call, p api.StopParams) (any, error) {
 
 func cleanSlate(run *agent.Run) {
 	t := &run.Turn
-	t.NotBefore, t.Restarts, t.StopAsked, t.GivenUp, t.Paused = time.Time{}, 0, false, false, false
+	t.NotBefore, t.Restarts, t.StopAsked, t.Stopped, t.GivenUp, t.Paused = time.Time{}, 0, false, nil, false, false
+	if run.Spec.Schedule != "" {
+		t.Scheduled, t.Settled = false, time.Now().UTC()
+	}
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a

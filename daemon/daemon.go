@@ -91,6 +91,9 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	if err := d.mirror.refresh(); err != nil {
 		return err
 	}
+	if err := d.keeper.recall(); err != nil {
+		return err
+	}
 	if buried, err := d.sandboxes.GC(); err != nil {
 		d.log.Error("cannot clean up", "error", err)
 	} else {
@@ -109,6 +112,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.keeper.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
+	kept.Go(func() { d.watchClock(keeping) })
 	server := newServer(d, group)
 	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)

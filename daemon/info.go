@@ -12,7 +12,9 @@ var handlers = map[string]handler{
 	api.MethodInfo:   handle(info),
 	api.MethodReload: handle(func(c *call, _ api.Nothing) (any, error) { return api.Nothing{}, c.Reload() }),
 	api.MethodDrain: handle(func(c *call, p api.DrainParams) (any, error) {
-		c.keeper.drain(p.On)
+		if err := c.keeper.drain(p.On); err != nil {
+			return nil, err
+		}
 		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
 		return api.Nothing{}, nil
 	}),

@@ -4,13 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
+	"clove.run/clove/store"
 )
 
 // keeper makes what is what was asked for: one goroutine looks, others wait
@@ -94,10 +94,18 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err := k.redate(time.Now().UTC()); err != nil {
 		return time.Time{}, err
 	}
-	if err := k.restart(); err != nil {
-		return time.Time{}, err
+	// Times that came while a run was busy are settled before its end is judged.
+	onTime, err := k.keepTime(time.Now())
+	if err == nil {
+		err = k.mirror.refresh()
 	}
-	if err := k.mirror.refresh(); err != nil {
+	if err == nil {
+		err = k.restart()
+	}
+	if err == nil {
+		err = k.mirror.refresh()
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
 	runs := k.mirror.all(func(*agent.Run) bool { return true })
@@ -122,7 +130,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.reasons, k.waiting = d.reasons, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
-	return d.wake, nil
+	return sooner(d.wake, onTime), nil
 }
 
 // restart puts those that have ended back into the queue when their policy
@@ -136,7 +144,12 @@ func (k *keeper) restart() error {
 			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
 			_, err = k.again(run, func(r *agent.Run) {
-				r.Turn.Restarts, r.Turn.NotBefore = v.restarts, notLater(v.notBefore, time.Now().UTC())
+				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
+				if !v.scheduled {
+					r.Turn.NotBefore = notLater(v.notBefore, time.Now().UTC())
+				}
+				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
+				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
 			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
@@ -146,7 +159,8 @@ func (k *keeper) restart() error {
 	return nil
 }
 
-// again queues an ended run. Its layer goes: the next time begins with a new one.
+// again queues an ended run. Its layer stays, if only for clove diff, until it
+// is started (Turn.Fresh).
 func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
 		r.Turn.Since = time.Now().UTC()
@@ -156,11 +170,6 @@ func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error
 	// gofail: var againQueued string
 	// failpoint(againQueued, "")
 
-	if err == nil && run.Layer != "" {
-		if rerr := os.Remove(run.Layer); rerr != nil {
-			k.log.Warn("a layer is left", "run", run.Spec.Name, "error", rerr)
-		}
-	}
 	return queued, err
 }
 
@@ -231,11 +240,26 @@ func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
 	return k.reasons[id], k.looked
 }
 
-func (k *keeper) drain(on bool) {
+// drain holds starts back, or lets them go on. A later cloved keeps to it.
+func (k *keeper) drain(on bool) error {
+	if err := k.records.with(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	k.draining = on
 	k.mu.Unlock()
 	k.nudge()
+	return nil
+}
+
+// recall reads whether an earlier cloved was drained.
+func (k *keeper) recall() error {
+	return k.records.with(func(s *store.Store) (err error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.draining, err = s.Drained()
+		return err
+	})
 }
 
 func (k *keeper) drained() bool {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -23,22 +24,71 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		return invalid("write a maximum of 0 or more", "%d is not a number of restarts", spec.Restart.Max)
 	case spec.Remove && spec.Restart.Policy != "" && spec.Restart.Policy != agent.RestartNever:
 		return invalid("leave one of them away", "a run that keeps nothing cannot be restarted")
+	case spec.Schedule != "" && spec.Remove:
+		return invalid("leave one of them away", "a run that keeps nothing cannot be started again by a schedule")
+	case spec.Schedule != "" && spec.Restart.Policy == agent.RestartAlways:
+		return invalid("use on-failure, which holds for each time by itself", "a run that is always restarted has no time for a schedule")
+	case spec.KeepFiles && spec.Schedule == "":
+		return invalid("leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
 	case spec.Limits.MemoryBytes <= 0:
 		return invalid("set a memory limit", "the spec is not complete: it has no memory limit")
 	}
 	if err := agent.ValidateName(spec.Name); err != nil {
 		return err
 	}
+	if spec.Schedule != "" {
+		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {
+			return err
+		}
+	}
 	if promised := c.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
 		return invalid("ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
 	}
-	for _, name := range spec.After {
-		if _, err := c.mirror.resolve(name, c.peer.sees); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// comesAfter gives the runs that must come first by their names, and refuses
+// those that there are not and those that wait for this one themselves.
+func (c *call) comesAfter(name string, after []string) ([]string, error) {
+	var names []string
+	for _, reference := range after {
+		first, err := c.mirror.resolve(reference, c.peer.sees)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, first.Spec.Name)
+	}
+	if chain := circle(name, names, c.mirror.all(func(*agent.Run) bool { return true })); chain != "" {
+		return nil, api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
+	}
+	return names, nil
+}
+
+// circle returns how a run called name would come after itself; empty: it does not.
+func circle(name string, after []string, runs []agent.Run) string {
+	behind := map[string][]string{}
+	for _, run := range runs {
+		behind[run.Spec.Name] = run.Spec.After
+	}
+	seen := map[string]bool{}
+	var walk func(names []string, path string) string
+	walk = func(names []string, path string) string {
+		for _, first := range names {
+			if first == name {
+				return path + " after " + first
+			}
+			if seen[first] {
+				continue
+			}
+			seen[first] = true
+			if found := walk(behind[first], path+" after "+first); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	return walk(after, name)
 }
 
 // checkUser refuses what somebody other than root could not do without cloved:

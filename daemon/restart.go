@@ -21,18 +21,21 @@ type verdict struct {
 	notBefore time.Time
 	restarts  int // in a row, this one included
 	giveUp    bool
+	scheduled bool // not now, but at the next time of its schedule
 }
 
-// judge applies the policy of an ended run. A pure function: asking twice
-// gives the same answer, so a cloved that was killed in between asks again.
+// judge applies the policy of an ended run, and then its schedule. A pure
+// function: asking twice gives the same answer, so a cloved that was killed in
+// between asks again.
 func judge(run agent.Run) verdict {
-	if run.State != agent.StateEnded || run.Record == nil || run.Turn.StopAsked || run.Turn.GivenUp {
+	if run.State != agent.StateEnded || run.Record == nil || run.Turn.StopAsked {
 		return verdict{}
 	}
 	wanted := run.Spec.Restart.Policy == agent.RestartAlways ||
 		run.Spec.Restart.Policy == agent.RestartOnFailure && run.Record.ExitCode != 0
-	if !wanted {
-		return verdict{}
+	if !wanted || run.Turn.GivenUp {
+		onTime := run.Spec.Schedule != ""
+		return verdict{again: onTime, scheduled: onTime}
 	}
 	restarts := run.Turn.Restarts
 	if time.Duration(run.Record.WallMS)*time.Millisecond >= steady {

@@ -26,8 +26,15 @@ func start(c *call, p api.StartParams) (any, error) {
 			return nil, err
 		}
 	}
+	var err error
+	if spec.After, err = c.comesAfter(spec.Name, spec.After); err != nil {
+		return nil, err
+	}
 	now := time.Now().UTC()
 	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
+	if spec.Schedule != "" {
+		run.Turn.Scheduled, run.Turn.Settled = true, now
+	}
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
@@ -86,7 +93,7 @@ func (c *call) result(id agent.ID) (any, error) {
 	if run.State == agent.StateQueued {
 		reason, _ = c.keeper.reason(id)
 	}
-	return api.RunResult{Run: run, Reason: reason}, nil
+	return api.RunResult{Run: withNext(run), Reason: reason}, nil
 }
 
 func get(c *call, _ api.RunParams) (any, error) { return c.result(c.run.Spec.ID) }
@@ -106,7 +113,7 @@ func list(c *call, p api.ListParams) (any, error) {
 		if p.Brief {
 			run = brief(run)
 		}
-		result.Runs[i] = run
+		result.Runs[i] = withNext(run)
 		if run.State == agent.StateQueued {
 			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
 		}
@@ -117,7 +124,7 @@ func list(c *call, p api.ListParams) (any, error) {
 // brief is as much of a run as a table shows.
 func brief(run agent.Run) agent.Run {
 	s := run.Spec
-	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
+	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Schedule: s.Schedule, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
 	if r := run.Record; r != nil {
 		run.Record = &agent.Record{Version: r.Version, ID: r.ID, Name: r.Name, Started: r.Started, Ended: r.Ended, WallMS: r.WallMS,
 			Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal}
@@ -151,23 +158,37 @@ func wait(c *call, _ api.RunParams) (any, error) {
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
-	switch {
-	case p.Force && c.run.State != agent.StateEnded:
-		if err := c.end(0); err != nil {
-			return nil, err
-		}
-	case c.run.State == agent.StateQueued:
-		if err := c.dequeue(); err != nil {
-			return nil, err
-		}
+	end := c.lay
+	if p.Force && c.run.State != agent.StateEnded {
+		end = func() error { return c.end(0) }
+	}
+	if err := end(); err != nil {
+		return nil, err
 	}
 	if err := c.mirror.refresh(); err != nil {
 		return nil, err
 	}
-	if _, found := c.mirror.get(id); !found && p.Force {
+	if _, found := c.mirror.get(id); !found {
 		return api.Nothing{}, nil // it had --rm
 	}
 	return api.Nothing{}, c.sandboxes.Remove(string(id))
+}
+
+// lay ends what waits or would wait again, and sees to it that neither policy nor schedule queues
+// it again before it is gone.
+func (c *call) lay() error {
+	if c.run.State == agent.StateQueued || judge(c.run).again {
+		if err := c.noteStop(); err != nil {
+			return err
+		}
+	}
+	if err := c.mirror.refresh(); err != nil {
+		return err
+	}
+	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+		return c.dequeue()
+	}
+	return nil
 }
 
 // dequeue ends a run that waits.
@@ -181,6 +202,9 @@ func (c *call) dequeue() error {
 func rename(c *call, p api.RenameParams) (any, error) {
 	if c.run.Lease != nil {
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
+	}
+	if _, err := c.comesAfter(p.Name, c.run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+		return nil, err
 	}
 	if _, err := c.records.rename(c.run.Spec.ID, p.Name); err != nil {
 		return nil, c.mask(err)

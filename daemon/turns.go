@@ -28,8 +28,9 @@ type decision struct {
 
 // decide looks at every run. The queue is ordered by priority, then by the time
 // of joining; a run that does not fit holds up those behind it, lest small ones
-// starve a large one. A run that waits for its time or for another run holds
-// up nobody.
+// starve a large one. Waiting raises the priority, lest important ones that keep
+// coming starve a less important one. A run that waits for its time or for
+// another run, or that can never fit, holds up nobody.
 func (t turns) decide(runs []agent.Run) decision {
 	d := decision{reasons: map[agent.ID]string{}, waiting: map[string]int{}}
 	byName := map[string]*agent.Run{}
@@ -49,7 +50,7 @@ func (t turns) decide(runs []agent.Run) decision {
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b agent.Run) int {
-		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
+		return cmp.Or(cmp.Compare(t.standing(b), t.standing(a)), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
 	})
 	held := ""
 	for _, run := range queue {
@@ -77,15 +78,30 @@ func (t turns) decide(runs []agent.Run) decision {
 	return d
 }
 
+// risesEach is how long a run waits for one more point of priority.
+const risesEach = time.Minute
+
+// standing is the priority with what waiting added to it.
+func (t turns) standing(run agent.Run) int {
+	since := run.Turn.Since
+	if run.Turn.NotBefore.After(since) {
+		since = run.Turn.NotBefore
+	}
+	return run.Spec.Priority + int(max(0, t.now.Sub(since)/risesEach))
+}
+
 // waits says what a run waits for that is not a place on the host.
 func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Time) (kind, reason string) {
 	if t.draining {
-		return metrics.ForDrain, "cloved is drained for maintenance"
+		return metrics.ForDrain, "cloved is drained for maintenance, until clove drain --undo"
+	}
+	if run.Turn.Scheduled {
+		reason, next := waitsForTime(run)
+		*wake = sooner(*wake, next)
+		return metrics.ForTime, reason
 	}
 	if due := run.Turn.NotBefore; due.After(t.now) {
-		if wake.IsZero() || due.Before(*wake) {
-			*wake = due
-		}
+		*wake = sooner(*wake, due)
 		return metrics.ForTime, "it starts at " + due.Format(time.RFC3339)
 	}
 	for _, name := range run.Spec.After {
@@ -93,7 +109,23 @@ func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Tim
 			return metrics.ForOrder, reason
 		}
 	}
+	if wanted := run.Spec.Limits.MemoryBytes; t.memoryBytes > 0 && wanted > t.memoryBytes {
+		return metrics.ForMemory, fmt.Sprintf("it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, t.memoryBytes>>20)
+	}
 	return "", ""
+}
+
+// waitsForTime says when a schedule starts a run. That its time has come is
+// noted before turns are given (keepTime).
+func waitsForTime(run agent.Run) (reason string, next time.Time) {
+	times, err := crontab.Parse(run.Spec.Schedule)
+	if err != nil {
+		return "its schedule cannot be read: " + err.Error(), next
+	}
+	if next = nextTime(run, times); next.IsZero() {
+		return "its schedule has no time to come", next
+	}
+	return "its schedule starts it at " + next.Format(time.RFC3339), next
 }
 
 // unready says why a run that must come first has not.
@@ -101,12 +133,12 @@ func unready(first *agent.Run, name string) string {
 	switch {
 	case first == nil:
 		return fmt.Sprintf("it comes after %s, which does not exist", name)
-	case first.State == agent.StateRunning:
+	case first.State == agent.StateRunning, first.Turn.Scheduled && first.Previous != nil && first.Previous.ExitCode == 0:
 		return ""
 	case first.State == agent.StateEnded && first.Record != nil && first.Record.ExitCode == 0:
 		return ""
 	case first.State == agent.StateEnded:
-		return fmt.Sprintf("it comes after %s, which failed", name)
+		return fmt.Sprintf("it comes after %s, which failed: restart that, or remove this", name)
 	}
 	return fmt.Sprintf("it comes after %s, which is %s", name, first.State)
 }

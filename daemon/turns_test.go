@@ -53,10 +53,17 @@ func TestTurns(t *testing.T) {
 		{"drained", turns{atOnce: 9, draining: true}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: maintenance"},
 		{"after one that runs", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, in(agent.StateRunning)), queuedRun("a", 1, after("db"))}, "a", ""},
 		{"after one that succeeded", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, endedWith(0)), queuedRun("a", 1, after("db"))}, "a", ""},
-		{"after one that failed", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, endedWith(1)), queuedRun("a", 1, after("db"))}, "", "a: which failed"},
+		{"after one that failed", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, endedWith(1)), queuedRun("a", 1, after("db"))}, "", "a: which failed: restart that"},
 		{"after one that starts", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, in(agent.StateStarting)), queuedRun("a", 1, after("db"))}, "", "a: is starting"},
 		{"after one that is gone", turns{atOnce: 9}, []agent.Run{queuedRun("a", 1, after("db"))}, "", "a: not exist"},
 		{"after each other", turns{atOnce: 9}, []agent.Run{queuedRun("a", 1, after("b")), queuedRun("b", 2, after("a"))}, "", "a: is queued; b: is queued"},
+		{"after a schedule's run that succeeded", turns{atOnce: 9}, []agent.Run{queuedRun("db", 0, func(r *agent.Run) {
+			r.Spec.Schedule, r.Turn.Scheduled, r.Turn.Settled, r.Previous = "CRON_TZ=UTC @daily", true, noon, &agent.Record{}
+		}), queuedRun("a", 1, after("db"))}, "a", "db: its schedule starts it at 2030-01-02T00:00:00Z"},
+		{"what can never fit holds up nobody", turns{atOnce: 9, memoryBytes: 250 << 20}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
+		{"who has waited goes first", turns{atOnce: 9}, []agent.Run{queuedRun("old", -11*60, nil), queuedRun("new", 0, priority(10))}, "old new", ""},
+		{"who has not waited long does not", turns{atOnce: 9}, []agent.Run{queuedRun("old", -9*60, nil), queuedRun("new", 0, priority(10))}, "new old", ""},
+		{"a delay is no waiting", turns{atOnce: 9}, []agent.Run{queuedRun("old", -11*60, due(-30)), queuedRun("new", 0, priority(10))}, "new old", ""},
 		{"the foreground counts", turns{atOnce: 9, memoryBytes: 100 << 20}, []agent.Run{queuedRun("f", 0, in(agent.StateRunning)), queuedRun("a", 1, nil)}, "", "a: 100 of 100"},
 	} {
 		c.turns.now = noon

@@ -28,6 +28,8 @@ type Config struct {
 	Tmpfs              []Tmpfs
 	ResolvConf         string // text of /etc/resolv.conf; empty: there is no name server
 	Hosts              string // text of /etc/hosts; empty: the sandbox itself and nobody else
+
+	kept bool // Plan.OnKeptLayer
 }
 
 // Bind is a host path that appears inside at Target, submounts included.

@@ -24,8 +24,10 @@
 // are the kernel's limit (ENOSPC) and what is written stays on the disk. Each
 // run copies a template, made once for each size and state of the host's /etc
 // by mke2fs, and removed when the next state's is made or no run used it for a
-// month. Nobody needs a layer after a power cut: it has no journal and no
-// barriers. The file is attached while it is one hole and filled afterwards,
+// month. Nobody is promised a layer after a power cut: it has no journal and no
+// barriers, and is checked before it is used again (kept.go). A layer that is
+// used again keeps its skeleton and its owners on the disk; a mount translates
+// those to the range of the day. The file is attached while it is one hole and filled afterwards,
 // because attaching flushes the file behind the loop device; that and the copy
 // of the holes keep a short run off the disk (measured: removing the image
 // 0.1 ms instead of 3 to 12). The loop device is not set to direct I/O: bulk

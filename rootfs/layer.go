@@ -24,6 +24,9 @@ type table struct {
 	Since   time.Time `json:"since"`
 	Uppers  []Upper   `json:"uppers"` // Dir relative to the layer
 	Made    []string  `json:"made"`   // mount points that clove made in the uppers
+	// What the layer held before the agent wrote to it.
+	EmptyBytes  int64 `json:"empty_bytes"`
+	EmptyInodes int64 `json:"empty_inodes"`
 }
 
 const (
@@ -139,6 +142,9 @@ func OpenLayer(ctx context.Context, image, dir string) (*Layer, error) {
 		return nil, fmt.Errorf("cannot open the layer: %w", err)
 	}
 	defer file.Close()
+	if err := lockImage(file, unix.LOCK_SH); err != nil {
+		return nil, err
+	}
 	device, err := attachLoop(file, true, dir)
 	if err != nil {
 		return nil, err
@@ -158,17 +164,22 @@ func (l *Layer) load() (err error) {
 	if l.root, err = os.Open(l.dir); err != nil {
 		return fmt.Errorf("cannot open the layer: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(l.dir, tableName))
+	l.table, err = readTable(l.dir)
+	return err
+}
+
+func readTable(layer string) (t table, err error) {
+	text, err := os.ReadFile(filepath.Join(layer, tableName))
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
 	if err != nil {
-		return fmt.Errorf("cannot read the layer's table: %w", err)
+		return t, fmt.Errorf("cannot read the layer's table: %w", err)
 	}
-	if err := json.Unmarshal(text, &l.table); err != nil {
-		return fmt.Errorf("cannot read the layer's table: %w", err)
+	if t.Version != tableVersion {
+		return t, fmt.Errorf("cannot read the layer: version %d is not %d", t.Version, tableVersion)
 	}
-	if l.table.Version != tableVersion {
-		return fmt.Errorf("cannot read the layer: version %d is not %d", l.table.Version, tableVersion)
-	}
-	return nil
+	return t, nil
 }
 
 // Uppers returns the parts of the layer, by paths that hold on the mounting

@@ -45,18 +45,24 @@ type builder struct {
 	stage   *os.File // the stage's root
 	root    *os.File // the root being built, nil before its overlay is there
 	maps    namespaces
+	// writable is where in the stage uppers are reached: the layer, or a mount of
+	// it with other ids.
+	writable string
 }
 
 // Mount builds the root. The calling goroutine must be locked to a thread whose
 // mount namespace is its own and private. On failure everything is undone, the
 // image included.
 func (p Plan) Mount() (*Tree, error) {
-	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.cfg, p.steps)}
+	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.cfg, p.steps), writable: "layer"}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
 	b.close()
 	if err != nil {
 		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())
+	}
+	if p.cfg.kept { // only now: a start that fails loses nothing
+		b.discard.Add("image", func() error { return os.Remove(p.cfg.image()) })
 	}
 	b.tree.undo, b.tree.discard = b.undo.Take(), b.discard.Take()
 	return b.tree, nil
@@ -83,7 +89,9 @@ func (b *builder) runAll(p Plan) error {
 		return err
 	}
 	b.undo.Add("user namespace", b.tree.userns.Close)
-	b.tree.before, err = b.tree.held()
+	if b.tree.before, err = b.tree.held(); err == nil && p.cfg.kept {
+		b.tree.before.Bytes, b.tree.before.Inodes = b.tree.table.EmptyBytes, b.tree.table.EmptyInodes
+	}
 	return err
 }
 
@@ -105,25 +113,30 @@ func (b *builder) staged(elements ...string) string {
 }
 
 // upper makes the upper directory of the overlay at target and gives it the
-// owner and mode of like: a merged directory shows its upper's.
-func (b *builder) upper(index int, target, host, like string) (string, error) {
-	name := filepath.Join("upper", fmt.Sprint(index))
-	dir := b.staged("layer", name)
+// owner and mode of like: a merged directory shows its upper's. A kept layer's
+// stays as the agent left it. work is the directory beside it for overlayfs.
+func (b *builder) upper(index int, target, host, like string) (dir, work string, err error) {
+	number, known := b.tree.table.place(index, target)
+	name := filepath.Join("upper", number)
+	dir, work = b.staged(b.writable, name), b.staged(b.writable, "work", number)
+	if known {
+		return dir, work, nil
+	}
 	var stat unix.Stat_t
 	if err := unix.Stat(like, &stat); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := unix.Chown(dir, int(stat.Uid), int(stat.Gid)); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := unix.Chmod(dir, stat.Mode&0o7777); err != nil {
-		return "", err
+		return "", "", err
 	}
 	b.tree.table.Uppers = append(b.tree.table.Uppers, Upper{Dir: name, Prefix: target, Lower: host})
-	return dir, nil
+	return dir, work, nil
 }
 
 func (b *builder) openRoot() error {

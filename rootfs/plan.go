@@ -89,6 +89,10 @@ func (p *planner) overlay(s overlayStep) {
 
 // layer plans the writable layer, with the skeleton in it.
 func (p *planner) layer(kind string, common func() []entry, own []entry) {
+	if p.cfg.kept {
+		p.add(stageStep{}, keptStep{Image: p.cfg.image()}, skeletonStep{Entries: own})
+		return
+	}
 	if p.facts.layer == nil {
 		planned := newTemplate(p.cfg, kind, common())
 		p.facts.layer = &planned

@@ -27,6 +27,7 @@ type bench struct {
 	t      *testing.T
 	thread *nsthread.Thread
 	dir    string
+	hostID uint32 // of the range that commands run with
 }
 
 // newBench also sees to it that the test leaves nothing behind.
@@ -39,7 +40,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(thread.Close)
-	return &bench{t, thread, dir}
+	return &bench{t, thread, dir, testHostID}
 }
 
 // benchDir makes the directories of a bench on a disk: /tmp may be a tmpfs.
@@ -184,7 +185,7 @@ func (b *bench) command(tree *Tree, uid uint32, script string) (*exec.Cmd, *byte
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	cmd.Stdout, cmd.Stderr = &out, &out
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: testHostID, Size: idsPerAgent}}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(b.hostID), Size: idsPerAgent}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,
 		GidMappingsEnableSetgroups: true, Chroot: tree.Root,

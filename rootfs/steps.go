@@ -66,6 +66,9 @@ func (s layerStep) run(b *builder) error {
 	}
 	defer image.Close() // the loop device holds it
 	b.discard.Add("image", func() error { return os.Remove(s.Image) })
+	if err := lockImage(image, unix.LOCK_EX); err != nil {
+		return err
+	}
 	device, err := attachLoop(image, false, b.staged(""))
 	if err != nil {
 		return err
@@ -80,6 +83,10 @@ func (s layerStep) run(b *builder) error {
 	if err := forget(device); err != nil {
 		return err
 	}
+	return b.mountLayer(device)
+}
+
+func (b *builder) mountLayer(device *os.File) (err error) {
 	if err := mountExt4(device, b.staged("layer"), false); err != nil {
 		return err
 	}
@@ -149,12 +156,11 @@ func (s overlayStep) run(b *builder) error {
 		}
 		lowers = append(lowers, lower)
 	}
-	upper, err := b.upper(s.Index, s.Target, s.Sources[len(s.Sources)-1], lowers[0])
+	upper, work, err := b.upper(s.Index, s.Target, s.Sources[len(s.Sources)-1], lowers[0])
 	if err != nil {
 		return err
 	}
-	work := b.staged("layer", "work", fmt.Sprint(s.Index))
-	if err := os.Mkdir(work, 0o700); err != nil {
+	if err := os.Mkdir(work, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
 	target := b.staged("root")
@@ -212,7 +218,10 @@ func (s overlayStep) without(b *builder, source string) (*os.File, error) {
 		return nil, err
 	}
 	defer from.Close()
-	copied := b.staged("layer", fmt.Sprintf("copy-%d", s.Index))
+	copied := b.staged("layer", fmt.Sprintf("copy-%x", s.Target))
+	if _, err := os.Lstat(copied); err == nil {
+		return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true}) // a kept layer's
+	}
 	if err := copyTree(from, copied); err != nil {
 		return nil, fmt.Errorf("%w of %s, and %w", ErrUnmappable, source, err)
 	}
@@ -225,7 +234,14 @@ type tableStep struct{}
 func (tableStep) String() string { return "table" }
 
 func (tableStep) run(b *builder) error {
-	b.tree.table.Since = time.Now()
+	if !b.cfg.kept {
+		b.tree.table.Since = time.Now()
+		empty, err := b.tree.held()
+		if err != nil {
+			return err
+		}
+		b.tree.table.EmptyBytes, b.tree.table.EmptyInodes = empty.Bytes, empty.Inodes
+	}
 	text, err := json.Marshal(b.tree.table)
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func (s scratchStep) run(b *builder) error {
 		return err
 	}
 	defer target.Close()
-	dir, err := b.upper(s.Index, s.Target, "", fdPath(target))
+	dir, _, err := b.upper(s.Index, s.Target, "", fdPath(target))
 	if err != nil {
 		return err
 	}

@@ -118,8 +118,11 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 // keepsLayer tells whether the writable layer outlives the run: only if the
 // agent changed something that diff could show.
 func (l *launch) keepsLayer() bool {
-	if l.tree == nil || l.spec.Remove {
+	if l.spec.Remove {
 		return false
+	}
+	if l.tree == nil {
+		return l.run.Layer != "" // an earlier start's: this one did not get to it
 	}
 	changed := false
 	err := l.thread.Do(func() (err error) { changed, err = l.tree.Changed(); return err })
@@ -182,7 +185,7 @@ func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, 
 	}
 	return r.withStore(func(s *store.Store) error {
 		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
-			if keepLayer {
+			if run.Layer = ""; keepLayer {
 				run.Layer = r.paths.layer(spec.ID)
 			}
 		})

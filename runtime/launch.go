@@ -49,6 +49,7 @@ type launch struct {
 	conn    *initproto.Conn
 	guests  sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
 	keep    bool           // the layer outlives the run
+	stale   error          // why an old layer is still there
 
 	decisions   *decisionLog
 	notices     *outbox // what is said of the network while the agent runs
@@ -100,7 +101,12 @@ func stepFailed(step string, err error) error {
 		return err
 	}
 	hint := "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"
-	if errors.Is(err, rootfs.ErrUnmappable) {
+	switch {
+	case errors.Is(err, rootfs.ErrLayerDamaged):
+		hint = "`clove restart --fresh` begins with a new layer; what the agent wrote is lost then"
+	case errors.Is(err, rootfs.ErrLayerBusy):
+		hint = "wait for whoever reads it (`clove diff`), and restart the run"
+	case errors.Is(err, rootfs.ErrUnmappable):
 		hint = "in a container put it on a volume, whose owners can be mapped; what is copied for want of one has to fit into --disk"
 	}
 	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err, Hint: hint}
@@ -112,6 +118,12 @@ func (l *launch) awaitNetwork() error {
 }
 
 func (l *launch) makeRoot() (err error) {
+	if l.stale != nil {
+		return l.stale
+	}
+	if l.run.Layer != "" {
+		l.plan = l.plan.OnKeptLayer()
+	}
 	plan, err := l.plan.OnIDs(l.run.Lease.HostID())
 	if err != nil {
 		return err

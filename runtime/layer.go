@@ -15,7 +15,7 @@ import (
 
 // Diff lists what the agent changed, workspace and system alike.
 func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
-	run, err := r.ended(ref)
+	run, err := r.atRest(ref)
 	if err != nil || run.Layer == "" {
 		return nil, err // nothing was kept: nothing changed
 	}
@@ -30,7 +30,7 @@ func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
 // Apply writes the workspace's changes back to the host directory, if confirm
 // agrees to them. It returns those that were written.
 func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error) {
-	run, err := r.ended(ref)
+	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +57,16 @@ func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootf
 		return err
 	})
 	return applied, err
+}
+
+// atRest finds a run that has ended, or waits to run again. One that is started
+// meanwhile waits for who reads its layer.
+func (r *Runtime) atRest(ref string) (agent.Run, error) {
+	run, err := r.Get(ref)
+	if err == nil && run.State == agent.StateQueued {
+		return run, nil
+	}
+	return r.ended(ref)
 }
 
 // ended finds a run and refuses one whose layer is in use.

@@ -96,8 +96,8 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	// if err := failpoint(buryCleaned, ""); err != nil { return err }
 
 	record := r.lostRecord(run, dir)
-	// An agent that never ran wrote nothing.
-	keep := !run.Spec.Remove && run.State != agent.StateStarting && exists(r.paths.layer(run.Spec.ID))
+	// An agent that never ran wrote nothing, but it may have done so before.
+	keep := !run.Spec.Remove && (run.State != agent.StateStarting || run.Layer != "") && exists(r.paths.layer(run.Spec.ID))
 	if !keep {
 		os.Remove(r.paths.layer(run.Spec.ID))
 	}

@@ -72,6 +72,9 @@ func judge(limits agent.Limits, o outcome) verdict {
 		return o.byLimit(agent.StatusOutputLimit, agent.ExitKilled, agent.ControlOutput, limits.OutputBytes, &o.output)
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
+	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):
+		// It was asked to end and did, within its grace: how is its own affair.
+		return o.own()
 	case o.cause == causeUser, o.cause == causeLifeline, !o.exitKnown:
 		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	}

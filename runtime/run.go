@@ -105,6 +105,12 @@ func (l *launch) register() (err error) {
 	// gofail: var registered string
 	// failpoint(registered, "")
 
+	if l.run.Layer == "" {
+		// A run that is started anew may have left one; nobody else will miss it.
+		if err := rootfs.RemoveLayer(l.runtime.paths.layer(l.spec.ID)); err != nil {
+			l.stale = err
+		}
+	}
 	l.trace.step("register", began)
 	if len(dead) > 0 {
 		l.runtime.bury(dead) // what fails here is reported by `clove check`

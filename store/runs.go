@@ -73,20 +73,26 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 	switch {
 	case err != nil:
 		return run, err
+	case queued == nil && run.Spec.Detached:
+		// Only cloved orders one, and it queued it: its supervisor must not bring it back.
+		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: "the run was removed before it started"}
 	case queued == nil || queued.State != agent.StateQueued:
 		return run, t.nameFree(run.Spec)
 	case queued.Spec.Name != run.Spec.Name:
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	}
 	queued.Spec = run.Spec
+	if queued.Turn.Fresh { // whoever begins it removes the image
+		queued.Layer, queued.Turn.Fresh = "", false
+	}
 	return *queued, nil
 }
 
 // Requeue moves an ended run back to the queue: its record becomes the
-// previous one. change may be nil.
+// previous one, and its layer stays. change may be nil.
 func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, agent.EventRequeued, change, func(_ *tables, run *agent.Run, _ agent.State) error {
-		run.Previous, run.Record, run.Started, run.Layer = run.Record, nil, time.Time{}, ""
+		run.Previous, run.Record, run.Started = run.Record, nil, time.Time{}
 		return nil
 	})
 }
@@ -166,6 +172,8 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 		if run.Lease != nil {
 			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
 		}
+		// Whoever writes the record may not know: cloved was asked, and noted it here.
+		record.Stopped = run.Turn.Stopped
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})

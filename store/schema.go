@@ -17,7 +17,8 @@ import (
 // The file, schema 2. Names in <> are keys that vary; → is a value.
 //
 //	meta
-//	└── schema                   → "2", decimal
+//	├── schema                   → "2", decimal
+//	└── drained                  → "yes"; absent: cloved starts what is its turn
 //	runs
 //	└── <id>                     → agent.Run as JSON
 //	names

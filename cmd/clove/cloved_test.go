@@ -95,7 +95,7 @@ func TestDetach(t *testing.T) {
 	f := b.cloved()
 	f.answer(api.MethodRunStart, api.RunResult{Reason: "it comes after db, which is queued"})
 	b.host.UID = 1000 // who may use cloved needs no root
-	status, stdout, stderr := b.clove("run", "-di", "--restart", "on-failure:3", "--after", "db", "--priority", "5", "--delay", "2s", "--name", "web", "--", "serve")
+	status, stdout, stderr := b.clove("run", "-di", "--restart", "on-failure:3", "--after", "db", "--priority", "5", "--delay", "2s", "--schedule", "@daily", "--keep-files", "--name", "web", "--", "serve")
 	var asked api.StartParams
 	f.heard(api.MethodRunStart, &asked)
 	spec := asked.Spec
@@ -103,7 +103,7 @@ func TestDetach(t *testing.T) {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 	if !spec.Detached || !spec.Stdin || spec.Restart != (agent.Restart{Policy: agent.RestartOnFailure, Max: 3}) ||
-		len(spec.After) != 1 || spec.Priority != 5 || asked.DelayNS != 2e9 || b.paths != 0 {
+		len(spec.After) != 1 || spec.Priority != 5 || spec.Schedule != "@daily" || !spec.KeepFiles || asked.DelayNS != 2e9 || b.paths != 0 {
 		t.Errorf("%+v", asked)
 	}
 }
@@ -113,6 +113,9 @@ func TestDetachRefuses(t *testing.T) {
 		"--restart always -- x":                "only cloved",
 		"--after db -- x":                      "only cloved",
 		"--delay 1 -- x":                       "only cloved",
+		"--schedule @daily -- x":               "only cloved",
+		"--keep-files -- x":                    "only cloved",
+		"-d --schedule= -- x":                  "empty",
 		"--priority 1 -- x":                    "only cloved",
 		"-d --restart sometimes -- x":          "not a restart policy",
 		"-d --restart never:3 -- x":            "not a restart policy",

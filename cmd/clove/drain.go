@@ -1,17 +1,16 @@
 package main
 
-import (
-	"github.com/urfave/cli/v2"
-)
+import "github.com/urfave/cli/v2"
 
-const flagOff = "off"
+const flagUndo = "undo"
 
 func (p *program) drainCommand() *cli.Command {
 	return &cli.Command{
-		Name: "drain", Usage: "have cloved start nothing, before maintenance", UsageText: "clove drain [--off]",
-		Description: "Live runs go on; what is started waits in the queue, restarts and schedules too. It holds until\n--off, or until cloved is restarted. Root only.",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: flagOff, Usage: "start again what waits"}},
-		Action:      p.drain,
+		Name: "drain", Usage: "let cloved start nothing more, for maintenance", UsageText: "clove drain [--undo]",
+		Description: "What runs goes on; what is asked for, restarts and schedules wait in the queue, also across a restart of\n" +
+			"cloved or of the host. Runs in the foreground are not cloved's, and start.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagUndo, Usage: "start again what waits", DisableDefaultText: true}},
+		Action: p.drain,
 	}
 }
 
@@ -24,5 +23,5 @@ func (p *program) drain(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	return d.Drain(c.Context, !c.Bool(flagOff))
+	return d.Drain(c.Context, !c.Bool(flagUndo))
 }

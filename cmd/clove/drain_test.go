@@ -7,7 +7,7 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	for line, want := range map[string]bool{"": true, "--off": false} {
+	for line, want := range map[string]bool{"": true, "--undo": false} {
 		b := newBench(t)
 		f := b.cloved()
 		f.answer(api.MethodDrain, api.Nothing{})

@@ -75,8 +75,16 @@ func (p *program) ps(c *cli.Context) error {
 // printRuns is the table, and beside it why those that wait do.
 func (p *program) printRuns(listed api.ListResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
+	timed := slices.ContainsFunc(listed.Runs, func(run agent.Run) bool { return run.Spec.Schedule != "" })
+	if timed {
+		rows[0] = slices.Insert(rows[0], nextColumn, "NEXT")
+	}
 	for _, run := range listed.Runs {
-		rows = append(rows, psRow(run, time.Now()))
+		row := psRow(run, time.Now())
+		if timed {
+			row = slices.Insert(row, nextColumn, nextStart(run))
+		}
+		rows = append(rows, row)
 	}
 	if err := printTable(p.out, rows); err != nil {
 		return err
@@ -87,6 +95,17 @@ func (p *program) printRuns(listed api.ListResult) error {
 		}
 	}
 	return nil
+}
+
+// nextColumn is where a schedule's next time stands, if any run has one.
+const nextColumn = 4
+
+// nextStart is in the time zone of who reads it.
+func nextStart(run agent.Run) string {
+	if run.Turn.Next.IsZero() {
+		return ""
+	}
+	return run.Turn.Next.Local().Format("2006-01-02 15:04")
 }
 
 // list asks cloved where it runs, and else the store.

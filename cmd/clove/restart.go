@@ -6,12 +6,16 @@ import (
 	"clove.run/clove/client"
 )
 
+const flagFresh = "fresh"
+
 func (p *program) restartCommand() *cli.Command {
 	return &cli.Command{
-		Name: "restart", Usage: "end runs that live, and start them again", UsageText: "clove restart [-t DUR] NAME|ID...",
-		Description: "A run keeps its id, name and log; its writable layer begins anew. One that waits is started now.",
-		Flags:       []cli.Flag{graceFlag()},
-		Action:      p.restart,
+		Name: "restart", Usage: "end runs that live, and start them again", UsageText: "clove restart [-t DUR] [--fresh] NAME|ID...",
+		Description: "A run keeps its id, name, log and the files that it wrote. One that waits is started now. Restart policy\n" +
+			"and schedule hold again.",
+		Flags: []cli.Flag{graceFlag(),
+			&cli.BoolFlag{Name: flagFresh, Usage: "begin with a new layer: what the agent wrote is lost", DisableDefaultText: true}},
+		Action: p.restart,
 	}
 }
 
@@ -21,7 +25,11 @@ func (p *program) restart(c *cli.Context) error {
 		return err
 	}
 	return p.askEach(c, func(d *client.Client, reference string) error {
-		result, err := d.Restart(c.Context, reference, patience)
+		again := d.Restart
+		if c.Bool(flagFresh) {
+			again = d.RestartFresh
+		}
+		result, err := again(c.Context, reference, patience)
 		if err == nil && result.Reason != "" {
 			p.say("clove", cyan, reference+" waits: "+result.Reason)
 		}

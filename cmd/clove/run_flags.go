@@ -62,6 +62,8 @@ const (
 	flagAfter    = "after"
 	flagPriority = "priority"
 	flagDelay    = "delay"
+	flagSchedule = "schedule"
+	flagKeep     = "keep-files"
 
 	flagInteractive = "interactive"
 	flagTTY         = "tty"
@@ -159,6 +161,8 @@ func detachedFlags() []cli.Flag {
 	return []cli.Flag{
 		boolean(groupDetached, flagDetach, "d", "let cloved look after it, print its ID and return"),
 		value(groupDetached, flagRestart, "", "when it has ended: never, on-failure[:MAX] or always[:MAX]", "never"),
+		value(groupDetached, flagSchedule, "", "start it at each time of a cron expression, as \"0 3 * * *\" or @hourly; CRON_TZ=ZONE before it", ""),
+		boolean(groupDetached, flagKeep, "", "with --schedule: go on with the files of the time before"),
 		values(groupDetached, flagAfter, "", "start only when the run with this name has started", ""),
 		value(groupDetached, flagPriority, "", "among those that wait for memory, higher goes first", "0"),
 		value(groupDetached, flagDelay, "", "start it after this time", "at once"),

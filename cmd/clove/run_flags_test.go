@@ -30,7 +30,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one shows a spec instead of running it, one makes sense
 // with a network only, the others with cloved only.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay}
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep}
 
 func TestEveryFlagDoesSomething(t *testing.T) {
 	shown := func(flags ...string) string {

@@ -13,6 +13,7 @@ import (
 
 // flagReader gives the flags of one command line.
 type flagReader interface {
+	IsSet(name string) bool
 	String(name string) string
 	StringSlice(name string) []string
 	Bool(name string) bool

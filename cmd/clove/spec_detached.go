@@ -13,13 +13,16 @@ import (
 func (r *request) readDetached() (err error) {
 	r.spec.Detached = r.flags.Bool(flagDetach)
 	if !r.spec.Detached {
-		for _, flag := range []string{flagRestart, flagPriority, flagDelay} {
+		for _, flag := range []string{flagRestart, flagPriority, flagDelay, flagSchedule} {
 			if r.flags.String(flag) != "" {
 				return invalid(flag, "add -d", "only cloved can do that")
 			}
 		}
 		if len(r.flags.StringSlice(flagAfter)) > 0 {
 			return invalid(flagAfter, "add -d", "only cloved can do that")
+		}
+		if r.flags.Bool(flagKeep) {
+			return invalid(flagKeep, "add -d and --schedule", "only cloved can do that")
 		}
 		return nil
 	}
@@ -33,6 +36,11 @@ func (r *request) readDetached() (err error) {
 	if r.spec.Restart, err = parseRestart(r.flags.String(flagRestart)); err != nil {
 		return err
 	}
+	if r.flags.IsSet(flagSchedule) && r.flags.String(flagSchedule) == "" {
+		return invalid(flagSchedule, "write \"MINUTE HOUR DAY MONTH WEEKDAY\" or @hourly, or leave it away", "it is empty")
+	}
+	// cloved reads it, in its own time zone.
+	r.spec.Schedule, r.spec.KeepFiles = r.flags.String(flagSchedule), r.flags.Bool(flagKeep)
 	if r.spec.Remove && r.spec.Restart.Policy != agent.RestartNever {
 		return invalid(flagRestart, "leave --rm away", "a run that keeps nothing cannot be restarted")
 	}

@@ -13,7 +13,7 @@ const flagTime = "time"
 func (p *program) stopCommand() *cli.Command {
 	return &cli.Command{
 		Name: "stop", Usage: "end runs: TERM, a grace, then KILL", UsageText: "clove stop [-t DUR] NAME|ID...",
-		Description: "Returns when they have ended. A restart policy rests until clove restart.",
+		Description: "Returns when they have ended. Restart policy and schedule rest until clove restart.",
 		Flags:       []cli.Flag{graceFlag()},
 		Action:      p.stop,
 	}

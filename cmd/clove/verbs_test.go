@@ -16,7 +16,7 @@ import (
 func TestVerbsAsk(t *testing.T) {
 	for line, method := range map[string]string{
 		"stop one": api.MethodRunStop, "stop -t 5s one": api.MethodRunStop, "kill -s HUP one": api.MethodRunSignal, "pause one": api.MethodRunPause,
-		"resume one": api.MethodRunResume, "restart one": api.MethodRunRestart, "rm -f one": api.MethodRunRemove, "update -m 64M one": api.MethodRunUpdate,
+		"resume one": api.MethodRunResume, "restart one": api.MethodRunRestart, "restart --fresh one": api.MethodRunRestart, "rm -f one": api.MethodRunRemove, "update -m 64M one": api.MethodRunUpdate,
 	} {
 		b := newBench(t)
 		f := b.cloved()
@@ -27,13 +27,14 @@ func TestVerbsAsk(t *testing.T) {
 			Signal int
 			Grace  *int64 `json:"grace_ns"`
 			Force  bool
+			Fresh  bool
 		}
 		f.heard(method, &asked)
 		if status != 0 || stdout != "one\n" || stderr != "" || asked.Run != "one" {
 			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
 		}
 		if strings.Contains(line, "HUP") && asked.Signal != 1 || strings.Contains(line, "5s") && (asked.Grace == nil || *asked.Grace != 5e9) ||
-			strings.HasPrefix(line, "rm") && !asked.Force {
+			strings.HasPrefix(line, "rm") && !asked.Force || strings.Contains(line, "--fresh") != asked.Fresh {
 			t.Errorf("%s: %+v", line, asked)
 		}
 	}
@@ -63,6 +64,20 @@ func TestVerbsRefuse(t *testing.T) {
 		}
 		if status, _, stderr := b.clove(strings.Fields(line)...); status != failed || !strings.Contains(stderr, says) {
 			t.Errorf("%s: %d, %s", line, status, stderr)
+		}
+	}
+}
+
+func TestDrainAsks(t *testing.T) {
+	for line, on := range map[string]bool{"drain": true, "drain --undo": false} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(api.MethodDrain, api.Nothing{})
+		status, stdout, stderr := b.clove(strings.Fields(line)...)
+		asked := api.DrainParams{On: !on}
+		f.heard(api.MethodDrain, &asked)
+		if status != 0 || stdout+stderr != "" || asked.On != on {
+			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
 		}
 	}
 }

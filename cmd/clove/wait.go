@@ -11,7 +11,7 @@ import (
 func (p *program) waitCommand() *cli.Command {
 	return &cli.Command{
 		Name: "wait", Usage: "wait until runs have ended, and print their exit codes", UsageText: "clove wait [--json] NAME|ID...",
-		Description: "A run that its restart policy will start again has not ended. Exit status: that of the last one named; 1 if there is no such run.",
+		Description: "A run that its restart policy or its schedule will start again has not ended. Exit status: that of the last one named; 1 if there is no such run.",
 		Flags:       []cli.Flag{jsonFlag("write the exit records, one a line")},
 		Action:      p.wait,
 	}

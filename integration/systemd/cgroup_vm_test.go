@@ -90,7 +90,7 @@ func TestSystemdAgentsUnit(t *testing.T) {
 		t.Errorf("%+v, %+v", record, record.Error)
 	}
 	do(t, "systemctl", "start", "clove-agents.service")
-	do(t, "clove", "drain", "--off")
+	do(t, "clove", "drain", "--undo")
 	until(t, "it runs again", func() bool { return inspect(t, "always").State == agent.StateRunning })
 	if second := look(t, "always"); second.memory != first.memory || second.pid == first.pid {
 		t.Errorf("%+v, then %+v", first, second)

@@ -75,6 +75,7 @@ var owners = []struct {
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
+	{"github.com/netresearch/go-cron", "daemon", "schedules are kept in one place"},
 	{"github.com/prometheus/client_golang", "daemon/metrics", "counters have one table"},
 	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
 	{"go.opentelemetry.io/otel", "daemon/traces", "spans are made in one place"},

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchClock wakes the keeper whenever the wall clock jumps: somebody set it,
+// or the host slept. A timer that counts seconds would notice too late.
+func (d *Daemon) watchClock(ctx context.Context) {
+	clock, err := openClock()
+	if err != nil {
+		d.log.Warn("schedules do not notice at once when the clock is set", "error", err)
+		return
+	}
+	defer context.AfterFunc(ctx, func() { clock.Close() })()
+	for ctx.Err() == nil {
+		// timerfd_create(2): the read fails with ECANCELED when the clock was set.
+		_, err := clock.Read(make([]byte, 8))
+		if errors.Is(err, unix.ECANCELED) && armClock(clock) == nil {
+			d.log.Info("the clock was set")
+			d.keeper.nudge()
+			continue
+		}
+		clock.Close()
+		return
+	}
+}
+
+func openClock() (*os.File, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	clock := os.NewFile(uintptr(fd), "clock")
+	if err := armClock(clock); err != nil {
+		return nil, errors.Join(err, clock.Close())
+	}
+	return clock, nil
+}
+
+// armClock sets the timer to a time that never comes.
+func armClock(clock *os.File) error {
+	never := unix.ItimerSpec{Value: unix.Timespec{Sec: math.MaxInt32 * 4}}
+	raw, err := clock.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var armed error
+	err = raw.Control(func(fd uintptr) {
+		armed = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil)
+	})
+	return errors.Join(err, armed)
+}

@@ -1,0 +1,214 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// timed stores a run of a schedule, as a cloved that died hours ago left it.
+func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
+	r.t.Helper()
+	run := agent.Run{Spec: spec(name), Turn: agent.Turn{Scheduled: true, Settled: time.Now().Add(-3 * time.Hour)}}
+	run.Spec.Schedule = "@hourly"
+	if change != nil {
+		change(&run)
+	}
+	run, err := r.records.enqueue(run)
+	must(r.t, err)
+	return run
+}
+
+// reaches waits for a run to be as wanted.
+func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
+	r.t.Helper()
+	run, _, err := r.d.mirror.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
+	must(r.t, err)
+	return run
+}
+
+// whats are what happened to the run with this name.
+func (r *rig) whats(name string) (all []agent.What) {
+	past, _, _ := r.d.mirror.since(0)
+	for _, o := range past {
+		if o.Name == name {
+			all = append(all, o.What)
+		}
+	}
+	return all
+}
+
+func waiting(run agent.Run) bool { return waitsForSchedule(run) }
+func running(run agent.Run) bool { return run.State == agent.StateRunning }
+
+// What was missed while no cloved lived is made up for once; the next start is
+// at the next time, and begins with new files.
+func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.timed("hourly", nil).Spec.ID
+	keeping := r.timed("keeping", func(run *agent.Run) { run.Spec.KeepFiles = true }).Spec.ID
+	c := r.serve()
+	for name, id := range map[string]agent.ID{"hourly": id, "keeping": keeping} {
+		r.reaches(id, running)
+		r.end(name, 0)
+		run := r.reaches(id, waiting)
+		if run.Previous == nil || run.Turn.Starts != 1 || run.Turn.Fresh != (name == "hourly") {
+			t.Errorf("%s: %+v", name, run)
+		}
+		result, err := c.Get(within(t), name)
+		must(t, err)
+		if in := time.Until(result.Run.Turn.Next); in <= 0 || in > time.Hour || !strings.HasPrefix(result.Reason, "its schedule starts it at") {
+			t.Errorf("%s: next in %v, %q", name, in, result.Reason)
+		}
+	}
+	if names := r.names(); len(names) != 2 {
+		t.Errorf("started %q", names)
+	}
+	pruned, err := c.Prune(within(t))
+	must(t, err)
+	if len(pruned.Removed) != 0 {
+		t.Errorf("pruned %v", pruned.Removed)
+	}
+}
+
+// A time that comes while the run is busy is skipped, and told.
+func TestABusyRunSkipsItsTime(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("busy", agent.Owner{}, agent.StateRunning)
+	_, err := r.records.amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) {
+		run.Spec.Schedule, run.Turn.Settled = "@hourly", time.Now().Add(-3*time.Hour)
+	})
+	must(t, err)
+	r.serve()
+	settled := r.reaches(run.Spec.ID, func(run agent.Run) bool { return time.Since(run.Turn.Settled) < time.Hour })
+	if !running(settled) || !slices.Contains(r.whats("busy"), agent.WhatSkipped) || len(r.names()) != 1 {
+		t.Errorf("%+v, %q", settled.Turn, r.whats("busy"))
+	}
+}
+
+// A stop ends the schedule, and a restart brings it back, and starts the run
+// at once. What waits is started by it too.
+func TestStopEndsTheSchedule(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	s := spec("daily")
+	s.Schedule = "@daily"
+	result, err := c.Start(within(t), api.StartParams{Spec: s})
+	must(t, err)
+	if !waiting(result.Run) || result.Reason == "" || result.Run.Turn.Next.IsZero() {
+		t.Errorf("%+v", result)
+	}
+	must(t, c.Stop(within(t), "daily", nil))
+	stopped := r.reaches(s.ID, func(run agent.Run) bool { return run.State == agent.StateEnded })
+	if stopped.Record.Stopped == nil || judge(stopped).again || !withNext(stopped).Turn.Next.IsZero() {
+		t.Errorf("%+v", stopped)
+	}
+	for range 2 { // from its end, and from the queue
+		_, err = c.Restart(within(t), "daily", nil)
+		must(t, err)
+		if run := r.reaches(s.ID, running); run.Turn.Stopped != nil {
+			t.Errorf("%+v", run.Turn)
+		}
+		r.end("daily", 0)
+		r.reaches(s.ID, waiting)
+	}
+	must(t, c.Remove(within(t), "daily", false))
+}
+
+// Within one time of the schedule a failure is a failure: its policy starts it
+// again, and gives up only until the next time.
+func TestPolicyWithinATime(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.timed("flaky", func(run *agent.Run) {
+		run.Spec.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
+	}).Spec.ID
+	r.serve()
+	for n := range 2 {
+		r.reaches(id, func(run agent.Run) bool { return running(run) && run.Turn.Restarts == n })
+		r.end("flaky", 3)
+	}
+	run := r.reaches(id, waiting)
+	if whats := r.whats("flaky"); run.Turn.GivenUp || run.Turn.Restarts != 0 || !slices.Contains(whats, agent.WhatGivenUp) {
+		t.Errorf("%+v, %q", run.Turn, whats)
+	}
+}
+
+func TestSchedulesThatAreRefused(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	for what, change := range map[string]func(*agent.Spec){
+		"none":           func(s *agent.Spec) { s.Schedule = "now and then" },
+		"with --rm":      func(s *agent.Spec) { s.Schedule, s.Remove = "@daily", true },
+		"always":         func(s *agent.Spec) { s.Schedule, s.Restart.Policy = "@daily", agent.RestartAlways },
+		"keep for none":  func(s *agent.Spec) { s.KeepFiles = true },
+		"never a time":   func(s *agent.Spec) { s.Schedule = "0 0 31 2 *" },
+		"after a circle": func(s *agent.Spec) { s.After = []string{"a"} },
+	} {
+		s := spec("a")
+		change(&s)
+		_, err := c.Start(within(t), api.StartParams{Spec: s})
+		if what == "after a circle" {
+			wantCode(t, err, api.CodeNotFound) // there is no a yet
+			continue
+		}
+		wantCode(t, err, api.CodeParams)
+		if err != nil && api.ErrorOf(err).Data.Hint == "" {
+			t.Errorf("%s: no hint in %v", what, err)
+		}
+	}
+	listed, err := c.List(within(t), api.ListParams{All: true})
+	must(t, err)
+	if len(listed.Runs) != 0 {
+		t.Errorf("stored: %+v", listed.Runs)
+	}
+}
+
+// Runs that would wait for each other for ever are refused, whichever way the
+// circle closes; what comes first may be named by the beginning of its id.
+func TestCirclesAreRefused(t *testing.T) {
+	r := newRig(t, nil)
+	c := r.serve()
+	must(t, c.Drain(within(t), true))
+	start := func(name string, after ...string) (agent.Run, error) {
+		s := spec(name)
+		s.After = after
+		result, err := c.Start(within(t), api.StartParams{Spec: s})
+		return result.Run, err
+	}
+	first, err := start("first")
+	must(t, err)
+	second, err := start("second", string(first.Spec.ID)[:8])
+	must(t, err)
+	if !slices.Equal(second.Spec.After, []string{"first"}) {
+		t.Errorf("it comes after %q", second.Spec.After)
+	}
+	_, err = start("third", "second")
+	must(t, err)
+	must(t, c.Remove(within(t), "first", false))
+	_, err = start("first", "third")
+	wantCode(t, err, api.CodeParams)
+	_, err = start("other", "third")
+	must(t, err)
+	_, err = c.Rename(within(t), "other", "first")
+	wantCode(t, err, api.CodeParams)
+}
+
+// A drained cloved that is restarted is drained.
+func TestDrainOutlivesCloved(t *testing.T) {
+	r := newRig(t, nil)
+	must(t, r.d.keeper.drain(true))
+	r.d = New(r.d.options)
+	r.d.starter = r
+	c := r.serve()
+	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
+	must(t, err)
+	if result.Run.State != agent.StateQueued || !strings.Contains(result.Reason, "drained") {
+		t.Errorf("%+v", result)
+	}
+	must(t, c.Drain(within(t), false))
+	r.reaches(result.Run.Spec.ID, running)
+}
