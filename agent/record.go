@@ -23,6 +23,10 @@ const (
 	StatusStartFailed Status = "start-failed"
 )
 
+// Statuses lists them all, for tables and tests.
+var Statuses = []Status{StatusExited, StatusSignaled, StatusTimeout, StatusCPUTime, StatusOOM, StatusOutputLimit, StatusDiskFull,
+	StatusPolicyKill, StatusKilled, StatusStartFailed}
+
 // Exit statuses of clove run that are not the agent's own.
 const (
 	ExitTimeout     = 124

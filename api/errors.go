@@ -55,7 +55,7 @@ var Codes = []codeRow{
 	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again", "try again in a moment"},
 	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit", "send less at once"},
 	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled", "ask again if it was not you"},
-	{CodeDraining, "draining", agent.KindBusy, "cloved starts nothing at the moment", "ask again when the maintenance is over"},
+	{CodeDraining, "draining", agent.KindBusy, "cloved is ending: ask the next one; the agents go on", "connect again in a moment"},
 	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed", "make space for cloved's state directory"},
 	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own", "open another connection for it"},
 }

@@ -40,7 +40,7 @@ type Method struct {
 }
 
 // CommonErrors can come from every method.
-var CommonErrors = []Code{CodeParams, CodeInternal, CodeDenied, CodeBusy, CodeCancelled, CodeStorage}
+var CommonErrors = []Code{CodeParams, CodeInternal, CodeDenied, CodeBusy, CodeCancelled, CodeStorage, CodeDraining}
 
 // Find returns the row of a method.
 func Find(name string) (Method, bool) {
@@ -68,7 +68,7 @@ var Methods = []Method{
 	{MethodCancel, ShapeCall, AccessMember, CancelParams{}, Nothing{}, "", nil,
 		"Ends a request of the same connection, which is answered with the error cancelled."},
 
-	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable, CodeDraining},
+	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait."},
 	{MethodRunList, ShapeCall, AccessMember, ListParams{}, ListResult{}, "", nil,
 		"The caller's runs, newest first; root sees all."},

@@ -15,7 +15,8 @@ func (c *Client) Stop(ctx context.Context, ref string, grace *time.Duration) err
 	return c.Call(ctx, api.MethodRunStop, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, nil)
 }
 
-// Signal sends the agent a signal.
+// Signal sends the agent a signal, 1 to 64, and waits for no effect of it. After
+// KILL and TERM the restart policy rests.
 func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) error {
 	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Signal: int(number)}, nil)
 }
@@ -33,7 +34,8 @@ func (c *Client) Restart(ctx context.Context, ref string, grace *time.Duration) 
 	return r, err
 }
 
-// Pause freezes a run; its wall clock goes on.
+// Pause freezes a run; its wall clock goes on. It is a conflict when it is
+// frozen already.
 func (c *Client) Pause(ctx context.Context, ref string) error {
 	return c.Call(ctx, api.MethodRunPause, api.RunParams{Run: ref}, nil)
 }

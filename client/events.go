@@ -8,7 +8,8 @@ import (
 )
 
 // Events gives what happened to each. A note with Gap says that some of it is
-// no longer known.
+// no longer known: read the runs anew. The result's Last is where to go on, also
+// with another cloved. An error of each ends the stream and is returned.
 func (c *Client) Events(ctx context.Context, p api.EventParams, each func(api.EventNote) error) (r api.EventResult, err error) {
 	err = c.Stream(ctx, api.MethodEventFollow, p, &r, func(_ string, text json.RawMessage) error {
 		var note api.EventNote

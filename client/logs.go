@@ -7,7 +7,9 @@ import (
 	"clove.run/clove/api"
 )
 
-// Logs gives the chosen lines of a run's log to each.
+// Logs gives the chosen lines of a run's log to each, in order. A line with
+// LostLines stands for those that are not there any more. An error of each ends
+// the stream and is returned.
 func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func(api.LogLine) error) error {
 	return c.Stream(ctx, api.MethodRunLogs, p, nil, func(_ string, text json.RawMessage) error {
 		var note api.LogNote

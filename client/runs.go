@@ -23,25 +23,29 @@ func (c *Client) Start(ctx context.Context, p api.StartParams) (r api.RunResult,
 	return r, err
 }
 
-// List returns the caller's runs, newest first.
+// List returns the caller's runs, newest first; of root all.
 func (c *Client) List(ctx context.Context, p api.ListParams) (r api.ListResult, err error) {
 	err = c.Call(ctx, api.MethodRunList, p, &r)
 	return r, err
 }
 
-// Get returns the run with this id, unique beginning of one, or name.
+// Get returns the run with this id, name, or unique beginning of an id, in that
+// order. What the caller does not own is not found.
 func (c *Client) Get(ctx context.Context, ref string) (r api.RunResult, err error) {
 	err = c.Call(ctx, api.MethodRunGet, api.RunParams{Run: ref}, &r)
 	return r, err
 }
 
-// Wait answers when the run has ended for good.
+// Wait answers when the run has ended for good, and no policy starts it again.
+// It lasts as long as the run: ctx ends it earlier, and so does the end of
+// cloved, with an error of KindBusy; then ask the next cloved.
 func (c *Client) Wait(ctx context.Context, ref string) (r api.WaitResult, err error) {
 	err = c.Call(ctx, api.MethodRunWait, api.RunParams{Run: ref}, &r)
 	return r, err
 }
 
-// Remove forgets a run; with force it may be alive.
+// Remove forgets a run, its record, layer and log; with force it may be alive,
+// and is killed. Without, that is a conflict.
 func (c *Client) Remove(ctx context.Context, ref string, force bool) error {
 	return c.Call(ctx, api.MethodRunRemove, api.RemoveParams{RunParams: api.RunParams{Run: ref}, Force: force}, nil)
 }

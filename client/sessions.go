@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 
 	"clove.run/clove/api"
@@ -13,7 +14,8 @@ import (
 // while Answer waits.
 type Session struct{ conn *rpc.Conn }
 
-// Open begins a session with its request.
+// Open begins a session with its request. Whether it was granted is known from
+// Answer. Close must be called.
 func (c *Client) Open(ctx context.Context, method string, params any) (*Session, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -49,29 +51,48 @@ func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) er
 	})
 }
 
-// CopyIn unpacks a tar archive in a folder of a live run.
+// CopyIn unpacks a tar archive in a folder of a live run. When it is refused,
+// from may still be read from until it is closed.
 func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
 	s, err := c.Open(ctx, api.MethodRunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	sent := make(chan error, 1)
+	source, sent := &watched{Reader: from}, make(chan struct{})
 	go func() {
-		_, err := io.Copy(s, from)
-		if err == nil {
-			err = s.CloseInput()
-		} else {
+		defer close(sent)
+		if _, err := io.Copy(s, source); err == nil {
+			_ = s.CloseInput() // the answer says whether it came
+		} else if source.err != nil {
 			s.Close() // half an archive must not look like a whole one
 		}
-		sent <- err
 	}()
 	err = s.Answer(ctx, nil, func(api.SessionOutput) error { return nil })
-	s.Close() // what is not sent yet was refused
-	if serr := <-sent; err == nil {
-		err = serr
+	s.Close() // what is not sent yet was not wanted
+	var answered *api.Error
+	if err == nil || errors.As(err, &answered) {
+		return err // and not wait for a source that may say nothing more
+	}
+	<-sent
+	if source.err != nil {
+		return source.err // the session's end only followed from it
 	}
 	return err
+}
+
+// watched remembers why its reader failed, to tell that from a writer's failure.
+type watched struct {
+	io.Reader
+	err error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
 }
 
 // Answer gives every piece of output to each and returns with the session's end.
@@ -88,7 +109,7 @@ func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionO
 	}, fault))
 }
 
-// Write sends input.
+// Write sends input; it blocks while the process reads none of what was sent.
 func (s *Session) Write(data []byte) (int, error) {
 	if err := s.conn.Notify(api.NoteInput, api.SessionInput{Data: data}); err != nil {
 		return 0, err
@@ -102,7 +123,8 @@ func (s *Session) CloseInput() error { return s.conn.Notify(api.NoteCloseInput, 
 // Resize tells the size of the caller's terminal.
 func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.NoteResize, size) }
 
-// Detach leaves an attached run.
+// Detach leaves an attached run, which goes on; Answer returns with what was
+// written until then.
 func (s *Session) Detach() error { return s.conn.Notify(api.NoteDetach, api.Nothing{}) }
 
 // Close ends the session, whatever the other side thinks of it.

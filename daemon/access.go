@@ -79,6 +79,20 @@ func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent
 type assigner struct {
 	daemon *Daemon
 	peer   caller
+	ending context.Context // ends when cloved is to end
+}
+
+// errEnding answers who waits for something that may never come.
+var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
+
+// bounded lets a call that has no end of its own end with cloved.
+func (a assigner) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return false }
+	if m.Shape == api.ShapeStream || m.Name == api.MethodRunWait {
+		stop = context.AfterFunc(a.ending, func() { cancel(errEnding) })
+	}
+	return ctx, func() { stop(); cancel(nil) }
 }
 
 // Assign wraps the handler of a method with its access rule.
@@ -100,6 +114,8 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 			return nil, nil
 		}
 		params := json.RawMessage(r.ParamString())
+		ctx, done := a.bounded(ctx, m)
+		defer done()
 		server := jrpc2.ServerFromContext(ctx)
 		c := &call{Daemon: a.daemon, peer: a.peer, id: json.RawMessage(r.ID())}
 		c.note = func(method string, params any) error { return server.Notify(ctx, method, params) }
@@ -118,6 +134,9 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 			}
 			return a.daemon.answer(c, name, serve, params)
 		})
+		if err != nil && context.Cause(ctx) == errEnding {
+			err = errEnding
+		}
 		if err != nil {
 			return nil, onWire(err)
 		}

@@ -39,11 +39,21 @@ type channel struct {
 	pending chan struct{} // a place for each line that is being answered
 	spoken  chan struct{} // something was answered
 
-	mu sync.Mutex // one line after the other
+	mu     sync.Mutex // one line after the other, and guards the following
+	ending bool       // close with the last answer that is owed
 }
 
 func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
 	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1)}
+}
+
+// end closes the connection as soon as nothing is owed on it.
+func (c *channel) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending = true; len(c.pending) == 0 {
+		c.conn.Close()
+	}
 }
 
 // Recv returns the next sound line. One that is not is answered here.
@@ -119,10 +129,11 @@ func (c *channel) Send(line []byte) error {
 	if bytes.Contains(line, []byte(`"error":{`)) {
 		line = complete(line)
 	}
+	err := c.send(line)
 	if !bytes.HasPrefix(line, pushed) {
-		defer c.answered() // behind the write: linger goes by it
+		c.answered() // behind the write: linger and end go by it
 	}
-	return c.send(line)
+	return err
 }
 
 // answered gives a place back.
@@ -132,6 +143,11 @@ func (c *channel) answered() {
 	default: // the answer to a line that was given no place
 	}
 	c.said()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending && len(c.pending) == 0 {
+		c.conn.Close()
+	}
 }
 
 func (c *channel) send(line []byte) error {

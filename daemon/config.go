@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -76,7 +79,7 @@ func LoadConfig(path string) (Config, error) {
 		return config, nil
 	}
 	if err == nil {
-		err = yaml.UnmarshalStrict(text, &config)
+		err = decode(text, &config)
 	}
 	if err == nil {
 		err = config.check()
@@ -87,6 +90,29 @@ func LoadConfig(path string) (Config, error) {
 	}
 	return config, nil
 }
+
+// decode reads YAML in which nothing is unknown or named twice. Its mistakes are
+// told in the file's words.
+func decode(text []byte, into *Config) error {
+	document, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: %s is not a %s", cmp.Or(wrong.Field, "the file"), wrong.Value, kindWords[wrong.Type.Kind()])
+	}
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: ")) // the file is none
+	}
+	return nil
+}
+
+// kindWords are what the fields hold.
+var kindWords = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false", reflect.Struct: "list of fields"}
 
 func (c Config) check() error {
 	switch {

@@ -39,6 +39,9 @@ func (c *call) noteStop() error {
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
 func (c *call) end(ref string, grace time.Duration) error {
+	if err := detached(c.run); err != nil {
+		return err
+	}
 	id := c.run.Spec.ID
 	release, err := c.hold(ref)
 	if err != nil {
@@ -111,8 +114,8 @@ func signal(c *call, p api.SignalParams) (any, error) {
 	if p.Signal < 1 || p.Signal > 64 {
 		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
 	}
-	if c.run.State != agent.StateRunning {
-		return nil, c.notLive()
+	if err := reachable(c.run); err != nil {
+		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
 		if err := c.noteStop(); err != nil && !c.expendable() {
@@ -120,10 +123,6 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		}
 	}
 	return api.Nothing{}, supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunSignal, p, nil)
-}
-
-func (c *call) notLive() error {
-	return api.Failure(api.CodeConflict, "clove ps -a shows its state", "%s is %s", c.run.Spec.Name, c.run.State)
 }
 
 // restart ends a run if it lives, and queues it with a clean slate.

@@ -22,17 +22,27 @@ func (m *mirror) epitaph(run agent.Run) (agent.Record, bool) {
 	return agent.Record{}, false
 }
 
+// wanted chooses events. A run is meant by its name or id, or by the beginning
+// of the id where it still exists; one that is renamed stays the same.
+func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
+	id := agent.ID(p.Run)
+	if run, err := c.mirror.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
+		id = run.Spec.ID
+	}
+	return func(o agent.Occurrence) bool {
+		return (c.peer.root() || o.Owner.UID == c.peer.owner.UID) &&
+			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
+			(p.Run == "" || o.Name == p.Run || o.ID == id)
+	}
+}
+
 // followEvents gives what happened after a number, and with follow what
 // happens from then on.
 func followEvents(c *call, p api.EventParams) (any, error) {
-	wanted := func(o agent.Occurrence) bool {
-		return (c.peer.root() || o.Owner.UID == c.peer.owner.UID) &&
-			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
-			(p.Run == "" || o.Name == p.Run || string(o.ID) == p.Run)
-	}
 	if err := c.mirror.refresh(); err != nil {
 		return nil, err
 	}
+	wanted := c.wanted(p)
 	var after uint64
 	if p.After != nil {
 		after = *p.After

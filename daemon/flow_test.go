@@ -279,3 +279,67 @@ func TestStartsAreRamped(t *testing.T) {
 	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }
+
+// What was started in the foreground and has ended is cloved's after a restart;
+// while it is not, cloved says at once that it cannot reach it.
+func TestForegroundRuns(t *testing.T) {
+	r := newRig(t, nil)
+	for _, name := range []string{"live", "over"} {
+		state := agent.StateRunning
+		if name == "over" {
+			state = agent.StateEnded
+		}
+		run := r.add(name, agent.Owner{}, state)
+		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Detached = false })))
+	}
+	c := r.serve()
+	wantCode(t, c.Stop(within(t), "live", nil), api.CodeConflict)
+	wantCode(t, c.Signal(within(t), "live", 9), api.CodeConflict)
+	wantCode(t, c.Remove(within(t), "live", true), api.CodeConflict)
+	_, err := c.Stats(within(t), "live")
+	wantCode(t, err, api.CodeConflict)
+	for _, name := range []string{"live", "over"} {
+		wantCode(t, c.Logs(within(t), api.LogsParams{RunParams: api.RunParams{Run: name}}, func(api.LogLine) error { return nil }), api.CodeConflict)
+	}
+	found, err := c.Get(within(t), "live")
+	must(t, err)
+	if found.Run.Turn.StopAsked {
+		t.Error("a stop is noted that could not be made")
+	}
+	_, err = c.Restart(within(t), "over", nil)
+	must(t, err)
+	found, err = c.Get(within(t), "over")
+	must(t, err)
+	if !found.Run.Spec.Detached || found.Run.State != agent.StateRunning {
+		t.Errorf("%+v", found.Run)
+	}
+}
+
+// Events of a run are found by the beginning of its id and under each name that
+// it had; a number from another store is no place to go on from.
+func TestEventsOfOneRun(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("old", agent.Owner{}, agent.StateEnded)
+	r.add("other", agent.Owner{}, agent.StateQueued)
+	c := r.serve()
+	_, err := c.Rename(within(t), "old", "new")
+	must(t, err)
+	for _, ref := range []string{string(run.Spec.ID), string(run.Spec.ID[:8]), "new"} {
+		seen := 0
+		_, err := c.Events(within(t), api.EventParams{After: new(uint64), Run: ref}, func(note api.EventNote) error {
+			if note.Event.ID != run.Spec.ID {
+				t.Errorf("%s: %+v", ref, note.Event)
+			}
+			seen++
+			return nil
+		})
+		if err != nil || seen != 5 {
+			t.Errorf("%s: %d events, %v", ref, seen, err)
+		}
+	}
+	beyond, gap := uint64(1e6), false
+	_, err = c.Events(within(t), api.EventParams{After: &beyond}, func(note api.EventNote) error { gap = gap || note.Gap; return nil })
+	if err != nil || !gap {
+		t.Errorf("%v, gap %v", err, gap)
+	}
+}

@@ -75,16 +75,16 @@ func (c *call) read(use func(ctx context.Context, reading runtime.Reading) error
 	}
 	defer leave()
 	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
-	switch c.run.State {
-	case agent.StateEnded, agent.StateQueued: // one that is started meanwhile waits for who reads its layer
-		return use(c, reading)
-	case agent.StateRunning:
-		return supervisor.Layer(c, c.options.Paths.Run, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
-			reading.Live = layer
-			return use(ctx, reading)
-		})
+	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
+		return use(c, reading) // one that is started meanwhile waits for who reads its layer
 	}
-	return c.notLive()
+	if err := reachable(c.run); err != nil {
+		return err
+	}
+	return supervisor.Layer(c, c.options.Paths.Run, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
+		reading.Live = layer
+		return use(ctx, reading)
+	})
 }
 
 // digest stands for the changes below the workspace.

@@ -12,8 +12,8 @@ const maxTail = 1 << 30
 // readLogs gives lines of a run's log.
 func readLogs(c *call, p api.LogsParams) (any, error) {
 	id := c.run.Spec.ID
-	if c.run.Record == nil && !c.run.Spec.Detached {
-		return nil, api.Failure(api.CodeConflict, "look at the terminal that it runs in", "%s runs in the foreground and has no log", c.run.Spec.Name)
+	if !c.run.Spec.Detached {
+		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
 	}
 	choice := logs.Choice{Since: p.Since, After: p.After, Tail: -1}
 	if p.Tail != nil {

@@ -226,7 +226,8 @@ func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap 
 	defer m.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
 	news = slices.Clone(m.past[i:])
-	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after < m.last
+	// A number that has not been given yet is one of another store's.
+	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != m.last
 	return news, m.last, gap
 }
 

@@ -49,7 +49,13 @@ func (r records) enqueue(run agent.Run) (queued agent.Run, err error) {
 }
 
 func (r records) requeue(id agent.ID, change func(*agent.Run)) (queued agent.Run, err error) {
-	err = r.change(func(s *store.Store) error { queued, err = s.Requeue(id, change); return err })
+	err = r.change(func(s *store.Store) error {
+		queued, err = s.Requeue(id, func(run *agent.Run) {
+			run.Spec.Detached = true // cloved looks after it from now on, whoever did before
+			change(run)
+		})
+		return err
+	})
 	return queued, err
 }
 

@@ -20,10 +20,10 @@ func start(c *call, p api.StartParams) (any, error) {
 		spec.ID = agent.NewID()
 	}
 	spec.Detached = true
-	if err := c.checkSpec(spec); err != nil {
+	if err := c.mirror.refresh(); err != nil { // what it comes after may be new
 		return nil, err
 	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.checkSpec(spec); err != nil {
 		return nil, err
 	}
 	if !c.peer.root() {

@@ -20,8 +20,6 @@ import (
 const (
 	maxConnections     = 1024 // of all users but root
 	maxConnectionsEach = 128  // of one user other than root
-	// acceptPause keeps a host without free descriptors from a busy loop.
-	acceptPause = 100 * time.Millisecond
 )
 
 // server accepts connections and holds the conversations on them.
@@ -30,28 +28,36 @@ type server struct {
 	log    *slog.Logger
 	group  int // the id of the group whose members may connect; -1: none
 
-	mu       sync.Mutex // guards the following
-	open     map[*rpc.Conn]uint32
-	each     map[uint32]int // connections of a user
-	draining bool
-	all      sync.WaitGroup
+	ending context.Context // ends when the server is to end
+	end    context.CancelFunc
+
+	mu   sync.Mutex // guards the following
+	open map[*channel]uint32
+	each map[uint32]int // connections of a user
+	all  sync.WaitGroup
 }
 
 func newServer(d *Daemon, group int) *server {
-	return &server{daemon: d, log: d.log, group: group, open: map[*rpc.Conn]uint32{}, each: map[uint32]int{}}
+	s := &server{daemon: d, log: d.log, group: group, open: map[*channel]uint32{}, each: map[uint32]int{}}
+	s.ending, s.end = context.WithCancel(context.Background())
+	return s
 }
+
+// acceptAgain is how long nobody is let in when the process has too many files
+// open: some are closed in the meantime.
+const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the listener is closed.
 func (s *server) accept(listener *net.UnixListener) error {
 	for {
 		conn, err := listener.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			// Too many open files, or the caller left: neither is the end.
 			s.log.Error("cannot accept a connection", "error", err)
-			time.Sleep(acceptPause)
+			<-time.After(acceptAgain)
 			continue
 		}
 		s.all.Go(func() { s.welcome(conn) })
@@ -68,25 +74,31 @@ func (s *server) welcome(conn *net.UnixConn) {
 		s.log.Warn("a connection is refused", "error", err)
 		return
 	}
-	if fault := s.enter(c, peer); fault != nil {
+	mux := assigner{daemon: s.daemon, peer: peer, ending: s.ending}
+	alive, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	channel := newChannel(c, func(method string, params json.RawMessage) {
+		mux.notification(alive, method, params)
+	})
+	if fault := s.enter(channel, peer); fault != nil {
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
 		s.daemon.meter.Refused(fault.Data.Word)
 		_ = c.Respond(json.RawMessage("null"), nil, fault)
 		return
 	}
-	defer s.leave(c)
-	s.converse(c, peer)
+	defer s.leave(channel)
+	s.converse(alive, channel, mux)
 }
 
 // enter admits a connection or says why not.
-func (s *server) enter(c *rpc.Conn, peer caller) *api.Error {
+func (s *server) enter(c *channel, peer caller) *api.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := peer.owner.UID
 	switch {
 	case !peer.member(s.group):
 		return api.Failure(api.CodeDenied, "become a member of cloved's group, or use sudo", "uid %d may not use cloved", uid)
-	case s.draining:
+	case s.ending.Err() != nil:
 		return api.Failure(api.CodeDraining, "connect again in a moment", "cloved is ending")
 	case !peer.root() && (len(s.open) >= maxConnections || s.each[uid] >= maxConnectionsEach):
 		// Root is never kept out by others.
@@ -98,7 +110,7 @@ func (s *server) enter(c *rpc.Conn, peer caller) *api.Error {
 	return nil
 }
 
-func (s *server) leave(c *rpc.Conn) {
+func (s *server) leave(c *channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := s.open[c]
@@ -110,20 +122,14 @@ func (s *server) leave(c *rpc.Conn) {
 }
 
 // converse looks at the first line: a session keeps the connection to itself.
-func (s *server) converse(c *rpc.Conn, peer caller) {
-	alive, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	mux := assigner{daemon: s.daemon, peer: peer}
-	channel := newChannel(c, func(method string, params json.RawMessage) {
-		mux.notification(alive, method, params)
-	})
+func (s *server) converse(alive context.Context, channel *channel, mux assigner) {
 	first, err := channel.Recv()
 	if err != nil {
 		return
 	}
 	var m rpc.Message
 	if json.Unmarshal(first, &m) == nil && isSession(m.Method) {
-		s.session(c, peer, m)
+		s.session(channel.conn, mux.peer, m)
 		return
 	}
 	channel.first = first
@@ -133,15 +139,22 @@ func (s *server) converse(c *rpc.Conn, peer caller) {
 	})
 	conversation.Start(channel)
 	if err := conversation.Wait(); err != nil && !errors.Is(err, io.EOF) {
-		s.log.Debug("a connection ended", "peer", peer.String(), "error", err)
+		s.log.Debug("a connection ended", "peer", mux.peer.String(), "error", err)
 	}
 }
 
 // drain lets what is being answered come to its end, at most until ctx ends.
+// What has no end of its own is ended: who follows or waits asks the next cloved.
 func (s *server) drain(ctx context.Context) {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
+	s.end()
+	each := func(do func(*channel)) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.open {
+			do(c)
+		}
+	}
+	each(func(c *channel) { s.all.Go(c.end) }) // one may be writing to a caller that does not read
 	done := make(chan struct{})
 	go func() { s.all.Wait(); close(done) }()
 	select {
@@ -149,10 +162,6 @@ func (s *server) drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	for c := range s.open {
-		c.Close()
-	}
-	s.mu.Unlock()
+	each(func(c *channel) { c.conn.Close() })
 	<-done
 }

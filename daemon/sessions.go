@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/rpc"
@@ -38,6 +37,13 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
 		return
 	}
+	// Its caller may go while the supervisor takes none of its input, and then
+	// nothing is read from it that would end.
+	defer c.WhenGone(func() { below.Close() })()
+	if m.Name == api.MethodRunAttach {
+		// It lasts as long as the agent, which cloved does not wait for.
+		defer context.AfterFunc(s.ending, func() { below.Close() })()
+	}
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
@@ -52,6 +58,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	if (err == nil || rpc.IsGone(err)) && !down.answered {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(supervisor.Gone()))
 	}
+	below.Close() // also ends a write that nobody takes
 	c.Close()
 	<-up
 }
@@ -65,8 +72,8 @@ func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Con
 	if request.JSONRPC != rpc.Version || !json.Valid(request.ID) {
 		return nil, api.Failure(api.CodeRequest, `say "jsonrpc":"2.0" and an "id"`, "it is no request")
 	}
-	if run.State != agent.StateRunning {
-		return nil, api.Failure(api.CodeConflict, "clove ps -a shows its state", "%s is %s", run.Spec.Name, run.State)
+	if err := reachable(run); err != nil {
+		return nil, err
 	}
 	return supervisor.Connect(context.Background(), d.options.Paths.Run, run.Spec.ID)
 }

@@ -22,8 +22,25 @@ func pass[R any](method string) handler {
 
 // ask puts a question to the supervisor of the call's run.
 func (c *call) ask(method string, params, result any) error {
-	if c.run.State != agent.StateRunning {
-		return c.notLive()
+	if err := reachable(c.run); err != nil {
+		return err
 	}
 	return supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, method, params, result)
+}
+
+// reachable refuses what only a supervisor can do where there is none: a run
+// that does not execute, or one in the foreground, which its own clove holds.
+func reachable(run agent.Run) error {
+	if run.State != agent.StateRunning {
+		return api.Failure(api.CodeConflict, "clove ps -a shows its state", "%s is %s", run.Spec.Name, run.State)
+	}
+	return detached(run)
+}
+
+func detached(run agent.Run) error {
+	if run.Spec.Detached {
+		return nil
+	}
+	return api.Failure(api.CodeConflict, "use the terminal that it runs in, or start it with run -d",
+		"%s runs in the foreground, out of cloved's reach", run.Spec.Name)
 }

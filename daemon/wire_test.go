@@ -255,14 +255,14 @@ func TestStrangersAreRefused(t *testing.T) {
 	member := otherCaller
 	member.groups = []uint32{50}
 	for i := range maxConnectionsEach {
-		if fault := s.enter(new(rpc.Conn), member); fault != nil {
+		if fault := s.enter(new(channel), member); fault != nil {
 			t.Fatalf("connection %d: %v", i, fault)
 		}
 	}
-	if fault := s.enter(new(rpc.Conn), member); fault == nil || fault.Code != api.CodeBusy {
+	if fault := s.enter(new(channel), member); fault == nil || fault.Code != api.CodeBusy {
 		t.Errorf("one too many: %v", fault)
 	}
-	if fault := s.enter(new(rpc.Conn), rootCaller); fault != nil {
+	if fault := s.enter(new(channel), rootCaller); fault != nil {
 		t.Errorf("root is kept out by others: %v", fault)
 	}
 }

@@ -3,8 +3,12 @@
 package integration
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,11 +172,63 @@ func TestDaemonCopy(t *testing.T) {
 	if r := d.clove("exec", "box", "sh", "-c", `stat -c '%u %a' in/below/file; cat in/below/file`); r.stdout != "1000 640\ncontent" {
 		t.Errorf("%q, %s", r.stdout, r.stderr)
 	}
+	// An archive need not name the folders of its files.
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "new/deep/file", Mode: 0o600, Size: 3}), writeAll(w, "abc"), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.cloveWith(archive.String(), "cp", "-", "box:/workspace"); r.code != 0 {
+		t.Errorf("an archive: %d, %s", r.code, r.stderr)
+	}
+	if r := d.clove("exec", "box", "sh", "-c", `stat -c '%u' new/deep; cat new/deep/file`); r.stdout != "1000\nabc" {
+		t.Errorf("%q, %s", r.stdout, r.stderr)
+	}
 	d.ok("cp", "box:/workspace/in", filepath.Join(dir, "back"))
 	if text, err := os.ReadFile(filepath.Join(dir, "back/below/file")); err != nil || string(text) != "content" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if r := d.clove("cp", "box:/no/such", dir); r.code == 0 {
 		t.Error("what is not there was copied")
+	}
+}
+
+func writeAll(to io.Writer, text string) error {
+	_, err := io.WriteString(to, text)
+	return err
+}
+
+// A caller that goes away while the process reads none of its input takes the
+// process along.
+func TestDaemonExecLeftWithFullInput(t *testing.T) {
+	d := newCloved(t)
+	d.detach("box", `sleep 1000`)
+	c, ctx := d.connect()
+	s, err := c.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1000"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := make(chan error, 1)
+	go func() {
+		_, err := s.Write(make([]byte, 2<<20)) // more than every buffer on the way
+		full <- err
+	}()
+	began := errors.New("it began")
+	if err := s.Answer(ctx, nil, func(api.SessionOutput) error { return began }); !errors.Is(err, began) {
+		t.Fatal(err)
+	}
+	s.Close()
+	<-full
+	for deadline := time.Now().Add(patience()); ; {
+		processes, err := c.Processes(ctx, "box")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(processes) == 2 { // clove-init and the agent
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still there: %+v", processes)
+		}
 	}
 }

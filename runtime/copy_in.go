@@ -50,7 +50,7 @@ func (c copier) take(top *os.File, h *tar.Header, data io.Reader) error {
 	if name == "." {
 		return nil // the folder itself, which is there
 	}
-	parent, err := openChild(top, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
+	parent, err := folderFor(top, path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -67,6 +67,24 @@ func (c copier) take(top *os.File, h *tar.Header, data io.Reader) error {
 		})
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: "copy", Message: h.Name + " is neither file, folder nor symbolic link"}
+}
+
+// folderFor opens a folder below top, and makes what is missing of it: an
+// archive need not name the folders of its files.
+func folderFor(top *os.File, name string) (*os.File, error) {
+	folder, err := openChild(top, name, unix.O_PATH|unix.O_DIRECTORY)
+	if !errors.Is(err, unix.ENOENT) || name == "." {
+		return folder, err
+	}
+	above, err := folderFor(top, path.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
+	if err := unix.Mkdirat(int(above.Fd()), path.Base(name), 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, err
+	}
+	return openChild(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY)
 }
 
 // permissions are what is taken over of a mode: no set-id bits.

@@ -124,7 +124,7 @@ func (r *Runtime) ended(ref string) (agent.Run, error) {
 	run, err := r.Get(ref)
 	if err == nil && run.State != agent.StateEnded {
 		err = &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " is " + string(run.State),
-			Hint: "wait for its end; `clove ps` shows it"}
+			Hint: "stop it first, or kill and remove it with `clove rm --force`"}
 	}
 	return run, err
 }

@@ -22,6 +22,8 @@ func detachKeysFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagDetachKeys, Usage: "keys that leave, such as ctrl-p,ctrl-q or ctrl-x,d", Value: "ctrl-p,ctrl-q"}
 }
 
+// attach asks first what the run has: only a run with a terminal of its own
+// makes the caller's raw. ctrl-c is then a key like any other.
 func (p *program) attach(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {

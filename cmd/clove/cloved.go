@@ -36,11 +36,3 @@ func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
 	}
 	return nil, b, err
 }
-
-// someReferences refuses a command line that names no run.
-func someReferences(c *cli.Context) error {
-	if c.NArg() > 0 {
-		return nil
-	}
-	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: "no run is named", Hint: "clove ps -a lists them"}
-}

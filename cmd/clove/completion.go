@@ -28,6 +28,9 @@ func (p *program) completionCommand() *cli.Command {
 }
 
 func (p *program) complete(c *cli.Context) error {
+	if words := c.Args().Slice(); len(words) == 1 && (words[0] == completeLive || words[0] == completeAll) {
+		return p.completeRuns(c, words[0] == completeAll)
+	}
 	script, known := shells[c.Args().First()]
 	if !known || c.NArg() != 1 {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "completion", Message: fmt.Sprintf("it takes one shell, not %q", c.Args().Slice()),
@@ -37,9 +40,37 @@ func (p *program) complete(c *cli.Context) error {
 	return err
 }
 
+// What the scripts ask for at each key: the names of runs.
+const (
+	completeLive = "live-runs"
+	completeAll  = "all-runs"
+)
+
+// completesRuns says for which commands words are names of runs, and of which.
+var completesRuns = map[string]string{
+	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
+	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
+	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "diff": completeAll, "apply": completeAll,
+}
+
+// completeRuns writes names, which need no quotes in any shell.
+func (p *program) completeRuns(c *cli.Context, all bool) error {
+	listed, err := p.list(c, all)
+	if err != nil {
+		return err
+	}
+	for _, run := range listed.Runs {
+		if _, err := fmt.Fprintln(p.out, run.Spec.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // completed is a command as a completion script sees it.
 type completed struct {
 	name, usage string
+	runs        string // which runs its words name; empty: they are files
 	flags       []completedFlag
 }
 
@@ -51,7 +82,10 @@ type completedFlag struct {
 func completions(commands []*cli.Command) []completed {
 	var all []completed
 	for _, c := range commands {
-		entry := completed{name: c.Name, usage: c.Usage}
+		if c.Hidden {
+			continue
+		}
+		entry := completed{name: c.Name, usage: c.Usage, runs: completesRuns[c.Name]}
 		for _, f := range slices.Concat(c.Flags, globalFlags()) {
 			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
 			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()

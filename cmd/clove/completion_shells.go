@@ -8,7 +8,7 @@ import (
 // single quotes text for a shell.
 func single(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// bashCompletion leaves words that are not flags to bash's own files.
+// bashCompletion leaves words that are neither flags nor runs to bash's own files.
 func bashCompletion(commands []completed) string {
 	var names []string
 	var cases strings.Builder
@@ -18,11 +18,11 @@ func bashCompletion(commands []completed) string {
 		for _, f := range c.flags {
 			flags = append(flags, "--"+f.long)
 		}
-		fmt.Fprintf(&cases, "        %s) flags=%s ;;\n", c.name, single(strings.Join(flags, " ")))
+		fmt.Fprintf(&cases, "    %s) runs=%s flags=%s ;;\n", c.name, single(c.runs), single(strings.Join(flags, " ")))
 	}
 	return fmt.Sprintf(`# bash completion for clove
 _clove() {
-    local current=${COMP_WORDS[COMP_CWORD]} word command= flags=
+    local current=${COMP_WORDS[COMP_CWORD]} word command= flags= runs=
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $word in
         --) COMPREPLY=(); return ;;
@@ -34,10 +34,12 @@ _clove() {
         mapfile -t COMPREPLY < <(compgen -W %s -- "$current")
         return
     fi
+    case $command in
+%s    esac
     if [[ $current == -* ]]; then
-        case $command in
-%s        esac
         mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current")
+    elif [[ -n $runs ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(clove completion "$runs" 2>/dev/null)" -- "$current")
     fi
 }
 complete -o bashdefault -o default -F _clove clove
@@ -59,7 +61,11 @@ func zshCompletion(commands []completed) string {
 			}
 			fmt.Fprintf(&cases, "      %s \\\n", single("*--"+f.long+"["+escape.Replace(f.usage)+"]"+value))
 		}
-		cases.WriteString("      '*:file:_files' ;;\n")
+		words := "'*:file:_files'"
+		if c.runs != "" {
+			words = single(`*:run:{compadd -- $(clove completion ` + c.runs + ` 2>/dev/null)}`)
+		}
+		fmt.Fprintf(&cases, "      %s ;;\n", words)
 	}
 	return fmt.Sprintf(`#compdef clove
 local -a commands
@@ -86,6 +92,9 @@ func fishCompletion(commands []completed) string {
 	}
 	for _, c := range commands {
 		fmt.Fprintf(&b, "complete -c clove -n __fish_use_subcommand -f -a %s -d %s\n", c.name, quote(c.usage))
+		if c.runs != "" {
+			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s' -f -a '(clove completion %s 2>/dev/null)'\n", c.name, c.runs)
+		}
 		for _, f := range c.flags {
 			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s' -l %s", c.name, f.long)
 			if f.short != "" {

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 func script(t *testing.T, shell string) string {
@@ -40,7 +42,7 @@ func TestBashCompletes(t *testing.T) {
 		{"clove run --mem", "--memory --memory-swap"},
 		{"clove run agent.py --cpu-t", "--cpu-time"},
 		{"clove --root x run --rm", ""}, // "x" looks like the command; bash asks files then
-		{"clove ps --", "--all --json --root --run-dir --socket"},
+		{"clove ps --", "--all --quiet --filter --json --root --run-dir --socket"},
 		{"clove run -- --mem", ""},
 	} {
 		words := strings.Fields(c.words)
@@ -49,6 +51,28 @@ func TestBashCompletes(t *testing.T) {
 		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
 			t.Errorf("%q: %q, %v; want %q", c.words, got, err, c.want)
 		}
+	}
+}
+
+// Names of runs come from clove itself, of the kind that the command takes.
+func TestBashCompletesRuns(t *testing.T) {
+	text := script(t, "bash") + `
+clove() { [[ $1 == completion ]] && case $2 in live-runs) echo web; echo worker ;; all-runs) echo web; echo worker; echo old ;; esac; }
+`
+	for words, want := range map[string]string{"clove stop w": "web worker", "clove logs -f ''": "web worker old", "clove rm o": "old", "clove attach o": "", "clove run w": ""} {
+		program := text + "COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _clove; echo \"${COMPREPLY[*]}\""
+		out, err := exec.Command("bash", "--norc", "-c", program).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", words, got, err, want)
+		}
+	}
+	b := newBench(t)
+	b.backend.runs = []agent.Run{{Spec: agent.Spec{Name: "live"}, State: agent.StateRunning}, {Spec: agent.Spec{Name: "over"}, State: agent.StateEnded}}
+	if status, stdout, _ := b.clove("completion", "live-runs"); status != 0 || stdout != "live\n" {
+		t.Errorf("%d, %q", status, stdout)
+	}
+	if status, stdout, _ := b.clove("completion", "all-runs"); status != 0 || stdout != "live\nover\n" {
+		t.Errorf("%d, %q", status, stdout)
 	}
 }
 

@@ -30,6 +30,8 @@ func parsePlace(text string) place {
 	return place{run: run, path: path}
 }
 
+// cp takes absolute paths inside only: a run has no directory that the caller
+// is in.
 func (p *program) cp(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())

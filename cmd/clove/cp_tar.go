@@ -22,7 +22,8 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	if to == "-" {
 		return d.CopyOut(ctx, from.run, from.path, p.out)
 	}
-	dir, name := to, path.Base(path.Clean(from.path))
+	first := firstName(from.path)
+	dir, name := to, first
 	if !isDirectory(to) {
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
@@ -32,13 +33,34 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	}
 	defer root.Close()
 	reader, writer := io.Pipe()
-	go func() { writer.CloseWithError(d.CopyOut(ctx, from.run, from.path, writer)) }()
-	err = unpack(reader, root, path.Base(path.Clean(from.path)), name)
+	sent := make(chan error, 1)
+	go func() {
+		err := d.CopyOut(ctx, from.run, from.path, writer)
+		writer.CloseWithError(err)
+		sent <- err
+	}()
+	err = unpack(reader, root, first, name)
+	if err == nil {
+		_, err = io.Copy(io.Discard, reader) // the archive ends before its sender has said how it went
+	}
 	reader.Close()
+	if serr := <-sent; err == nil {
+		err = serr
+	}
 	return err
 }
 
-// unpack writes an archive beneath root, its first element called name.
+// firstName is how an archive of a path calls that path: its last part, and the
+// whole root ".".
+func firstName(inside string) string {
+	if name := path.Base(path.Clean(inside)); name != "/" {
+		return name
+	}
+	return "."
+}
+
+// unpack writes an archive beneath root, its first element called name. What is
+// no part of that element is refused: it could be any file that is there.
 func unpack(from io.Reader, root *os.Root, first, name string) error {
 	archive := tar.NewReader(from)
 	for {
@@ -50,8 +72,14 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 			return err
 		}
 		inside := path.Clean(header.Name)
-		if inside == first || strings.HasPrefix(inside, first+"/") {
-			inside = name + strings.TrimPrefix(inside, first)
+		rest, part := strings.CutPrefix(inside, first)
+		switch {
+		case first == ".":
+			inside = path.Join(name, path.Join("/", inside))
+		case !part || rest != "" && rest[0] != '/':
+			return fmt.Errorf("the archive holds %q, which was not asked for", header.Name)
+		default:
+			inside = name + rest
 		}
 		if err := unpackOne(archive, header, root, inside); err != nil {
 			return fmt.Errorf("cannot write %s: %w", inside, err)
@@ -59,6 +87,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 	}
 }
 
+// unpackOne takes away what has the name, and never writes through it: it may be
+// a link that an earlier part of the archive made.
 func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) error {
 	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
 	switch header.Typeflag {
@@ -124,6 +154,7 @@ func pack(to io.Writer, from, name string) error {
 	return errors.Join(err, archive.Close())
 }
 
+// packOne keeps modes and times; owners are the agent's, whoever has them here.
 func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

@@ -31,6 +31,8 @@ const (
 	flagOnce = "once"
 )
 
+// events begins now unless a number or a time is named, or all that is wanted
+// is the past.
 func (p *program) events(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
@@ -56,14 +58,13 @@ func (p *program) events(c *cli.Context) error {
 	defer d.Close()
 	_, err = d.Events(c.Context, params, func(note api.EventNote) error {
 		if note.Gap {
-			p.say("clove", cyan, "older events are kept no longer")
+			p.say("clove", cyan, "there are events before this that are not known any more")
 		}
 		if note.Event == nil {
 			return nil
 		}
 		if c.Bool(flagJSON) {
-			writeLine(p.out, note.Event)
-			return nil
+			return writeLine(p.out, note.Event)
 		}
 		_, err := fmt.Fprintln(p.out, eventLine(*note.Event))
 		return err
@@ -71,6 +72,7 @@ func (p *program) events(c *cli.Context) error {
 	return err
 }
 
+// eventLine is one line for people; names and details may come from agents.
 func eventLine(e agent.Occurrence) string {
 	line := fmt.Sprintf("%d %s %s %s (%s)", e.Sequence, e.Time.Local().Format("2006-01-02T15:04:05.000"), e.What, printable(e.Name), e.ID[:min(len(e.ID), shortID)])
 	if e.ExitCode != nil {

@@ -25,6 +25,8 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
+// exec makes the caller's terminal raw only where the process has one and reads
+// it; else ctrl-c ends this command, and with it the process.
 func (p *program) exec(c *cli.Context) error {
 	if c.NArg() < 2 {
 		return invalid("", "clove exec NAME -- COMMAND", "it takes a run and a command")
@@ -57,13 +59,12 @@ func (p *program) executed(c *cli.Context, session *client.Session, t *userTermi
 		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}
 	var result api.ExecResult
-	if err := session.Answer(c.Context, &result, p.show); err != nil {
-		t.restore() // before anything is said on it
-		p.report(err)
-		return exitStatus(agent.ExitStartFailed)
+	err := session.Answer(c.Context, &result, p.show)
+	t.restore() // before anything is said on it
+	if err != nil {
+		return err
 	}
 	if result.Failure != nil {
-		t.restore()
 		p.reportFailure(*result.Failure)
 	}
 	if result.ExitCode != 0 {

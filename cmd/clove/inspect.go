@@ -15,6 +15,8 @@ func (p *program) inspectCommand() *cli.Command {
 	}
 }
 
+// inspect gives the run as cloved or the store has it, so that programs see the
+// same with and without cloved.
 func (p *program) inspect(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/client"
 )
 
 const flagSignal = "signal"
@@ -19,20 +21,13 @@ func (p *program) killCommand() *cli.Command {
 	}
 }
 
+// kill sends, and waits for nothing: only KILL is sure to end a run.
 func (p *program) kill(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	number, err := parseSignal(c.String(flagSignal))
 	if err != nil {
 		return err
 	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { return d.Signal(c.Context, reference, number) })
+	return p.askEach(c, func(d *client.Client, reference string) error { return d.Signal(c.Context, reference, number) })
 }
 
 // parseSignal reads TERM, SIGTERM, term and 15.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -32,6 +31,7 @@ func (p *program) logsCommand() *cli.Command {
 	}
 }
 
+// logs needs cloved, also for ended runs: whose log it is only cloved can say.
 func (p *program) logs(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {
@@ -53,42 +53,54 @@ func (p *program) logs(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	return d.Logs(c.Context, params, func(line api.LogLine) error { return p.printLine(c, line) })
+	open := map[string]bool{}
+	return d.Logs(c.Context, params, func(line api.LogLine) error { return p.printLine(c, line, open) })
 }
 
-// printLine writes the agent's bytes as they were, each stream to its own.
-func (p *program) printLine(c *cli.Context, line api.LogLine) error {
-	if c.Bool(flagJSON) {
-		writeLine(p.out, line)
-		return nil
-	}
-	if line.LostLines > 0 {
+// printLine writes the agent's bytes as they were, each stream to its own. open
+// are the streams whose last line goes on in the next piece.
+func (p *program) printLine(c *cli.Context, line api.LogLine, open map[string]bool) error {
+	switch {
+	case c.Bool(flagJSON):
+		return writeLine(p.out, line)
+	case line.LostLines > 0:
 		p.say("clove", cyan, fmt.Sprintf("%d lines (%d bytes) are lost here", line.LostLines, line.LostBytes))
 		return nil
+	case line.Stream == streamClove:
+		p.say("clove", cyan, string(line.Content()))
+		return nil
 	}
-	var to *os.File = p.out
+	to := p.out
 	if line.Stream == "stderr" {
 		to = p.err
 	}
 	var text []byte
-	if c.Bool(flagTimestamps) {
-		text = append([]byte(line.Time.Format(time.RFC3339Nano)), ' ')
+	if c.Bool(flagTimestamps) && !open[line.Stream] {
+		text = append([]byte(line.Time.Format(stampFormat)), ' ')
 	}
 	text = append(text, line.Content()...)
-	if !line.Partial {
+	if open[line.Stream] = line.Partial; !line.Partial {
 		text = append(text, '\n')
 	}
 	_, err := to.Write(text)
 	return err
 }
 
-// parseSince reads a time, or how long ago.
+// streamClove is what clove itself has to say in a run's log.
+const streamClove = "clove"
+
+// stampFormat has one width, so that what follows is aligned.
+const stampFormat = "2006-01-02T15:04:05.000000Z"
+
+// parseSince reads a time, which is local where it names no zone, or how long ago.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if when, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return when, nil
+	for _, format := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
+		if when, err := time.ParseInLocation(format, text, now.Location()); err == nil {
+			return when, nil
+		}
 	}
 	ago, err := parseClock(flagSince, text)
 	if err != nil {

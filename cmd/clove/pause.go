@@ -1,6 +1,10 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/client"
+)
 
 func (p *program) pauseCommand() *cli.Command {
 	return &cli.Command{
@@ -9,14 +13,8 @@ func (p *program) pauseCommand() *cli.Command {
 	}
 }
 
+// pause freezes with the kernel's freezer, which no process notices or refuses.
+// The deadline goes on: a paused run may time out.
 func (p *program) pause(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { return d.Pause(c.Context, reference) })
+	return p.askEach(c, func(d *client.Client, reference string) error { return d.Pause(c.Context, reference) })
 }

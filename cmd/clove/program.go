@@ -31,7 +31,8 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// exitFailed is the status of every command but run that did not succeed.
+// exitFailed is the status of every command but run and exec that did not
+// succeed: theirs is the process's, and leaves only 125 for clove's own failures.
 const exitFailed = 1
 
 // execute runs one command line, without the program's name, and returns the
@@ -51,7 +52,7 @@ func (p *program) execute(args []string) int {
 		return int(status)
 	}
 	p.report(err)
-	if line.command == runName {
+	if line.command == runName || line.command == execName {
 		return agent.ExitStartFailed
 	}
 	return exitFailed

@@ -15,6 +15,8 @@ func (p *program) pruneCommand() *cli.Command {
 	}
 }
 
+// prune wants a word more than rm: it names nothing, and there is no way back.
+// What was removed before a failure is printed all the same.
 func (p *program) prune(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,13 +15,21 @@ import (
 	"clove.run/clove/api"
 )
 
-const flagAll = "all"
+const (
+	flagAll    = "all"
+	flagQuiet  = "quiet"
+	flagFilter = "filter"
+)
 
 func (p *program) psCommand() *cli.Command {
 	return &cli.Command{
-		Name: "ps", Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [--json]",
+		Name: "ps", Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [-q] [--filter KEY=VALUE] [--json]",
+		Description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
+			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "only their IDs, whole", DisableDefaultText: true},
+			&cli.StringSliceFlag{Name: flagFilter, Usage: "only those that match KEY=VALUE"},
 			jsonFlag("write the runs as a JSON array"),
 		},
 		Action: p.ps,
@@ -37,13 +46,34 @@ func (p *program) ps(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	listed, err := p.list(c)
+	filters, err := parseFilters(c.StringSlice(flagFilter))
 	if err != nil {
 		return err
 	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(listed.Runs)
+	all := c.Bool(flagAll) || slices.ContainsFunc(filters, func(f filter) bool { return f.key == filterState })
+	listed, err := p.list(c, all)
+	if err != nil {
+		return err
 	}
+	listed.Runs = slices.DeleteFunc(listed.Runs, func(run agent.Run) bool {
+		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(run) })
+	})
+	switch {
+	case c.Bool(flagJSON):
+		return p.printJSON(listed.Runs)
+	case c.Bool(flagQuiet):
+		for _, run := range listed.Runs {
+			if _, err := fmt.Fprintln(p.out, run.Spec.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.printRuns(listed)
+}
+
+// printRuns is the table, and beside it why those that wait do.
+func (p *program) printRuns(listed api.ListResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
 	timed := slices.ContainsFunc(listed.Runs, func(run agent.Run) bool { return run.Spec.Schedule != "" })
 	if timed {
@@ -79,19 +109,19 @@ func nextStart(run agent.Run) string {
 }
 
 // list asks cloved where it runs, and else the store.
-func (p *program) list(c *cli.Context) (api.ListResult, error) {
+func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 	d, b, err := p.either(c)
 	if err != nil {
 		return api.ListResult{}, err
 	}
 	if d != nil {
 		defer d.Close()
-		return d.List(c.Context, api.ListParams{All: c.Bool(flagAll), Brief: !c.Bool(flagJSON)})
+		return d.List(c.Context, api.ListParams{All: all, Brief: !c.Bool(flagJSON)})
 	}
 	runs, err := b.List()
 	shown := api.ListResult{Runs: make([]agent.Run, 0, len(runs))}
 	for _, run := range runs {
-		if c.Bool(flagAll) || run.State != agent.StateEnded {
+		if all || run.State != agent.StateEnded {
 			shown.Runs = append(shown.Runs, run)
 		}
 	}
@@ -106,15 +136,12 @@ const commandWidth = 40
 
 // psRow shows an ended run's status in place of its state: it says more.
 func psRow(run agent.Run, now time.Time) []string {
-	state, exit, ran := string(run.State), "", ""
+	state, exit, ran := stateWord(run), "", ""
 	if record := run.Record; record != nil {
-		state, exit = string(record.Status), strconv.Itoa(record.ExitCode)
+		exit = strconv.Itoa(record.ExitCode)
 		ran = (time.Duration(record.WallMS) * time.Millisecond).String()
 	} else if !run.Started.IsZero() {
 		ran = now.Sub(run.Started).Round(time.Second).String()
-	}
-	if run.Turn.Paused && run.State == agent.StateRunning {
-		state = "paused"
 	}
 	words := slices.Clone(run.Spec.Command)
 	if len(words) > 1 {

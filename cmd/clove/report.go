@@ -29,7 +29,7 @@ func (p *program) report(err error) {
 // reportFailure is report for what a record holds.
 func (p *program) reportFailure(f agent.Failure) {
 	if p.json {
-		writeLine(p.err, struct {
+		_ = writeLine(p.err, struct { // nobody is left to tell when stderr is gone
 			Error agent.Failure `json:"error"`
 		}{f})
 		return
@@ -72,10 +72,10 @@ func isTerminal(f *os.File) bool {
 }
 
 // writeLine writes value as one line of JSON.
-func writeLine(w io.Writer, value any) {
+func writeLine(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	encoder.Encode(value) // nobody is left to tell when stderr is gone
+	return encoder.Encode(value)
 }
 
 // printable returns text with everything escaped that could move a terminal's

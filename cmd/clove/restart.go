@@ -1,6 +1,10 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/client"
+)
 
 const flagFresh = "fresh"
 
@@ -16,19 +20,11 @@ func (p *program) restartCommand() *cli.Command {
 }
 
 func (p *program) restart(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	patience, err := grace(c)
 	if err != nil {
 		return err
 	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error {
+	return p.askEach(c, func(d *client.Client, reference string) error {
 		again := d.Restart
 		if c.Bool(flagFresh) {
 			again = d.RestartFresh

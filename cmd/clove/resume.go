@@ -1,6 +1,10 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/client"
+)
 
 func (p *program) resumeCommand() *cli.Command {
 	return &cli.Command{
@@ -9,14 +13,7 @@ func (p *program) resumeCommand() *cli.Command {
 	}
 }
 
+// resume is an error for a run that is not paused: somebody else did it.
 func (p *program) resume(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { return d.Resume(c.Context, reference) })
+	return p.askEach(c, func(d *client.Client, reference string) error { return d.Resume(c.Context, reference) })
 }

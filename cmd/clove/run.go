@@ -100,7 +100,7 @@ func (p *program) launch(c *cli.Context, h host, spec agent.Spec) (agent.Record,
 // otherwise only when there is something to do about it.
 func (p *program) tell(record agent.Record, spec agent.Spec) {
 	if p.json {
-		writeLine(p.err, record)
+		_ = writeLine(p.err, record) // nobody is left to tell when stderr is gone
 		return
 	}
 	if record.Error != nil {

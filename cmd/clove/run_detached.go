@@ -30,7 +30,9 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out, spec.ID)
+	if _, err := fmt.Fprintln(p.out, spec.ID); err != nil {
+		return err
+	}
 	if result.Reason != "" {
 		p.say("clove", cyan, spec.Name+" waits: "+result.Reason)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -12,17 +13,16 @@ import (
 	"clove.run/clove/client"
 )
 
-// userTerminal is the caller's terminal while a session has it. Its zero value
-// stands for streams that are no terminal.
+// userTerminal is the caller's terminal while a session has it.
 type userTerminal struct {
-	in     *os.File
-	before *unix.Termios // nil: it was not changed
+	in, out *os.File
+	restore func() // gives it back as it was; may be called again
 }
 
 // openTerminal makes the caller's terminal raw where the agent has one of its
 // own, whose line discipline does what the caller's did.
 func (p *program) openTerminal(wanted bool) (*userTerminal, error) {
-	t := &userTerminal{in: p.in}
+	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
 	if !wanted || !isTerminal(p.in) {
 		return t, nil
 	}
@@ -40,23 +40,34 @@ func (p *program) openTerminal(wanted bool) (*userTerminal, error) {
 	if err := unix.IoctlSetTermios(int(p.in.Fd()), unix.TCSETS, &raw); err != nil {
 		return t, err
 	}
-	t.before = before
+	p.raw = true
+	t.restore = sync.OnceFunc(func() {
+		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, before) // it may be gone
+		p.raw = false
+	})
+	go t.restoreWhenKilled()
 	return t, nil
 }
 
-func (t *userTerminal) restore() {
-	if t.before != nil {
-		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, t.before) // it may be gone
-	}
+// restoreWhenKilled leaves the caller's terminal as it was when clove is ended
+// from outside: keys no longer make a signal, so it is not ctrl-c.
+func (t *userTerminal) restoreWhenKilled() {
+	killed := make(chan os.Signal, 1)
+	signal.Notify(killed, unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
+	number := (<-killed).(unix.Signal)
+	t.restore()
+	signal.Reset(number)
+	_ = unix.Kill(unix.Getpid(), number)
 }
 
-// size is nil without a terminal.
+// size is nil where neither side of clove is a terminal.
 func (t *userTerminal) size() *api.SessionSize {
-	window, err := unix.IoctlGetWinsize(int(t.in.Fd()), unix.TIOCGWINSZ)
-	if t.before == nil || err != nil || window.Row == 0 {
-		return nil
+	for _, file := range []*os.File{t.in, t.out} {
+		if window, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil && window.Row > 0 {
+			return &api.SessionSize{Rows: window.Row, Columns: window.Col}
+		}
 	}
-	return &api.SessionSize{Rows: window.Row, Columns: window.Col}
+	return nil
 }
 
 // follow passes changes of the window on until the program ends.
@@ -114,7 +125,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 // sequence are passed on late.
 type keyWatch struct {
 	keys []byte
-	seen int
+	seen int // how many of them were typed, and are held back
 }
 
 func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
@@ -123,15 +134,13 @@ func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
 	}
 	var b bytes.Buffer
 	for _, key := range typed {
-		if key != k.keys[k.seen] {
-			b.Write(k.keys[:k.seen])
-			k.seen = 0
+		// What was held back may end with the beginning of another attempt.
+		held := append(bytes.Clone(k.keys[:k.seen]), key)
+		for !bytes.HasPrefix(k.keys, held) {
+			b.WriteByte(held[0])
+			held = held[1:]
 		}
-		if key != k.keys[k.seen] {
-			b.WriteByte(key)
-			continue
-		}
-		if k.seen++; k.seen == len(k.keys) {
+		if k.seen = len(held); k.seen == len(k.keys) {
 			return b.Bytes(), true
 		}
 	}

@@ -151,7 +151,7 @@ func (r *request) checkPrivilege() error {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
-		Hint: "run it with sudo; the agent itself never runs as root"}
+		Hint: "run it with sudo, or let cloved do it with -d; the agent itself never runs as root"}
 }
 
 // readBounded reads a regular file of at most limit bytes.

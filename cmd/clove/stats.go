@@ -35,6 +35,8 @@ type usage struct {
 	Stats agent.Stats `json:"stats"`
 }
 
+// stats looks again and again over one connection for each run. The interval
+// has a floor: each look costs every supervisor some work.
 func (p *program) stats(c *cli.Context) error {
 	interval, err := parseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
@@ -97,8 +99,8 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 	all.Wait()
 	var found []usage
 	for i, row := range asked {
-		if failures[i] != nil && (c.NArg() > 0 || agent.KindOf(failures[i]) != agent.KindConflict) {
-			return nil, failures[i]
+		if err := failures[i]; err != nil && (c.NArg() > 0 || !isGone(err)) {
+			return nil, err
 		}
 		if row.Run = names[i]; failures[i] == nil {
 			found = append(found, row)
@@ -107,6 +109,12 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 	return found, nil
 }
 
+// isGone: the run ended, or with --rm is forgotten, between two questions.
+func isGone(err error) bool {
+	return agent.KindOf(err) == agent.KindConflict || agent.KindOf(err) == agent.KindNotFound
+}
+
+// fill asks for the name as well: the reference may be a part of the id.
 func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
 	found, err := d.Get(c.Context, u.Run)
 	if err != nil {
@@ -117,12 +125,13 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	return found.Run.Spec.Name, err
 }
 
+// printUsage draws the table in place of the last one where a person watches; a
+// file or a pipe gets one after the other.
 func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
-		writeLine(p.out, struct {
+		return writeLine(p.out, struct {
 			Runs []usage `json:"runs"`
 		}{append([]usage{}, rows...)})
-		return nil
 	}
 	if !c.Bool(flagOnce) && isTerminal(p.out) {
 		fmt.Fprint(p.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48

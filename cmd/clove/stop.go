@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/client"
 )
 
 const flagTime = "time"
@@ -34,18 +36,12 @@ func grace(c *cli.Context) (*time.Duration, error) {
 	return &d, err
 }
 
+// stop returns when the runs have ended. Who leaves earlier takes nothing back:
+// the wish is on cloved's disk.
 func (p *program) stop(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	patience, err := grace(c)
 	if err != nil {
 		return err
 	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { return d.Stop(c.Context, reference, patience) })
+	return p.askEach(c, func(d *client.Client, reference string) error { return d.Stop(c.Context, reference, patience) })
 }

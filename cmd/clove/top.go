@@ -19,6 +19,8 @@ func (p *program) topCommand() *cli.Command {
 	}
 }
 
+// top shows the agent's own command lines: printTable keeps them from acting on
+// the terminal.
 func (p *program) top(c *cli.Context) error {
 	reference, err := oneReference(c)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 )
 
 const flagNoRules = "no-rules"
@@ -31,20 +32,16 @@ func (p *program) updateCommand() *cli.Command {
 	}
 }
 
+// update reads everything before it asks: a mistake in one flag changes no run.
 func (p *program) update(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	u, err := readUpdate(c)
 	if err != nil {
 		return err
 	}
-	d, err := p.cloved(c)
-	if err != nil {
+	return p.askEach(c, func(d *client.Client, reference string) error {
+		_, err := d.Update(c.Context, reference, u)
 		return err
-	}
-	defer d.Close()
-	return p.each(c, func(reference string) error { _, err := d.Update(c.Context, reference, u); return err })
+	})
 }
 
 // readUpdate reads the flags as run does; what is not named stays nil.
@@ -62,6 +59,7 @@ func readUpdate(c *cli.Context) (agent.Update, error) {
 	return u, nil
 }
 
+// updateSizes has run's floors: below them a sandbox cannot even be entered.
 func updateSizes(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagMemory); text != "" {
 		n, err := parseSize(flagMemory, text, memoryFloorBytes)
@@ -111,6 +109,8 @@ func updateNumbers(c *cli.Context, u *agent.Update) error {
 	return nil
 }
 
+// updateRules replaces the whole list: to add one rule to what somebody else
+// may have changed meanwhile would be a guess.
 func updateRules(c *cli.Context, u *agent.Update) error {
 	if !c.IsSet(flagAllow) && !c.IsSet(flagDeny) && !c.Bool(flagNoRules) {
 		return nil

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,10 +55,14 @@ func TestVerbsRefuse(t *testing.T) {
 		"kill -s NOPE one": "not a signal", "kill -s 65 one": "not a signal", "stop -t soon one": "not a duration", "update one": "nothing is to change",
 		"update --cpus 0 one": "not a number of CPUs", "update --no-rules --allow example.com one": "at once", "logs --tail some one": "not a number of lines",
 		"logs --since once one": "not a time", "events --after x": "not a number", "attach --detach-keys ctrl-1 one": "not a key", "prune": "--yes",
-		"rename one": "two names", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
+		"rename one": "two names", "ps --filter colour=red": "not a filter", "ps --filter state=ran": "no state", "rm -f one": "only it can end", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
 	} {
 		b := newBench(t)
-		if status, _, stderr := b.clove(strings.Fields(line)...); status != exitFailed || !strings.Contains(stderr, says) {
+		failed := exitFailed
+		if strings.HasPrefix(line, "exec") {
+			failed = agent.ExitStartFailed // exit status 1 would be the process's
+		}
+		if status, _, stderr := b.clove(strings.Fields(line)...); status != failed || !strings.Contains(stderr, says) {
 			t.Errorf("%s: %d, %s", line, status, stderr)
 		}
 	}
@@ -118,7 +120,7 @@ func TestEventsPrint(t *testing.T) {
 		return api.EventResult{Last: 9}, err
 	}
 	status, stdout, stderr := b.clove("events", "--once")
-	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "kept no longer") {
+	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "not known any more") {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -138,6 +140,7 @@ func TestDetachKeys(t *testing.T) {
 		{[]string{"a\x10", "\x11"}, "a", true},
 		{[]string{"\x10x"}, "\x10x", false},
 		{[]string{"\x10\x10\x11"}, "\x10", true},
+		{[]string{"\x10\x10", "\x10\x11"}, "\x10\x10", true},
 		{[]string{"\x11"}, "\x11", false},
 	} {
 		k := keyWatch{keys: keys}
@@ -153,60 +156,76 @@ func TestDetachKeys(t *testing.T) {
 	}
 }
 
-func TestPlaces(t *testing.T) {
-	for text, want := range map[string]place{
-		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""},
-	} {
-		if got := parsePlace(text); got != want {
-			t.Errorf("%q: %+v", text, got)
-		}
-	}
-}
-
-// What an agent packed stays where it was asked to go: no name, no link and no
-// mode leads out.
-func TestUnpackStaysBeneath(t *testing.T) {
-	dir := t.TempDir()
-	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
-	for _, err := range []error{os.MkdirAll(filepath.Join(source, "sub"), 0o755), os.Mkdir(target, 0o755), os.WriteFile(filepath.Join(source, "sub/f"), []byte("text"), 0o640),
-		os.Symlink("..", filepath.Join(source, "up")), os.WriteFile(filepath.Join(dir, "victim"), []byte("safe"), 0o600)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var archive bytes.Buffer
-	if err := pack(&archive, source, "name"); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if err := unpack(&archive, root, "name", "other"); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(target, "other/sub/f")); err != nil || string(text) != "text" {
-		t.Errorf("%q, %v", text, err)
-	}
-	// Through the link that was just unpacked, and by dots.
-	for _, name := range []string{"other/up/../../victim", "../victim", "other/up/../victim"} {
-		archive.Reset()
-		if err := pack(&archive, filepath.Join(source, "sub/f"), name); err != nil {
-			t.Fatal(err)
-		}
-		_ = unpack(&archive, root, "x", "x")
-	}
-	if text, _ := os.ReadFile(filepath.Join(dir, "victim")); string(text) != "safe" {
-		t.Errorf("a file beside the target says %q", text)
-	}
-}
-
 func TestSince(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{"": {}, "10m": now.Add(-10 * time.Minute), "2029-01-01T00:00:00Z": now.AddDate(-1, 0, 0)} {
 		if got, err := parseSince(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
+	}
+}
+
+// Filters hold together, and one for a state looks at ended runs too.
+func TestPsFilters(t *testing.T) {
+	b := newBench(t)
+	run := func(name string, state agent.State, labels map[string]string) agent.Run {
+		return agent.Run{Spec: agent.Spec{ID: agent.ID(name + "-id"), Name: name, Labels: labels}, State: state}
+	}
+	over := run("web-old", agent.StateEnded, map[string]string{"tier": "front"})
+	over.Record = &agent.Record{Status: agent.StatusTimeout}
+	frozen := run("db", agent.StateRunning, nil)
+	frozen.Turn.Paused = true
+	b.backend.runs = []agent.Run{run("web", agent.StateRunning, map[string]string{"tier": "front"}), frozen, over}
+	for flags, want := range map[string]string{
+		"-q": "web-id db-id", "-aq": "web-id db-id web-old-id", "-q --filter name=web": "web-id", "-aq --filter name=web": "web-id web-old-id",
+		"-q --filter state=timeout": "web-old-id", "-q --filter state=ended": "web-old-id", "-q --filter state=paused": "db-id", "-q --filter state=running": "web-id db-id",
+		"-aq --filter label=tier": "web-id web-old-id", "-q --filter label=tier=front": "web-id", "-q --filter label=tier=back": "", "-aq --filter label=tier --filter state=timeout": "web-old-id",
+	} {
+		status, stdout, stderr := b.clove(append([]string{"ps"}, strings.Fields(flags)...)...)
+		if got := strings.Join(strings.Fields(stdout), " "); status != 0 || got != want {
+			t.Errorf("ps %s: %d, %q, %s; want %q", flags, status, got, stderr, want)
+		}
+	}
+}
+
+// What is asked of several runs is asked at the same time, and told in order.
+func TestSeveralAtOnce(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	var all sync.WaitGroup
+	all.Add(3)
+	f.answers[api.MethodRunStop] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+		all.Done()
+		all.Wait() // the others are asked before this is answered
+		if strings.Contains(string(params), "bad") {
+			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "there is no run"}
+		}
+		return api.Nothing{}, nil
+	}
+	status, stdout, stderr := b.clove("stop", "one", "bad", "two")
+	if status != exitFailed || stdout != "one\ntwo\n" || !strings.Contains(stderr, "there is no run") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// A long line comes in pieces and has one timestamp; clove's own word is not
+// mistaken for the agent's.
+func TestLogsStampsLines(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	when := time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
+	f.answers[api.MethodRunLogs] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		for _, line := range []api.LogLine{{Time: when, Stream: "stdout", Text: "be", Partial: true}, {Time: when, Stream: "stdout", Text: "gin"},
+			{Time: when, Stream: "clove", Text: "cannot listen"}, {Time: when, Stream: "stdout", Text: "next"}} {
+			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: line}); err != nil {
+				return nil, err
+			}
+		}
+		return api.Nothing{}, nil
+	}
+	const stamp = "2030-01-02T03:04:05.000006Z "
+	status, stdout, stderr := b.clove("logs", "-t", "one")
+	if status != 0 || stdout != stamp+"begin\n"+stamp+"next\n" || stderr != "clove: cannot listen\n" {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 }

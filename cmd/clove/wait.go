@@ -11,12 +11,14 @@ import (
 func (p *program) waitCommand() *cli.Command {
 	return &cli.Command{
 		Name: "wait", Usage: "wait until runs have ended, and print their exit codes", UsageText: "clove wait [--json] NAME|ID...",
-		Description: "A run that its restart policy or its schedule will start again has not ended. Exit status: that of the last one named.",
+		Description: "A run that its restart policy or its schedule will start again has not ended. Exit status: that of the last one named; 1 if there is no such run.",
 		Flags:       []cli.Flag{jsonFlag("write the exit records, one a line")},
 		Action:      p.wait,
 	}
 }
 
+// wait asks for one after the other: the last to end decides how long it takes
+// in any case, and the order of the answers is that of the names.
 func (p *program) wait(c *cli.Context) error {
 	if err := someReferences(c); err != nil {
 		return err
@@ -26,20 +28,28 @@ func (p *program) wait(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	var last agent.Record
+	last := 0
 	for _, reference := range c.Args().Slice() {
 		result, err := d.Wait(c.Context, reference)
-		if err != nil {
-			return err
+		if err == nil {
+			last = result.Record.ExitCode
+			err = p.printEnd(c, result.Record)
 		}
-		if last = result.Record; c.Bool(flagJSON) {
-			writeLine(p.out, last)
-		} else {
-			fmt.Fprintln(p.out, last.ExitCode)
+		if err != nil { // the others were asked for too
+			p.report(err)
+			last = exitFailed
 		}
 	}
-	if last.ExitCode != 0 {
-		return exitStatus(last.ExitCode)
+	if last != 0 {
+		return exitStatus(last)
 	}
 	return nil
+}
+
+func (p *program) printEnd(c *cli.Context, record agent.Record) error {
+	if c.Bool(flagJSON) {
+		return writeLine(p.out, record)
+	}
+	_, err := fmt.Fprintln(p.out, record.ExitCode)
+	return err
 }

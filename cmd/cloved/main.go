@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,11 +24,11 @@ import (
 var version = "development"
 
 func main() {
-	o, err := readOptions(os.Args[1:], os.Stderr)
+	o, err := readOptions(os.Args[1:], os.Stdout)
 	if err == nil {
 		err = serve(o)
 	}
-	if err == nil || err == flag.ErrHelp {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
 	failure := agent.FailureOf(err)
@@ -46,16 +47,28 @@ type options struct {
 	root, runDir, config, socket string
 }
 
+// readOptions gives flag.ErrHelp when out says all that was asked for.
 func readOptions(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("cloved", flag.ContinueOnError)
-	flags.SetOutput(out)
+	flags.SetOutput(io.Discard) // a mistake is told once, by main
+	asked := flags.Bool("version", false, "print the version and end")
 	flags.StringVar(&o.root, "root", environment("CLOVE_ROOT", runtime.DefaultPaths.State), "directory that keeps records, layers and logs")
 	flags.StringVar(&o.runDir, "run-dir", environment("CLOVE_RUN_DIR", runtime.DefaultPaths.Run), "directory of the live runs, on a tmpfs")
 	flags.StringVar(&o.config, "config", daemon.DefaultConfigFile, "configuration file")
 	flags.StringVar(&o.socket, "socket", os.Getenv("CLOVE_SOCKET"), "socket to listen on (default: the configuration's)")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(out)
+		fmt.Fprintln(out, "cloved keeps agents alive and answers for them on a socket.")
+		flags.PrintDefaults()
 		return o, err
+	case err != nil:
+		return o, &agent.Error{Kind: agent.KindInvalid, Message: err.Error(), Hint: "cloved --help lists the flags"}
+	case *asked:
+		fmt.Fprintln(out, "cloved", version)
+		return o, flag.ErrHelp
 	}
 	if flags.NArg() > 0 {
 		return o, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("it takes no arguments, but there is %q", flags.Arg(0)), Hint: "cloved --help"}

@@ -65,7 +65,7 @@ func TestOptionsRefuse(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		if name, found := strings.CutPrefix(line, "  -"); found {
 			flags++
-			if name, _, _ = strings.Cut(name, " "); !strings.Contains(string(page), `\-\-`+strings.ReplaceAll(name, "-", `\-`)+`\fR`) {
+			if name, _, _ = strings.Cut(strings.TrimSpace(name), " "); !strings.Contains(string(page), `\-\-`+strings.ReplaceAll(name, "-", `\-`)+`\fR`) {
 				t.Errorf("cloved.8 does not name --%s", name)
 			}
 		}

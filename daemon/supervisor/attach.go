@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"clove.run/clove/api"
@@ -27,16 +28,19 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	if p.Size != nil {
 		_ = v.streams.resize(*p.Size) // a size that does not fit is no reason to refuse
 	}
+	ctx, leave := context.WithCancel(v.context)
+	defer leave()
+	defer c.WhenGone(leave)()
 	l := v.hub.join()
-	detached := make(chan struct{})
 	go func() {
-		listenTo(c, v.streams)
+		listenTo(ctx, c, v.streams)
 		v.hub.leave(l)
-		close(detached)
 	}()
-	if v.relay(c, l, detached) != nil {
-		v.hub.leave(l)
-		return
+	for piece := range l.pieces {
+		if c.Notify(api.NoteOutput, piece) != nil {
+			v.hub.leave(l)
+			return
+		}
 	}
 	result := api.AttachResult{Detached: true}
 	select {
@@ -67,31 +71,9 @@ func conclude(c *rpc.Conn, request rpc.Message, result any, err error) {
 	_ = c.Respond(request.ID, result, nil)
 }
 
-// relay sends pieces until the output or the caller ends.
-func (v *server) relay(c *rpc.Conn, l *listener, detached <-chan struct{}) error {
-	for {
-		select {
-		case piece, more := <-l.pieces:
-			if !more {
-				return nil
-			}
-			if err := c.Notify(api.NoteOutput, piece); err != nil {
-				return err
-			}
-		case <-detached:
-			select {
-			case <-v.ended: // what is left is the last output
-				detached = nil
-			default:
-				return nil
-			}
-		}
-	}
-}
-
 // listenTo acts on what the caller of a session says, until it has gone or
-// detaches.
-func listenTo(c *rpc.Conn, s *streams) {
+// detaches. ctx ends when it has gone: input that nobody takes is then let go.
+func listenTo(ctx context.Context, c *rpc.Conn, s *streams) {
 	for {
 		m, err := c.Receive()
 		if err != nil || m.Method == api.NoteDetach {
@@ -100,8 +82,8 @@ func listenTo(c *rpc.Conn, s *streams) {
 		switch m.Method {
 		case api.NoteInput:
 			var p api.SessionInput
-			if json.Unmarshal(m.Params, &p) == nil && s.input != nil {
-				_, _ = s.input.Write(p.Data) // the agent may have closed it
+			if json.Unmarshal(m.Params, &p) == nil {
+				s.give(ctx, p.Data)
 			}
 		case api.NoteCloseInput:
 			s.closeInput()

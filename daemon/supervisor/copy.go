@@ -70,8 +70,9 @@ func (v *server) copyOut(c *rpc.Conn, request rpc.Message) {
 	}()
 	to := bufio.NewWriterSize(noteWriter{c, api.StreamTar}, pipeRead)
 	err := v.live.CopyOut(ctx, p.Path, to)
-	if err == nil {
-		err = to.Flush()
+	// Also what came before a failure: a copy that left something out is whole otherwise.
+	if ferr := to.Flush(); err == nil {
+		err = ferr
 	}
 	conclude(c, request, api.Nothing{}, err)
 }

@@ -25,8 +25,9 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 	}
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
+	defer c.WhenGone(leave)()
 	go func() {
-		listenTo(c, s)
+		listenTo(ctx, c, s)
 		leave()
 	}()
 	code, err := v.live.Exec(ctx, p.Exec, s.io)

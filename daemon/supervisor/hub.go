@@ -40,10 +40,15 @@ func (h *hub) join() *listener {
 	return l
 }
 
+// leave ends a listener's output, so that whoever relays it ends too. A hub
+// that has closed did so already.
 func (h *hub) leave(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.listeners, l)
+	if h.listeners[l] {
+		delete(h.listeners, l)
+		close(l.pieces)
+	}
 }
 
 // say copies the piece once for all: the buffer is its writer's.

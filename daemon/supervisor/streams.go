@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,8 +25,9 @@ const (
 // other ends go to the log and to the hub.
 type streams struct {
 	io     runtime.IO
-	input  *os.File // our end of the agent's input; nil: it has none
-	master *os.File // of the pty; nil: pipes
+	input  *os.File      // our end of the agent's input; nil: it has none
+	typing chan struct{} // holds one while somebody writes to input
+	master *os.File      // of the pty; nil: pipes
 	ours   []*os.File
 	theirs []*os.File // closed when the run is over, which ends the pumps
 	pumps  sync.WaitGroup
@@ -33,10 +36,10 @@ type streams struct {
 // openStreams makes the ends that runtime gets. Without keepStdin the agent
 // reads the end of a file at once.
 func openStreams(terminal, keepStdin bool, sink func(stream string) io.Writer) (*streams, error) {
-	s := &streams{}
+	s := &streams{typing: make(chan struct{}, 1)}
 	var err error
 	if terminal {
-		err = s.openTerminal(sink)
+		err = s.openTerminal(keepStdin, sink)
 	} else {
 		err = s.openPipes(keepStdin, sink)
 	}
@@ -76,13 +79,17 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 }
 
 // openTerminal makes a pty of our own: runtime treats its slave as the user's
-// terminal, makes it raw, and follows its size.
-func (s *streams) openTerminal(sink func(string) io.Writer) error {
+// terminal, makes it raw, and follows its size. Without keepStdin nobody types
+// on it.
+func (s *streams) openTerminal(keepStdin bool, sink func(string) io.Writer) error {
 	master, slave, err := openPTY()
 	if err != nil {
 		return err
 	}
-	s.master, s.input = master, master
+	s.master = master
+	if keepStdin {
+		s.input = master
+	}
 	s.io.Stdin, s.io.Stdout, s.io.Stderr = slave, slave, slave
 	s.theirs = append(s.theirs, slave)
 	s.pump(master, sink(stdout))
@@ -153,6 +160,30 @@ func (s *streams) close() {
 	s.pumps.Wait()
 	for _, f := range s.ours {
 		f.Close()
+	}
+}
+
+// give types data for a caller, until ctx ends: an agent that does not read
+// must not hold a caller that has gone. One caller types at a time.
+func (s *streams) give(ctx context.Context, data []byte) {
+	if s.input == nil {
+		return
+	}
+	select {
+	case s.typing <- struct{}{}:
+		defer func() { <-s.typing }()
+	case <-ctx.Done():
+		return
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.input.SetWriteDeadline(time.Now()) // ends the write
+		close(ended)
+	})
+	_, _ = s.input.Write(data) // the agent may have closed it
+	if !stop() {
+		<-ended
+		_ = s.input.SetWriteDeadline(time.Time{}) // for the next caller
 	}
 }
 

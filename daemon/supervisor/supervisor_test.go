@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -157,5 +158,64 @@ func TestConnectToNobody(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Connect(t.Context(), dir, "0123456789abcdef"); agent.KindOf(err) != agent.KindConflict || err == nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// An agent that does not read its input holds up no caller that has gone, and
+// the next caller's input reaches it when it does read.
+func TestInputThatNobodyReads(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		s, err := openStreams(terminal, true, func(string) io.Writer { return io.Discard })
+		must(t, err)
+		full := bytes.Repeat([]byte("x"), 1<<20) // more than a pipe or a pty takes
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() { s.give(ctx, full); close(gone) }()
+		waiting := make(chan struct{})
+		second, leaveToo := context.WithCancel(t.Context())
+		go func() { s.give(second, full); close(waiting) }()
+		leaveToo()
+		leave()
+		<-gone
+		<-waiting
+		if !terminal {
+			read := make(chan []byte, 1)
+			go func() { text, _ := io.ReadAll(s.io.Stdin); read <- text }()
+			s.give(t.Context(), []byte("typed"))
+			s.closeInput()
+			if text := <-read; !bytes.HasSuffix(text, []byte("typed")) {
+				t.Errorf("%d bytes, and not the last ones", len(text))
+			}
+		}
+		s.close()
+	}
+}
+
+// A terminal that nobody shall type on has no input.
+func TestTerminalWithoutStdin(t *testing.T) {
+	s, err := openStreams(true, false, func(string) io.Writer { return io.Discard })
+	must(t, err)
+	defer s.close()
+	if s.input != nil || s.master == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Who leaves ends what is relayed to it, in whatever order it and the agent end.
+func TestLeavingEndsTheRelay(t *testing.T) {
+	h := newHub()
+	left, ended := h.join(), h.join()
+	h.say(stdout, []byte("last"))
+	h.leave(left)
+	h.leave(left)
+	h.close()
+	h.leave(ended)
+	for _, l := range []*listener{left, ended} {
+		if piece, more := <-l.pieces; !more || string(piece.Data) != "last" {
+			t.Errorf("%+v, %v", piece, more)
+		}
+		if _, more := <-l.pieces; more {
+			t.Error("it goes on")
+		}
 	}
 }

@@ -1,0 +1,125 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// Each method asks for its row of the contract with what it was given.
+func TestMethodsAsk(t *testing.T) {
+	var mu sync.Mutex
+	var asked rpc.Message
+	path, _ := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = m
+		return api.Nothing{}, nil
+	})
+	c, ctx := dial(t, path), context.Background()
+	grace, memory := 3*time.Second, int64(1<<20)
+	for _, row := range []struct {
+		method, params string
+		call           func() error
+	}{
+		{api.MethodInfo, `{}`, func() error { _, err := c.Info(ctx); return err }},
+		{api.MethodRunStart, `"name":"n"`, func() error { _, err := c.Start(ctx, api.StartParams{Spec: agent.Spec{Name: "n"}}); return err }},
+		{api.MethodRunList, `{"all":true}`, func() error { _, err := c.List(ctx, api.ListParams{All: true}); return err }},
+		{api.MethodRunGet, `{"run":"n"}`, func() error { _, err := c.Get(ctx, "n"); return err }},
+		{api.MethodRunWait, `{"run":"n"}`, func() error { _, err := c.Wait(ctx, "n"); return err }},
+		{api.MethodRunRemove, `{"run":"n","force":true}`, func() error { return c.Remove(ctx, "n", true) }},
+		{api.MethodRunRename, `{"run":"n","name":"m"}`, func() error { _, err := c.Rename(ctx, "n", "m"); return err }},
+		{api.MethodRunPrune, `{}`, func() error { _, err := c.Prune(ctx); return err }},
+		{api.MethodRunStop, `{"run":"n","grace_ns":3000000000}`, func() error { return c.Stop(ctx, "n", &grace) }},
+		{api.MethodRunStop, `{"run":"n"}`, func() error { return c.Stop(ctx, "n", nil) }},
+		{api.MethodRunSignal, `{"run":"n","signal":1}`, func() error { return c.Signal(ctx, "n", 1) }},
+		{api.MethodRunPause, `{"run":"n"}`, func() error { return c.Pause(ctx, "n") }},
+		{api.MethodRunResume, `{"run":"n"}`, func() error { return c.Resume(ctx, "n") }},
+		{api.MethodRunUpdate, `{"run":"n","update":{"memory_bytes":1048576}}`, func() error { _, err := c.Update(ctx, "n", agent.Update{MemoryBytes: &memory}); return err }},
+		{api.MethodRunStats, `{"run":"n"}`, func() error { _, err := c.Stats(ctx, "n"); return err }},
+		{api.MethodRunProcesses, `{"run":"n"}`, func() error { _, err := c.Processes(ctx, "n"); return err }},
+		{api.MethodRunLogs, `{"run":"n"}`, func() error {
+			return c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "n"}}, func(api.LogLine) error { return nil })
+		}},
+		{api.MethodEventFollow, `{"run":"n"}`, func() error {
+			_, err := c.Events(ctx, api.EventParams{Run: "n"}, func(api.EventNote) error { return nil })
+			return err
+		}},
+		{api.MethodRunCopyOut, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
+		{api.MethodRunCopyIn, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
+	} {
+		err := row.call()
+		mu.Lock()
+		if err != nil || asked.Method != row.method && asked.Method != api.NoteCloseInput || asked.Method == row.method && !strings.Contains(string(asked.Params), row.params) {
+			t.Errorf("%s: %v, asked %s %s", row.method, err, asked.Method, asked.Params)
+		}
+		mu.Unlock()
+	}
+}
+
+// Who reads a stream may have enough of it, and gets his own error back.
+func TestStreamEndsWithItsReader(t *testing.T) {
+	path, _ := fake(t, func(c *rpc.Conn, _ rpc.Message) (any, error) {
+		for {
+			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: api.LogLine{Text: "x"}}); err != nil {
+				return nil, nil
+			}
+		}
+	})
+	enough, seen := errors.New("enough"), 0
+	err := dial(t, path).Logs(context.Background(), api.LogsParams{}, func(line api.LogLine) error {
+		if seen++; seen == 3 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || seen != 3 {
+		t.Errorf("%v after %d", err, seen)
+	}
+}
+
+// A copy that is refused is over, also when its source says nothing more; one
+// whose source fails is not taken for a whole one.
+func TestCopyIn(t *testing.T) {
+	refused := make(chan bool, 1)
+	path, _ := fake(t, func(c *rpc.Conn, m rpc.Message) (any, error) {
+		var p api.CopyParams
+		if err := json.Unmarshal(m.Params, &p); err != nil || p.Path == "/bad" {
+			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "there is no such folder"}
+		}
+		for {
+			m, err := c.Receive()
+			if err != nil || m.Method == api.NoteCloseInput {
+				refused <- err != nil
+				return api.Nothing{}, nil
+			}
+		}
+	})
+	c, ctx := dial(t, path), context.Background()
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	if err := c.CopyIn(ctx, "n", "/bad", silent); agent.KindOf(err) != agent.KindNotFound || err == nil {
+		t.Errorf("%v", err)
+	}
+	broken := errors.New("the disk is gone")
+	source, feed := io.Pipe()
+	go func() {
+		_, _ = feed.Write([]byte("half"))
+		feed.CloseWithError(broken)
+	}()
+	if err := c.CopyIn(ctx, "n", "/good", source); !errors.Is(err, broken) || !<-refused {
+		t.Errorf("%v", err)
+	}
+	if err := c.CopyIn(ctx, "n", "/good", strings.NewReader("whole")); err != nil || <-refused {
+		t.Errorf("%v", err)
+	}
+}

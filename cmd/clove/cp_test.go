@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// The whole root comes as one new folder, and nothing but what was asked for
+// reaches a name that is there already.
+func TestUnpackOnlyWhatWasAsked(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{os.MkdirAll(filepath.Join(dir, "source"), 0o755), os.Mkdir(filepath.Join(dir, "target"), 0o755),
+		os.WriteFile(filepath.Join(dir, "source/mine"), []byte("agent"), 0o600), os.WriteFile(filepath.Join(dir, "target/mine"), []byte("safe"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, "target"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, c := range []struct {
+		packed, inside string
+		wanted         bool
+	}{{".", "/", true}, {"other", "/asked", false}, {"askedtoo", "/asked", false}, {"asked", "/asked", true}} {
+		var archive bytes.Buffer
+		if err := pack(&archive, filepath.Join(dir, "source"), c.packed); err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack(&archive, root, firstName(c.inside), "new"); (err == nil) != c.wanted {
+			t.Errorf("%s: %v", c.packed, err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "target/new/mine"))
+		if (err == nil && string(text) == "agent") != c.wanted {
+			t.Errorf("%s: %q, %v", c.packed, text, err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "target/new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "target/mine")); err != nil || string(text) != "safe" {
+		t.Errorf("what was there says %q, %v", text, err)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for text, want := range map[string]place{
+		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""},
+	} {
+		if got := parsePlace(text); got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// What an agent packed stays where it was asked to go: no name, no link and no
+// mode leads out.
+func TestUnpackStaysBeneath(t *testing.T) {
+	dir := t.TempDir()
+	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
+	for _, err := range []error{os.MkdirAll(filepath.Join(source, "sub"), 0o755), os.Mkdir(target, 0o755), os.WriteFile(filepath.Join(source, "sub/f"), []byte("text"), 0o640),
+		os.Symlink("..", filepath.Join(source, "up")), os.WriteFile(filepath.Join(dir, "victim"), []byte("safe"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var archive bytes.Buffer
+	if err := pack(&archive, source, "name"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := unpack(&archive, root, "name", "other"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(target, "other/sub/f")); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	// Through the link that was just unpacked, and by dots.
+	for _, name := range []string{"other/up/../../victim", "../victim", "other/up/../victim"} {
+		archive.Reset()
+		if err := pack(&archive, filepath.Join(source, "sub/f"), name); err != nil {
+			t.Fatal(err)
+		}
+		_ = unpack(&archive, root, "x", "x")
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "victim")); string(text) != "safe" {
+		t.Errorf("a file beside the target says %q", text)
+	}
+}
+
+// A copy that leaves something out writes the rest, and is no success: the
+// archive is over before its sender says so.
+func TestCopyOutTellsWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	source := b.file("source/f", "text", 0o600)
+	f.answers[api.MethodRunCopyOut] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		var archive bytes.Buffer
+		err := pack(&archive, filepath.Dir(source), "out")
+		if err == nil {
+			err = c.Notify(api.NoteOutput, api.SessionOutput{Stream: api.StreamTar, Data: archive.Bytes()})
+		}
+		if err == nil {
+			err = &agent.Error{Kind: agent.KindConflict, Message: "not everything was copied"}
+		}
+		return nil, err
+	}
+	target := filepath.Join(b.host.Dir, "target")
+	status, _, stderr := b.clove("cp", "one:/out", target)
+	text, err := os.ReadFile(filepath.Join(target, "f"))
+	if status != exitFailed || !strings.Contains(stderr, "not everything") || err != nil || string(text) != "text" {
+		t.Errorf("%d, %q, %q, %v", status, stderr, text, err)
+	}
+}
+
+// A source that cannot be read is what is told, not the session's end that it caused.
+func TestCopyInTellsOfItsSource(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	f.answers[api.MethodRunCopyIn] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		for {
+			m, err := c.Receive()
+			if err != nil || m.Method == api.NoteCloseInput {
+				return api.Nothing{}, err
+			}
+		}
+	}
+	good := b.file("good", "text", 0o600)
+	if status, _, stderr := b.clove("cp", good, "one:/tmp"); status != 0 {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	if err := unix.Mkfifo(filepath.Join(b.host.Dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := b.clove("cp", filepath.Join(b.host.Dir, "pipe"), "one:/tmp"); status != exitFailed || !strings.Contains(stderr, "neither a file nor") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+}

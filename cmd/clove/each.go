@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/client"
+)
+
+// atOnce is how many runs a command acts on at the same time: a stop takes as
+// long as the agent's grace, and is not to be waited for one after the other.
+const atOnce = 16
+
+// someReferences refuses a command line that names no run.
+func someReferences(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: "no run is named", Hint: "clove ps -a lists them"}
+}
+
+// askEach asks cloved to do one thing to every run that is named.
+func (p *program) askEach(c *cli.Context, ask func(d *client.Client, reference string) error) error {
+	if err := someReferences(c); err != nil {
+		return err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return p.each(c, atOnce, func(reference string) error { return ask(d, reference) })
+}
+
+// each does one thing to every run that is named, some at the same time, and
+// prints those that it could be done to in the order of their naming. It goes on
+// after one that fails: the others were asked for too.
+func (p *program) each(c *cli.Context, width int, do func(reference string) error) error {
+	references := c.Args().Slice()
+	outcomes := make([]chan error, len(references))
+	places := make(chan struct{}, width)
+	for i := range references {
+		outcomes[i] = make(chan error, 1)
+	}
+	go func() {
+		for i, reference := range references {
+			places <- struct{}{}
+			go func() {
+				outcomes[i] <- do(reference)
+				<-places
+			}()
+		}
+	}()
+	var failed error
+	for i, reference := range references {
+		err := <-outcomes[i]
+		if err == nil {
+			_, err = fmt.Fprintln(p.out, printable(reference))
+		}
+		if err != nil {
+			p.report(err)
+			failed = exitStatus(exitFailed)
+		}
+	}
+	return failed
+}

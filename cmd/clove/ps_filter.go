@@ -1,0 +1,73 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+)
+
+// filter is one --filter of ps.
+type filter struct{ key, value string }
+
+// The keys, which are docker's where it has them.
+const (
+	filterName  = "name"
+	filterState = "state"
+	filterLabel = "label"
+)
+
+// filterKeys say how a run matches a value.
+var filterKeys = map[string]func(run agent.Run, value string) bool{
+	filterName: func(run agent.Run, value string) bool { return strings.Contains(run.Spec.Name, value) },
+	filterState: func(run agent.Run, value string) bool {
+		return value == string(run.State) || value == stateWord(run)
+	},
+	filterLabel: func(run agent.Run, value string) bool {
+		key, wanted, valued := strings.Cut(value, "=")
+		have, found := run.Spec.Labels[key]
+		return found && (!valued || have == wanted)
+	},
+}
+
+// stateWord is what ps shows: of an ended run its status, which says more.
+func stateWord(run agent.Run) string {
+	switch {
+	case run.Record != nil:
+		return string(run.Record.Status)
+	case run.Turn.Paused && run.State == agent.StateRunning:
+		return "paused"
+	}
+	return string(run.State)
+}
+
+// parseFilters reads KEY=VALUE. A state that does not exist is a mistake: it
+// would never match.
+func parseFilters(texts []string) ([]filter, error) {
+	var all []filter
+	for _, text := range texts {
+		key, value, found := strings.Cut(text, "=")
+		if filterKeys[key] == nil || !found || value == "" {
+			return nil, invalid(flagFilter, "write name=PART, state=STATE, label=KEY or label=KEY=VALUE", "%q is not a filter", text)
+		}
+		if key == filterState && !slices.Contains(stateWords, value) {
+			return nil, invalid(flagFilter, "it is one of "+strings.Join(stateWords, ", "), "there is no state %q", value)
+		}
+		all = append(all, filter{key, value})
+	}
+	return all, nil
+}
+
+// stateWords are all that ps can show; ended stands for every status.
+var stateWords = func() []string {
+	words := []string{"paused"}
+	for _, state := range agent.States {
+		words = append(words, string(state))
+	}
+	for _, status := range agent.Statuses {
+		words = append(words, string(status))
+	}
+	return words
+}()
+
+func (f filter) matches(run agent.Run) bool { return filterKeys[f.key](run, f.value) }
