@@ -136,7 +136,7 @@ func fault(text json.RawMessage) error { return api.ParseError(text) }
 
 // lost tells people that cloved went away in the middle.
 func lost(err error) error {
-	if errors.Is(err, rpc.ErrGone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+	if rpc.IsGone(err) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &agent.Error{Kind: agent.KindBusy, Message: "cloved ended before it answered", Err: err,
 			Hint: "the agents go on; look at them when cloved is back (clove ps)"}
 	}

@@ -24,7 +24,7 @@ func stop(c *call, p api.StopParams) (any, error) {
 		}
 		grace = time.Duration(*p.GraceNS)
 	}
-	return api.Nothing{}, c.end(grace)
+	return api.Nothing{}, c.end(p.Run, grace)
 }
 
 // noteStop puts the wish on the disk: its policy and schedule rest from now on.
@@ -38,19 +38,25 @@ func (c *call) noteStop() error {
 
 // end stops a run that has not ended, and waits until it has. The wish is on
 // disk before anything is done: a cloved that dies here starts it not again.
-func (c *call) end(grace time.Duration) error {
+func (c *call) end(ref string, grace time.Duration) error {
 	if err := detached(c.run); err != nil {
 		return err
 	}
 	id := c.run.Spec.ID
+	release, err := c.hold(ref)
+	if err != nil {
+		return err
+	}
 	unnoted := c.noteStop()
+	// gofail: var endNoted string
+	// if err := failpoint(endNoted, ""); err != nil { release(); return err }
+
+	dequeued := (unnoted == nil || c.expendable()) && c.run.State == agent.StateQueued && c.dequeue() == nil
+	release()
 	if unnoted != nil && !c.expendable() {
 		return unnoted
 	}
-	// gofail: var endNoted string
-	// if err := failpoint(endNoted, ""); err != nil { return err }
-
-	if c.run.State == agent.StateQueued && c.dequeue() == nil {
+	if dequeued {
 		return nil
 	}
 	// One that is just being started takes orders when it executes.

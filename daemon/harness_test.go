@@ -127,6 +127,9 @@ func (r *rig) end(name string, code int) {
 func (r *rig) Refuse(id agent.ID, cause error) error {
 	return r.records.with(func(s *store.Store) error {
 		run, err := s.Get(string(id))
+		if agent.KindOf(err) == agent.KindNotFound {
+			return nil
+		}
 		if err == nil && run.State == agent.StateQueued {
 			_, err = s.Finish(id, agent.EventRecorded, runtime.Refused(run.Spec, time.Now(), cause), nil)
 		}

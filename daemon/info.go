@@ -48,7 +48,7 @@ func info(c *call, _ api.Nothing) (any, error) {
 		return nil, err
 	}
 	counts := map[agent.State]int{}
-	for _, run := range c.mirror.all(c.peer.sees) {
+	for _, run := range c.mirror.list(c.peer.sees) {
 		counts[run.State]++
 	}
 	return api.InfoResult{Version: c.options.Version, API: api.Version, PID: os.Getpid(), Started: c.started,

@@ -34,6 +34,11 @@ type keeper struct {
 	looked chan struct{} // closed and replaced with each decision
 	turned chan struct{} // closed and replaced after each look, also one that failed
 	all    sync.WaitGroup
+
+	// names is held for writing while a run is renamed, and for reading by who
+	// relies on a name: a start, whose supervisor will know the run by it, and
+	// what ends or removes the run that somebody called so.
+	names sync.RWMutex
 }
 
 func newKeeper(d *Daemon) *keeper {
@@ -108,7 +113,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	runs := k.mirror.all(func(*agent.Run) bool { return true })
+	runs := k.mirror.current()
 	k.watch(ctx, runs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +129,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	d := turns{now: now, memoryBytes: config.memoryBytes(), atOnce: config.startsAtOnce(), draining: k.draining}.decide(runs)
 	for _, run := range d.start {
 		k.starting[run.Spec.ID] = true
-		k.all.Go(func() { k.begin(run) })
+		k.all.Go(func() { k.begin(k.named(run)) })
 	}
 	k.explainHeld(d.reasons)
 	k.reasons, k.waiting = d.reasons, d.waiting
@@ -136,7 +141,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 // restart puts those that have ended back into the queue when their policy
 // says so.
 func (k *keeper) restart() error {
-	for _, run := range k.mirror.all(func(run *agent.Run) bool { v := judge(*run); return v.again || v.giveUp }) {
+	for _, run := range k.mirror.all(judged) {
 		v := judge(run)
 		var err error
 		if v.giveUp {
@@ -157,6 +162,16 @@ func (k *keeper) restart() error {
 		}
 	}
 	return nil
+}
+
+// judged tells whether the run's policy or schedule wants something, at little cost for
+// the many that have none.
+func judged(run *agent.Run) bool {
+	if run.Spec.Schedule == "" && (run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever) {
+		return false
+	}
+	v := judge(*run)
+	return v.again || v.giveUp
 }
 
 // again queues an ended run. Its layer stays, if only for clove diff, until it
@@ -203,6 +218,26 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// named is a run that will start, with the name that it keeps. What else
+// happened to it since it was decided upon, the store tells its supervisor.
+func (k *keeper) named(run agent.Run) agent.Run {
+	k.names.RLock()
+	defer k.names.RUnlock()
+	if k.mirror.refresh() == nil {
+		if now, found := k.mirror.get(run.Spec.ID); found {
+			return now
+		}
+	}
+	return run
+}
+
+// at tells whether the run is being started.
+func (k *keeper) at(id agent.ID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.starting[id]
 }
 
 // awaitEnd waits until what a supervisor did to the store is done. One whose

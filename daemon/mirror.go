@@ -19,9 +19,10 @@ type mirror struct {
 	mu       sync.Mutex // guards all below
 	revision uint64     // of the file, when it was read
 	loaded   bool
-	last     uint64 // number of the newest occurrence that was read
-	runs     map[agent.ID]agent.Run
-	past     []agent.Occurrence // the last ringSize
+	last     uint64                  // number of the newest occurrence that was read
+	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
+	names    map[string]agent.ID
+	past     []agent.Occurrence // the last ringSize, and a while longer
 	moved    chan struct{}      // closed and replaced when something changed
 }
 
@@ -30,7 +31,7 @@ type mirror struct {
 const ringSize = 8192
 
 func newMirror(r records) *mirror {
-	return &mirror{records: r, runs: map[agent.ID]agent.Run{}, moved: make(chan struct{})}
+	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, moved: make(chan struct{})}
 }
 
 // refresh reads what changed since the last time; it costs two small reads
@@ -67,8 +68,9 @@ func (m *mirror) load(s *store.Store) error {
 		return err
 	}
 	clear(m.runs)
-	for _, run := range all {
-		m.runs[run.Spec.ID] = run
+	clear(m.names)
+	for i := range all {
+		m.put(&all[i])
 	}
 	m.past, m.last, m.loaded = past, last, true
 	m.broadcast()
@@ -95,20 +97,38 @@ func (m *mirror) advance(s *store.Store) error {
 		run, err := s.Get(string(id))
 		switch {
 		case err == nil && run.Spec.ID == id:
-			m.runs[id] = run
+			m.put(&run)
 		case err == nil || agent.KindOf(err) == agent.KindNotFound:
-			delete(m.runs, id)
+			m.drop(id)
 		default:
 			return err
 		}
 	}
 	m.past = append(m.past, news...)
-	if extra := len(m.past) - ringSize; extra > 0 {
-		m.past = append(m.past[:0], m.past[extra:]...)
+	if len(m.past) > 2*ringSize { // moved once for many
+		m.past = append(m.past[:0], m.past[len(m.past)-ringSize:]...)
 	}
 	m.last = last
 	m.broadcast()
 	return nil
+}
+
+// put takes a run in, or a newer state of one, which may have another name.
+func (m *mirror) put(run *agent.Run) {
+	m.drop(run.Spec.ID)
+	m.runs[run.Spec.ID] = run
+	m.names[run.Spec.Name] = run.Spec.ID
+}
+
+func (m *mirror) drop(id agent.ID) {
+	old, found := m.runs[id]
+	if !found {
+		return
+	}
+	delete(m.runs, id)
+	if m.names[old.Spec.Name] == id { // it may be a later run's by now
+		delete(m.names, old.Spec.Name)
+	}
 }
 
 func (m *mirror) broadcast() {
@@ -125,25 +145,50 @@ func (m *mirror) changed() <-chan struct{} {
 
 // all returns every run that wanted takes, newest first.
 func (m *mirror) all(wanted func(*agent.Run) bool) []agent.Run {
+	found := m.list(wanted)
+	runs := make([]agent.Run, len(found))
+	for i, run := range found {
+		runs[i] = *run
+	}
+	return runs
+}
+
+// list is all without a copy of each: what it returns is not to be changed.
+func (m *mirror) list(wanted func(*agent.Run) bool) []*agent.Run {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	var found []agent.Run
+	var found []*agent.Run
 	for _, run := range m.runs {
-		if wanted(&run) {
+		if wanted(run) {
 			found = append(found, run)
 		}
 	}
-	slices.SortFunc(found, func(a, b agent.Run) int {
+	m.mu.Unlock()
+	slices.SortFunc(found, func(a, b *agent.Run) int {
 		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Spec.ID), string(b.Spec.ID)))
 	})
 	return found
 }
 
+// current returns the runs that have not ended, and those that one of them
+// comes after: what has ended else does not matter to any turn, and there may
+// be a lot of it.
+func (m *mirror) current() []agent.Run {
+	first := map[string]bool{}
+	for _, run := range m.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+		for _, name := range run.Spec.After {
+			first[name] = true
+		}
+	}
+	return m.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
+}
+
 func (m *mirror) get(id agent.ID) (agent.Run, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	run, found := m.runs[id]
-	return run, found
+	if run, found := m.runs[id]; found {
+		return *run, true
+	}
+	return agent.Run{}, false
 }
 
 // minPrefix is the shortest part of an id that is taken for one.
@@ -154,19 +199,15 @@ const minPrefix = 4
 func (m *mirror) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if run, found := m.runs[agent.ID(ref)]; found && seen(&run) {
-		return run, nil
+	for _, id := range []agent.ID{agent.ID(ref), m.names[ref]} {
+		if run, found := m.runs[id]; found && seen(run) {
+			return *run, nil
+		}
 	}
 	var matches []agent.Run
 	for id, run := range m.runs {
-		if !seen(&run) {
-			continue
-		}
-		if run.Spec.Name == ref {
-			return run, nil
-		}
-		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) {
-			matches = append(matches, run)
+		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) && seen(run) {
+			matches = append(matches, *run)
 		}
 	}
 	switch len(matches) {

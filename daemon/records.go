@@ -68,8 +68,3 @@ func (r records) rename(id agent.ID, name string) (run agent.Run, err error) {
 	err = r.change(func(s *store.Store) error { run, err = s.Rename(id, name); return err })
 	return run, err
 }
-
-func (r records) finish(id agent.ID, e agent.Event, record agent.Record) (run agent.Run, err error) {
-	err = r.change(func(s *store.Store) error { run, err = s.Finish(id, e, record, nil); return err })
-	return run, err
-}

@@ -5,7 +5,9 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/runtime"
+	"clove.run/clove/store"
 )
 
 // start stores a run, and answers when it executes or has a reason to wait.
@@ -54,6 +56,12 @@ func start(c *call, p api.StartParams) (any, error) {
 
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	c.keeper.nudge()
+	return c.firstTurn(spec, answer, decided)
+}
+
+// firstTurn answers for a run that was just queued. Others may have ended it
+// before the keeper came to it: then there will be no answer.
+func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
 	for {
 		select {
 		case a := <-answer:
@@ -65,6 +73,15 @@ func start(c *call, p api.StartParams) (any, error) {
 			var reason string
 			if reason, decided = c.keeper.reason(spec.ID); reason != "" {
 				return c.result(spec.ID)
+			}
+			if c.keeper.at(spec.ID) || len(answer) > 0 {
+				continue
+			}
+			if err := c.mirror.refresh(); err != nil {
+				return nil, err
+			}
+			if run, found := c.mirror.get(spec.ID); !found || run.State == agent.StateEnded {
+				return nil, store.Unqueued(spec.Name)
 			}
 		case <-c.Done():
 			return nil, c.Err()
@@ -89,20 +106,43 @@ func (c *call) result(id agent.ID) (any, error) {
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
-	reason := ""
-	if run.State == agent.StateQueued {
-		reason, _ = c.keeper.reason(id)
-	}
-	return api.RunResult{Run: withNext(run), Reason: reason}, nil
+	return c.show(run), nil
 }
 
-func get(c *call, _ api.RunParams) (any, error) { return c.result(c.run.Spec.ID) }
+func (c *call) show(run agent.Run) api.RunResult {
+	result := api.RunResult{Run: withNext(run)}
+	if run.State == agent.StateQueued {
+		result.Reason, _ = c.keeper.reason(run.Spec.ID)
+	}
+	return result
+}
+
+// hold keeps what the caller called the run from meaning another one, or none,
+// until release. It fails where that has happened already.
+func (c *call) hold(ref string) (release func(), err error) {
+	c.keeper.names.RLock()
+	if err = c.mirror.refresh(); err == nil {
+		var run agent.Run
+		if run, err = c.mirror.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
+			return c.keeper.names.RUnlock, nil
+		}
+	}
+	c.keeper.names.RUnlock()
+	if err == nil {
+		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q means another run by now", ref)
+	}
+	return nil, err
+}
+
+// get shows the run as it was when the caller's word meant it: a moment later
+// it may have another name.
+func get(c *call, _ api.RunParams) (any, error) { return c.show(c.run), nil }
 
 func list(c *call, p api.ListParams) (any, error) {
 	if err := c.mirror.refresh(); err != nil {
 		return nil, err
 	}
-	runs := c.mirror.all(func(run *agent.Run) bool {
+	runs := c.mirror.list(func(run *agent.Run) bool {
 		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded)
 	})
 	if p.Limit > 0 && len(runs) > p.Limit {
@@ -110,10 +150,11 @@ func list(c *call, p api.ListParams) (any, error) {
 	}
 	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: map[agent.ID]string{}}
 	for i, run := range runs {
+		result.Runs[i] = *run
 		if p.Brief {
-			run = brief(run)
+			result.Runs[i] = brief(*run)
 		}
-		result.Runs[i] = withNext(run)
+		result.Runs[i] = withNext(result.Runs[i])
 		if run.State == agent.StateQueued {
 			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
 		}
@@ -158,18 +199,21 @@ func wait(c *call, _ api.RunParams) (any, error) {
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
 	id := c.run.Spec.ID
-	end := c.lay
 	if p.Force && c.run.State != agent.StateEnded {
-		end = func() error { return c.end(0) }
+		if err := c.end(p.Run, 0); err != nil {
+			return nil, err
+		}
+		if _, found := c.mirror.get(id); !found {
+			return api.Nothing{}, nil // it had --rm
+		}
 	}
-	if err := end(); err != nil {
+	release, err := c.hold(p.Run)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.mirror.refresh(); err != nil {
+	defer release()
+	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return nil, err
-	}
-	if _, found := c.mirror.get(id); !found {
-		return api.Nothing{}, nil // it had --rm
 	}
 	return api.Nothing{}, c.sandboxes.Remove(string(id))
 }
@@ -191,25 +235,46 @@ func (c *call) lay() error {
 	return nil
 }
 
-// dequeue ends a run that waits.
+// dequeue ends a run that waits, under the name that it has by now. One that is
+// being started by now is its supervisor's to end: it is in conflict.
 func (c *call) dequeue() error {
-	record := runtime.Refused(c.run.Spec, time.Now(), &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: "it was stopped before its turn came"})
-	record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-	_, err := c.records.finish(c.run.Spec.ID, agent.EventRecorded, record)
-	return err
+	return c.records.change(func(st *store.Store) error {
+		run, err := st.Get(string(c.run.Spec.ID))
+		if err != nil {
+			return err
+		}
+		if run.State != agent.StateQueued {
+			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
+		}
+		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		return err
+	})
 }
 
+// rename gives a run another name, unless its start has begun.
 func rename(c *call, p api.RenameParams) (any, error) {
-	if c.run.Lease != nil {
-		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is %s, and its supervisor knows it by its name", c.run.Spec.Name, c.run.State)
-	}
-	if _, err := c.comesAfter(p.Name, c.run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+	k := c.keeper
+	k.names.Lock()
+	defer k.names.Unlock()
+	if err := c.mirror.refresh(); err != nil {
 		return nil, err
 	}
-	if _, err := c.records.rename(c.run.Spec.ID, p.Name); err != nil {
+	run, err := c.mirror.resolve(p.Run, c.peer.sees)
+	switch {
+	case err != nil:
+		return nil, err
+	case k.at(run.Spec.ID):
+		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
+	}
+	if _, err := c.comesAfter(p.Name, run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+		return nil, err
+	}
+	if run, err = c.records.rename(run.Spec.ID, p.Name); err != nil {
 		return nil, c.mask(err)
 	}
-	return c.result(c.run.Spec.ID)
+	return c.show(run), nil
 }
 
 // prune removes what has ended, each on its own.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -30,6 +31,9 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	}
 	defer below.Close()
 	if err := below.Send(request); err != nil {
+		if rpc.IsGone(err) {
+			err = supervisor.Gone()
+		}
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
 		return
 	}
@@ -49,8 +53,12 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		}
 		below.CloseWrite()
 	}()
-	_, _ = io.Copy(c.Conn, below.Conn) // either side may go at any time
-	below.Close()                      // also ends a write that nobody takes
+	down := lines{to: c.Conn}
+	_, err = io.Copy(&down, below.Conn) // either side may go at any time
+	if (err == nil || rpc.IsGone(err)) && !down.answered {
+		_ = c.Respond(request.ID, nil, api.ErrorOf(supervisor.Gone()))
+	}
+	below.Close() // also ends a write that nobody takes
 	c.Close()
 	<-up
 }
@@ -68,4 +76,31 @@ func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Con
 		return nil, err
 	}
 	return supervisor.Connect(context.Background(), d.options.Paths.Run, run.Spec.ID)
+}
+
+// lines passes bytes on and notices an answer among them: of all that a
+// supervisor sends, only that has an id. A supervisor that dies leaves its
+// callers without one.
+type lines struct {
+	to       io.Writer
+	begun    []byte // of the line that is being written, at most so much that it tells
+	answered bool
+}
+
+// answerBegins is how rpc.Conn writes a response.
+var answerBegins = []byte(`{"jsonrpc":"2.0","id":`)
+
+func (l *lines) Write(data []byte) (int, error) {
+	for rest := data; len(rest) > 0; {
+		line, more, ends := bytes.Cut(rest, []byte("\n"))
+		if room := len(answerBegins) - len(l.begun); room > 0 {
+			l.begun = append(l.begun, line[:min(room, len(line))]...)
+		}
+		l.answered = l.answered || bytes.Equal(l.begun, answerBegins)
+		if ends {
+			l.begun = l.begun[:0]
+		}
+		rest = more
+	}
+	return l.to.Write(data)
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,9 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	var answer supervisor.Answer
 	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
 	command.Dir = "/"
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25"}
+	// One processor is enough for one agent; Go keeps some 200 KiB for each
+	// further one.
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	group, err := p.cgroup()
 	if err != nil {
@@ -73,7 +76,7 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 		return answer, nil, fmt.Errorf("cannot start a supervisor: %w", err)
 	}
 	gone := make(chan struct{})
-	go func() { defer close(gone); _ = command.Wait() }() // what it did is in the store
+	go func() { defer close(gone); bury(command) }()
 	// gofail: var starterSpawned string
 	// if err := failpoint(starterSpawned, ""); err != nil { return answer, gone, err }
 
@@ -94,6 +97,16 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	// if err := failpoint(starterAnswered, ""); err != nil { return answer, gone, err }
 
 	return answer, gone, nil
+}
+
+// bury waits for a supervisor's end; what it did is in the store. Wait alone
+// would keep a thread of ours asleep in the kernel for each agent.
+func bury(command *exec.Cmd) {
+	if process := openProcess(command.Process.Pid); process != nil {
+		ended(context.Background(), process)
+		process.Close()
+	}
+	_ = command.Wait()
 }
 
 // failures is where a supervisor that crashes says so.

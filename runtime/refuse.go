@@ -20,10 +20,13 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 }
 
 // Refuse ends a queued run that could not be begun. One that another process
-// has begun meanwhile is left to it.
+// has begun meanwhile is left to it, and one that was removed needs no record.
 func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	return r.withStore(func(s *store.Store) error {
 		run, err := s.Get(string(id))
+		if agent.KindOf(err) == agent.KindNotFound {
+			return nil
+		}
 		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
 			return err
 		}

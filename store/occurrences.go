@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -55,19 +56,26 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 // says that those in between have been dropped: the first one returned is then
 // not after+1.
 func (s *Store) Occurrences(after uint64, limit int) (found []agent.Occurrence, last uint64, err error) {
+	var keys, values [][]byte
 	err = s.view(func(t *tables) error {
 		last = t.occurrences.Sequence()
 		cursor := t.occurrences.Cursor()
-		for key, value := cursor.Seek(numberKey(after + 1)); key != nil && len(found) < limit; key, value = cursor.Next() {
-			var o agent.Occurrence
-			if err := json.Unmarshal(value, &o); err != nil {
-				return fmt.Errorf("%w: occurrence %x: %w", errDamaged, key, err)
-			}
-			found = append(found, o)
+		for key, value := cursor.Seek(numberKey(after + 1)); key != nil && len(keys) < limit; key, value = cursor.Next() {
+			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 		}
 		return nil
 	})
-	return found, last, err
+	if err != nil || len(keys) == 0 {
+		return nil, last, err
+	}
+	found = make([]agent.Occurrence, len(keys))
+	err = onAllCPUs(len(keys), func(i int) error {
+		if err := json.Unmarshal(values[i], &found[i]); err != nil {
+			return fmt.Errorf("%w: occurrence %x: %w", errDamaged, keys[i], err)
+		}
+		return nil
+	})
+	return found, last, explain(s.path, err)
 }
 
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }

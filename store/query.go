@@ -3,9 +3,12 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 )
@@ -33,16 +36,24 @@ func (s *Store) Get(ref string) (agent.Run, error) {
 
 // List returns all runs, the newest first.
 func (s *Store) List() ([]agent.Run, error) {
-	var all []agent.Run
+	var ids, values [][]byte
 	err := s.view(func(t *tables) error {
 		return t.runs.ForEach(func(id, value []byte) error {
-			run, err := decode(id, value)
-			if err == nil {
-				all = append(all, *run)
-			}
-			return err
+			// Copied here: only this goroutine survives a page that cannot be read.
+			ids, values = append(ids, bytes.Clone(id)), append(values, bytes.Clone(value))
+			return nil
 		})
 	})
+	all := make([]agent.Run, len(values))
+	if err == nil {
+		err = explain(s.path, onAllCPUs(len(values), func(i int) error {
+			run, err := decode(ids[i], values[i])
+			if err == nil {
+				all[i] = *run
+			}
+			return err
+		}))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +61,23 @@ func (s *Store) List() ([]agent.Run, error) {
 		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Spec.ID), string(b.Spec.ID)))
 	})
 	return all, nil
+}
+
+// onAllCPUs does the same with each of so many: reading a long history is
+// nothing but decoding.
+func onAllCPUs(number int, do func(i int) error) error {
+	parts := runtime.GOMAXPROCS(0)
+	failed := make([]error, parts)
+	var all sync.WaitGroup
+	for part := range parts {
+		all.Go(func() {
+			for i := part; i < number && failed[part] == nil; i += parts {
+				failed[part] = do(i)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
 }
 
 // resolve finds the id that ref means. An id comes before a name and a name

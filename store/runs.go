@@ -73,13 +73,15 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 	switch {
 	case err != nil:
 		return run, err
-	case queued == nil && run.Spec.Detached:
-		// Only cloved orders one, and it queued it: its supervisor must not bring it back.
-		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: "the run was removed before it started"}
-	case queued == nil || queued.State != agent.StateQueued:
-		return run, t.nameFree(run.Spec)
-	case queued.Spec.Name != run.Spec.Name:
+	case queued != nil && queued.State == agent.StateQueued && queued.Spec.Name != run.Spec.Name:
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
+	case queued != nil && queued.State == agent.StateQueued:
+	case run.Spec.Detached:
+		// It was queued once. Whoever ended or removed it since was told so, and
+		// as a new run it would belong to nobody.
+		return run, Unqueued(run.Spec.Name)
+	default:
+		return run, t.nameFree(run.Spec)
 	}
 	queued.Spec = run.Spec
 	if queued.Turn.Fresh { // whoever begins it removes the image
@@ -125,6 +127,10 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		run, err := t.mustGet(id)
 		if err != nil {
 			return err
+		}
+		if run.Lease != nil {
+			return &agent.Error{Kind: agent.KindConflict, Step: step, Hint: "wait for its end",
+				Message: fmt.Sprintf("run %s (%s) is %s, and its supervisor knows it by its name", run.Spec.Name, id, run.State)}
 		}
 		old := run.Spec.Name
 		run.Spec.Name = name
@@ -302,6 +308,11 @@ func (t *tables) nameFree(spec agent.Spec) error {
 		conflict.Hint = "choose another --name, or remove the old run: clove rm " + spec.Name
 	}
 	return conflict
+}
+
+// Unqueued tells that a run was ended or removed while it waited for its turn.
+func Unqueued(name string) error {
+	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
 }
 
 // wrongRecord says what is wrong with a record for the run of spec, "" if

@@ -63,12 +63,17 @@ func Call(ctx context.Context, runDir string, id agent.ID, method string, params
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Request(method, params); err != nil {
-		return agent.Failed("supervisor", err)
+	err = conn.Request(method, params)
+	if err == nil {
+		err = conn.Answer(ctx, result, nil, func(text json.RawMessage) error { return api.ParseError(text) })
 	}
-	err = conn.Answer(ctx, result, nil, func(text json.RawMessage) error { return api.ParseError(text) })
-	if errors.Is(err, rpc.ErrGone) {
-		return &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how"}
+	if rpc.IsGone(err) {
+		return Gone()
 	}
-	return err
+	return agent.Failed("supervisor", err)
+}
+
+// Gone tells that a run's supervisor ended before it answered.
+func Gone() error {
+	return &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how"}
 }

@@ -1,5 +1,5 @@
 // Command bench measures clove beside its peers on the same work, and prints
-// two tables. The first says how long the whole command of
+// three tables. The first says how long the whole command of
 // `clove run --rm -- /bin/true` takes, when the agent's first instruction
 // comes, what it costs in CPU time, and what an idle agent holds of the host's
 // memory; the second what the way out costs. The same figures go to a JSON file.
@@ -31,6 +31,17 @@
 // connection is measured from connect to the first byte of an answer; what
 // is beyond the direct one's median was added. The ratio is to the better of the
 // two proxies in the same row.
+//
+// # The daemon
+//
+// The third table is about one cloved at a time. The first has ten thousand
+// records of runs that never were, and no agent: how soon it is ready, how long
+// the whole command `clove ps` takes, how many calls it answers, and how long
+// an event takes to the last of a hundred followers. The second has five
+// hundred idle agents, started by sixteen clients: how many of them a second,
+// what stands beside each in the host's memory (proportional set sizes of its
+// supervisor and of clove-init, and what cloved grew by), and how long the list of
+// them takes. The aims are those that were set for two cores.
 //
 // # What it refuses
 //

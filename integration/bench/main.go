@@ -26,6 +26,7 @@ type options struct {
 const (
 	partRuns    = "runs"
 	partNetwork = "network"
+	partDaemon  = "daemon"
 )
 
 func main() {
@@ -36,7 +37,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+" or "+partNetwork)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partNetwork+" or "+partDaemon)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")

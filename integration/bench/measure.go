@@ -35,6 +35,7 @@ type results struct {
 	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
 	Memories []memory           `json:"memory"`
 	Network  *network           `json:"network,omitempty"`
+	Daemon   []daemonFigure     `json:"daemon,omitempty"`
 }
 
 // figure is one line of the table: a peer, a moment, a number of runs at once.
@@ -60,11 +61,14 @@ func (b *bench) measure(only string) (*results, error) {
 	parts := map[string]func(*results) error{partRuns: b.measureRuns, partNetwork: func(r *results) (err error) {
 		r.Network, err = b.measureNetwork()
 		return err
+	}, partDaemon: func(r *results) (err error) {
+		r.Daemon, err = b.measureDaemon()
+		return err
 	}}
 	if only != "" && parts[only] == nil {
 		return nil, fmt.Errorf("no part is called %q", only)
 	}
-	for _, name := range []string{partRuns, partNetwork} {
+	for _, name := range []string{partRuns, partNetwork, partDaemon} {
 		if only != "" && only != name {
 			continue
 		}

@@ -19,6 +19,9 @@ func table(r *results) string {
 	if r.Network != nil {
 		writeNetwork(&text, r.Network)
 	}
+	if len(r.Daemon) > 0 {
+		writeDaemon(&text, r.Daemon)
+	}
 	return text.String()
 }
 

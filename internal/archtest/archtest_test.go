@@ -56,6 +56,7 @@ var mayImport = []struct {
 	{"internal/watch", nil, "a leaf"},
 	{"internal/archtest", nil, "a test"},
 	{"internal/doctest", nil, "what tests need of the documents"},
+	{"internal/linear", []string{"agent", "api", "client"}, "a test's view of cloved is a client's"},
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
@@ -84,6 +85,7 @@ var owners = []struct {
 	{"sigs.k8s.io/yaml", "daemon", "configuration ends at the edge"},
 	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
+	{"github.com/anishathalye/porcupine", "internal/linear", "one model of the API; for tests only"},
 	{"github.com/docker/go-units", "cmd/clove", "sizes are numbers behind the edge"},
 }
 

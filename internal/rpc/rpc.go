@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -46,6 +47,13 @@ var ErrTooLong = errors.New("the message is too long")
 
 // ErrGone says that the other side ended the conversation before it answered.
 var ErrGone = errors.New("the other side has gone")
+
+// IsGone tells whether err, of sending or receiving, means that the other side
+// has gone. Who closes its listener resets the connections that it has not
+// accepted yet (unix(7)).
+func IsGone(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}
 
 // Conn is one connection. Sending is safe from any goroutine, receiving is
 // for one at a time.
@@ -153,7 +161,7 @@ func (c *Conn) Answer(ctx context.Context, result any, note func(Message) error,
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) || IsGone(err):
 			return ErrGone
 		case err != nil:
 			return err

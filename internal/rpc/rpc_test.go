@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -113,4 +115,17 @@ func FuzzReceive(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Who closes its listener resets whoever it had not accepted: that side has
+// gone, and nothing failed.
+func TestAResetIsAnEnd(t *testing.T) {
+	for _, err := range []error{ErrGone, syscall.EPIPE, fmt.Errorf("read: %w", syscall.ECONNRESET)} {
+		if !IsGone(err) {
+			t.Errorf("%v", err)
+		}
+	}
+	if IsGone(nil) || IsGone(syscall.EACCES) {
+		t.Error("everything has gone")
+	}
 }

@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/store"
+)
+
+// actors are a starter whose supervisors are goroutines: each has its socket,
+// takes orders, and writes its agent's end to the store as a real one does.
+type actors struct {
+	*rig
+	all sync.WaitGroup
+
+	mu   sync.Mutex // guards live
+	live map[*actor]bool
+}
+
+// newActors makes a rig whose agents can be ended. What it is for does a lot to
+// the store, and how fast the machine's disk is does not matter to it.
+func newActors(t *testing.T, change func(*Config)) *actors {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm")
+	}
+	a := &actors{rig: newRig(t, change), live: map[*actor]bool{}}
+	a.d.starter = a
+	t.Cleanup(func() { // cloved has ended by then, and starts none
+		a.mu.Lock()
+		for one := range a.live {
+			one.listener.Close()
+		}
+		a.mu.Unlock()
+		a.all.Wait()
+	})
+	return a
+}
+
+// start plays a supervisor and its agent, which runs until it is ended.
+func (a *actors) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
+	gone := make(chan struct{})
+	answer, _, err := a.rig.start(order)
+	if err != nil {
+		close(gone)
+		return answer, gone, err
+	}
+	dir := filepath.Join(a.d.options.Paths.Run, string(order.Spec.ID))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return answer, gone, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, supervisor.SocketName), Net: "unix"})
+	if err != nil {
+		return answer, gone, err
+	}
+	one := &actor{actors: a, spec: order.Spec, listener: listener}
+	a.note(one, true)
+	a.all.Go(func() {
+		one.play()
+		os.RemoveAll(dir)
+		a.note(one, false)
+		close(gone)
+	})
+	return answer, gone, nil
+}
+
+func (a *actors) note(one *actor, alive bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if alive {
+		a.live[one] = true
+		return
+	}
+	delete(a.live, one)
+}
+
+// actor is one supervisor and its agent.
+type actor struct {
+	*actors
+	spec     agent.Spec
+	listener *net.UnixListener
+	over     sync.Once
+	calls    sync.WaitGroup
+}
+
+func (o *actor) play() {
+	for {
+		conn, err := o.listener.AcceptUnix()
+		if err != nil {
+			break
+		}
+		o.calls.Go(func() { o.answer(rpc.New(conn)) })
+	}
+	o.calls.Wait()
+}
+
+// answer holds one conversation of one request.
+func (o *actor) answer(c *rpc.Conn) {
+	defer c.Close()
+	m, err := c.Receive()
+	if err != nil {
+		return
+	}
+	var result any = api.Nothing{}
+	if m.Method == api.MethodRunExec {
+		result = api.ExecResult{}
+	}
+	_ = c.Respond(m.ID, result, nil)
+	if m.Method == api.MethodRunStop || m.Method == api.MethodRunSignal {
+		o.end()
+	}
+}
+
+// end writes the record first and is unreachable then, as a supervisor is.
+func (o *actor) end() {
+	o.over.Do(func() {
+		err := o.records.with(func(s *store.Store) error {
+			_, err := s.Finish(o.spec.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: o.spec.ID, Name: o.spec.Name,
+				Status: agent.StatusKilled, ExitCode: agent.ExitKilled, Ended: time.Now()}, nil)
+			return err
+		})
+		if err != nil {
+			o.t.Errorf("the end of %s: %v", o.spec.Name, err)
+		}
+		o.listener.Close()
+	})
+}

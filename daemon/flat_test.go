@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// held is what this process holds on to.
+type held struct {
+	goroutines, descriptors int
+	heapBytes               uint64
+}
+
+func measure(t *testing.T) held {
+	t.Helper()
+	runtime.GC()
+	runtime.GC() // what finalizers let go of
+	open, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return held{runtime.NumGoroutine(), len(open), m.HeapAlloc}
+}
+
+// lives lets agents live and go, some at a time, and returns when the daemon
+// has seen the last of them.
+func (a *actors) lives(c *client.Client, number int) {
+	a.t.Helper()
+	var all sync.WaitGroup
+	turn := make(chan struct{}, number)
+	for range number {
+		turn <- struct{}{}
+	}
+	close(turn)
+	for range 8 {
+		all.Go(func() {
+			for range turn {
+				s := spec(string(agent.NewID()) + "-flat")
+				s.Remove = true
+				if _, err := c.Start(context.Background(), api.StartParams{Spec: s}); err != nil {
+					a.t.Error(err)
+				}
+				for {
+					// A start that waits for its turn is answered before it runs.
+					err := c.Signal(context.Background(), s.Name, syscall.SIGKILL)
+					if err == nil || agent.KindOf(err) != agent.KindConflict {
+						break
+					}
+				}
+				_, _ = c.Wait(context.Background(), s.Name) // it may be gone already
+			}
+		})
+	}
+	all.Wait()
+	a.settle()
+}
+
+// settle waits until the keeper watches nobody any more.
+func (a *actors) settle() {
+	a.t.Helper()
+	for {
+		_, looked := a.d.keeper.reason("")
+		a.d.keeper.mu.Lock()
+		left := len(a.d.keeper.watched) + len(a.d.keeper.starting)
+		a.d.keeper.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		select {
+		case <-looked:
+		case <-within(a.t).Done():
+			a.t.Fatalf("%d runs are still watched", left)
+		}
+	}
+	a.all.Wait()
+}
+
+// Thousands of agents later cloved holds what it held after the first two
+// thousand, and so does the connection of somebody who follows the events. By
+// then the list of what happened, which is bounded, is full. The long mode is
+// CLOVE_FLAT_AGENTS=10000.
+func TestFlat(t *testing.T) {
+	later := 2_000
+	if text := os.Getenv("CLOVE_FLAT_AGENTS"); text != "" {
+		var err error
+		later, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	a := newActors(t, nil)
+	c := a.serve()
+	following, enough := context.WithCancel(context.Background())
+	heard := make(chan struct{})
+	ends := 0
+	go func() {
+		defer close(heard)
+		_, _ = c.Events(following, api.EventParams{Follow: true}, func(note api.EventNote) error {
+			if note.Event != nil && note.Event.What == agent.WhatEnded {
+				ends++
+			}
+			return nil
+		})
+	}()
+	a.lives(c, 2_000)
+	before := measure(t)
+	a.lives(c, later)
+	after := measure(t)
+	enough()
+	<-heard
+	t.Logf("%+v, then %+v", before, after)
+	if after.goroutines > before.goroutines+20 || after.descriptors > before.descriptors+20 || after.heapBytes > before.heapBytes+before.heapBytes/2 {
+		t.Errorf("cloved held %+v after the first agents, and %+v after the last", before, after)
+	}
+	if ends < later {
+		t.Errorf("the follower heard of %d ends", ends)
+	}
+}

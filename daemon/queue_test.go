@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+// Whoever starts a run that somebody ends before its turn hears of it.
+func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
+	r := newRig(t, nil)
+	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
+	s := spec("brief")
+	_, decided := r.d.keeper.reason(s.ID)
+	_, err := r.records.enqueue(agent.Run{Spec: s, Turn: agent.Turn{Since: time.Now()}})
+	must(t, err)
+	c.run.Spec = s
+	must(t, c.dequeue())
+	_, err = r.d.keeper.look(context.Background())
+	must(t, err)
+	_, err = c.firstTurn(s, make(chan supervisor.Answer), decided)
+	if agent.KindOf(err) != agent.KindConflict {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is found queued may run a moment later: then it is not taken out of the
+// queue, which would give back the lease of a live agent.
+func TestDequeueLeavesTheLive(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("quick", agent.Owner{}, agent.StateRunning)
+	run.State = agent.StateQueued // as it was found
+	c := &call{Context: within(t), Daemon: r.d, run: run}
+	if err := c.dequeue(); agent.KindOf(err) != agent.KindConflict {
+		t.Errorf("%v", err)
+	}
+	must(t, r.d.mirror.refresh())
+	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateRunning || now.Lease == nil {
+		t.Errorf("%+v", now)
+	}
+}
+
+// A name that has come to mean another run is not acted upon.
+func TestHoldTellsThatANameMoved(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("old", agent.Owner{}, agent.StateEnded)
+	c := &call{Context: within(t), Daemon: r.d, run: run}
+	release, err := c.hold("old")
+	must(t, err)
+	release()
+	_, err = r.records.rename(run.Spec.ID, "new")
+	must(t, err)
+	_, err = c.hold("old")
+	wantCode(t, err, api.CodeNotFound)
+	r.add("old", agent.Owner{}, agent.StateEnded)
+	_, err = c.hold("old")
+	wantCode(t, err, api.CodeNotFound)
+}
+
+// A supervisor that dies in a session leaves its caller without an answer, and
+// cloved notices that, however the bytes are cut.
+func TestLinesNoticeTheAnswer(t *testing.T) {
+	note, answer := `{"jsonrpc":"2.0","method":"session.output","params":{"id":2}}`+"\n", `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n"
+	for text, want := range map[string]bool{note: false, note + answer: true, answer: true, note + note: false, "": false} {
+		for size := 1; size < 80; size += 13 {
+			var got bytes.Buffer
+			l := lines{to: &got}
+			for rest := []byte(text); len(rest) > 0; {
+				n, err := l.Write(rest[:min(size, len(rest))])
+				must(t, err)
+				rest = rest[n:]
+			}
+			if l.answered != want || got.String() != text {
+				t.Errorf("%q in pieces of %d: %v, %q", text, size, l.answered, got.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	cloveclient "clove.run/clove/client"
+	"clove.run/clove/store"
+)
+
+// How much the daemon is given to do.
+const (
+	records     = 10_000 // of runs that have ended
+	liveAgents  = 500
+	startsAhead = 16 // clients that start agents at the same time
+	subscribers = 100
+)
+
+// daemonFigure is one line of the third table.
+type daemonFigure struct {
+	What   string  `json:"what"`
+	Unit   string  `json:"unit"`
+	Values spread  `json:"values"`
+	Aim    float64 `json:"aim,omitempty"` // in the same unit; 0: there is none
+}
+
+// cloved is the daemon that is measured.
+type cloved struct {
+	*bench
+	cmd      *exec.Cmd
+	run      string
+	state    string
+	complain *bufio.Scanner
+}
+
+// measureDaemon looks at a cloved with a long past and at one with many agents.
+func (b *bench) measureDaemon() (figures []daemonFigure, err error) {
+	past := b.newCloved("past")
+	if err := past.remember(records); err != nil {
+		return nil, fmt.Errorf("cannot make a past: %w", err)
+	}
+	for _, measure := range []func() ([]daemonFigure, error){past.starts, past.listings, past.calls, past.events, past.stop} {
+		more, err := measure()
+		if err != nil {
+			return nil, errors.Join(err, past.end())
+		}
+		figures = append(figures, more...)
+	}
+	many := b.newCloved("many")
+	if err := many.serve(); err != nil {
+		return nil, err
+	}
+	more, err := many.agents()
+	return append(figures, more...), errors.Join(err, many.end())
+}
+
+// newCloved has directories of its own.
+func (b *bench) newCloved(name string) *cloved {
+	return &cloved{bench: b, run: filepath.Join(b.scratch, name+"-run"), state: filepath.Join(b.scratch, name)}
+}
+
+// serve starts cloved and returns when it says that it is ready.
+func (d *cloved) serve() error {
+	config := filepath.Join(d.scratch, "clove.yaml")
+	// No agent waits for memory that another one is promised and does not use.
+	if err := os.WriteFile(config, []byte("group: \"\"\nmemory_share: 0\n"), 0o600); err != nil {
+		return err
+	}
+	d.cmd = exec.Command(filepath.Join(filepath.Dir(d.clove), "cloved"), "--root", d.state, "--run-dir", d.run, "--config", config)
+	said, err := d.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := d.cmd.Start(); err != nil {
+		return err
+	}
+	d.complain = bufio.NewScanner(said)
+	var last string
+	for d.complain.Scan() {
+		if last = d.complain.Text(); strings.Contains(last, "msg=ready") {
+			go func() {
+				for d.complain.Scan() { // a full pipe would hold it up
+				}
+			}()
+			return nil
+		}
+	}
+	return fmt.Errorf("cloved ended before it was ready: %s (%w)", last, d.cmd.Wait())
+}
+
+// end ends cloved; its agents have ended before.
+func (d *cloved) end() error {
+	if d.cmd == nil {
+		return nil
+	}
+	if err := d.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	err := d.cmd.Wait()
+	d.cmd = nil
+	return err
+}
+
+func (d *cloved) stop() ([]daemonFigure, error) { return nil, d.end() }
+
+func (d *cloved) dial() (*cloveclient.Client, error) {
+	return cloveclient.Dial(context.Background(), filepath.Join(d.run, "clove.sock"))
+}
+
+// remember writes the runs of a past that never was, in memory and then to its
+// place: the disk would be what is measured.
+func (d *cloved) remember(number int) error {
+	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "clove.db")
+	s, err := store.Open(path, time.Minute)
+	if err != nil {
+		return err
+	}
+	for i := range number {
+		if err := livedOnce(s, i); err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.state, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.state, "clove.db"), text, 0o600)
+}
+
+// livedOnce is one run from its beginning to its end, as far as the store knows.
+func livedOnce(s *store.Store, number int) error {
+	spec := idleSpec(fmt.Sprintf("past-%d", number))
+	began := time.Now().Add(-time.Hour)
+	if _, err := s.Enqueue(agent.Run{Spec: spec, Created: began}); err != nil {
+		return err
+	}
+	record := agent.Record{Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Command: spec.Command, Started: began, Ended: time.Now(),
+		Status: agent.StatusExited, Denials: []agent.Denial{}, Enforced: map[string]string{"memory": "cgroup v2", "pids": "cgroup v2", "disk": "ext4 image"}, Unenforced: []string{}}
+	_, err := s.Finish(spec.ID, agent.EventRecorded, record, nil)
+	return err
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	cloveclient "clove.run/clove/client"
+	"clove.run/clove/policies"
+)
+
+// agents starts many, looks at what they cost while they idle, and ends them.
+func (d *cloved) agents() (figures []daemonFigure, err error) {
+	c, err := d.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer func() { err = errors.Join(err, removeAll(c)) }()
+	alone, err := residentKiB([]int{d.cmd.Process.Pid}, "Pss:")
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	runs, err := d.startMany(liveAgents)
+	if err != nil {
+		return nil, err
+	}
+	rate := float64(len(runs)) / time.Since(began).Seconds()
+	figures = append(figures, daemonFigure{What: fmt.Sprintf("starts of %d agents, %d at once", liveAgents, startsAhead), Unit: "starts/s", Values: spreadOf([]float64{rate}), Aim: 50})
+	memory, err := d.held(runs, alone[0])
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, memory...)
+	listing, err := listTimes(c)
+	return append(figures, listing), err
+}
+
+// idleSpec is that of a small agent at the standard level.
+func idleSpec(name string) agent.Spec {
+	spec := policies.Standard()
+	spec.ID, spec.Name, spec.Detached = agent.NewID(), name, true
+	spec.Command, spec.Env = []string{"/bin/sleep", "3600"}, []string{"PATH=/usr/bin:/bin", "HOME=/home/agent"}
+	spec.Limits.MemoryBytes, spec.Limits.MemorySwapBytes, spec.Limits.DiskBytes = 32<<20, 32<<20, 64<<20
+	return spec
+}
+
+// startMany has startsAhead clients start agents until there are so many.
+func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
+	var mu sync.Mutex // guards runs and err
+	var all sync.WaitGroup
+	for first := range startsAhead {
+		c, derr := d.dial()
+		if derr != nil {
+			return nil, derr
+		}
+		all.Go(func() {
+			defer c.Close()
+			for i := first; i < number; i += startsAhead {
+				run, serr := startOne(c, fmt.Sprintf("live-%d", i))
+				mu.Lock()
+				runs, err = append(runs, run), errors.Join(err, serr)
+				mu.Unlock()
+				if serr != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return runs, err
+}
+
+// startOne waits until the agent runs: one that has to wait for its turn is
+// answered before.
+func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
+	watching, enough := context.WithTimeout(context.Background(), time.Minute)
+	defer enough()
+	result, err := c.Start(watching, api.StartParams{Spec: idleSpec(name)})
+	if err != nil || result.Run.State == agent.StateRunning {
+		return result.Run, err
+	}
+	_, err = c.Events(watching, api.EventParams{Run: name, After: new(uint64), Follow: true}, func(note api.EventNote) error {
+		if note.Event != nil && note.Event.State == agent.StateRunning {
+			enough()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		return result.Run, fmt.Errorf("%s does not run: %w", name, err)
+	}
+	result, err = c.Get(context.Background(), name)
+	return result.Run, err
+}
+
+// held is what stands beside the agents: their supervisors, their first
+// processes, and what cloved grew by.
+func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
+	var supervisors, inits []int
+	for _, run := range runs {
+		if run.Lease == nil {
+			return nil, fmt.Errorf("%s does not run any more", run.Spec.Name)
+		}
+		supervisors, inits = append(supervisors, run.Lease.SupervisorPID), append(inits, run.PID)
+	}
+	mine, err := residentKiB(supervisors, "Pss:")
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := residentKiB(inits, "Pss:")
+	if err != nil {
+		return nil, err
+	}
+	grown, err := residentKiB([]int{d.cmd.Process.Pid}, "Pss:")
+	if err != nil {
+		return nil, err
+	}
+	growth := (grown[0] - alone) / float64(len(runs))
+	whole := make([]float64, len(runs))
+	for i := range runs {
+		whole[i] = (mine[i] + theirs[i] + growth) / 1024
+	}
+	of := func(what, unit string, values []float64, aim float64) daemonFigure {
+		return daemonFigure{What: what, Unit: unit, Values: spreadOf(values), Aim: aim}
+	}
+	return []daemonFigure{
+		of(fmt.Sprintf("host memory beside each of %d idle agents", len(runs)), "MiB", whole, 4),
+		of("  of that, its supervisor", "KiB", mine, 0),
+		of("  of that, clove-init", "KiB", theirs, 0),
+		of("  of that, growth of cloved", "KiB", []float64{growth}, 0),
+		of("cloved without agents", "KiB", []float64{alone}, 0),
+	}, nil
+}
+
+// listCalls are enough for a 99th percentile that is none of the worst three.
+const listCalls = 300
+
+// listTimes is what `clove ps` asks, without the command around it.
+func listTimes(c *cloveclient.Client) (daemonFigure, error) {
+	var took []float64
+	for range listCalls {
+		began := time.Now()
+		if _, err := c.List(context.Background(), api.ListParams{Brief: true}); err != nil {
+			return daemonFigure{}, err
+		}
+		took = append(took, millis(time.Since(began)))
+	}
+	return daemonFigure{What: fmt.Sprintf("run.list of %d agents", liveAgents), Unit: "ms", Values: spreadOf(took), Aim: 5}, nil
+}
+
+// removeAll ends and forgets every run, some at a time.
+func removeAll(c *cloveclient.Client) error {
+	listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	failed := make(chan error, len(listed.Runs)+1)
+	for part := range slices.Chunk(listed.Runs, max(1, (len(listed.Runs)+7)/8)) {
+		all.Go(func() {
+			for _, run := range part {
+				failed <- c.Remove(context.Background(), string(run.Spec.ID), true)
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for ferr := range failed {
+		err = errors.Join(err, ferr)
+	}
+	return err
+}
+
+// residentKiB is a line of smaps_rollup of each process, in order.
+func residentKiB(pids []int, key string) (values []float64, err error) {
+	for _, pid := range pids {
+		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+		if err != nil {
+			return nil, err
+		}
+		kib, err := rollup(text, key)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, float64(kib))
+	}
+	return values, nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// starts times cloved from its execution to its word that it is ready, and
+// leaves it running.
+func (d *cloved) starts() ([]daemonFigure, error) {
+	var took []float64
+	for range 10 {
+		if err := d.end(); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := d.serve(); err != nil {
+			return nil, err
+		}
+		took = append(took, millis(time.Since(began)))
+	}
+	return []daemonFigure{{What: fmt.Sprintf("start of cloved, %d records", records), Unit: "ms", Values: spreadOf(took), Aim: 100}}, nil
+}
+
+// listings times the whole command.
+func (d *cloved) listings() (figures []daemonFigure, err error) {
+	for _, flags := range [][]string{nil, {"-a"}} {
+		var took []float64
+		for range d.rounds {
+			ps := exec.Command(d.clove, append([]string{"--root", d.state, "--run-dir", d.run, "ps"}, flags...)...)
+			began := time.Now()
+			if _, err := ps.Output(); err != nil {
+				return nil, err
+			}
+			took = append(took, millis(time.Since(began)))
+		}
+		what := fmt.Sprintf("clove ps, %d records", records)
+		if len(flags) > 0 {
+			what = fmt.Sprintf("clove ps -a, %d rows", records)
+		}
+		figures = append(figures, daemonFigure{What: what, Unit: "ms", Values: spreadOf(took), Aim: 50})
+	}
+	return figures, nil
+}
+
+// callTime is how long each number of clients calls.
+const callTime = 2 * time.Second
+
+// calls counts run.get answers.
+func (d *cloved) calls() (figures []daemonFigure, err error) {
+	for _, clients := range []int{1, 8, 64} {
+		rate, err := d.callRate(clients)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, daemonFigure{What: fmt.Sprintf("run.get, %d clients", clients), Unit: "calls/s", Values: spreadOf([]float64{rate})})
+	}
+	return figures, nil
+}
+
+func (d *cloved) callRate(clients int) (float64, error) {
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	failed := make(chan error, clients)
+	began := time.Now()
+	for range clients {
+		c, err := d.dial() // a connection of its own
+		if err != nil {
+			return 0, err
+		}
+		all.Go(func() {
+			defer c.Close()
+			for time.Since(began) < callTime {
+				if _, err := c.Get(context.Background(), "past-5000"); err != nil {
+					failed <- err
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-failed:
+		return 0, err
+	default:
+	}
+	return float64(answered.Load()) / time.Since(began).Seconds(), nil
+}
+
+// eventRounds are the events whose way is timed.
+const eventRounds = 50
+
+// events times an event from the call that makes it until the last follower
+// has heard of it.
+func (d *cloved) events() ([]daemonFigure, error) {
+	c, err := d.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	following, enough := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer enough()
+	heard := make(chan struct{}, subscribers)
+	for range subscribers {
+		all.Go(func() {
+			_, _ = c.Events(following, api.EventParams{What: []agent.What{agent.WhatRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
+				heard <- struct{}{}
+				return nil
+			})
+		})
+	}
+	var took []float64
+	name := "past-1"
+	for round := range eventRounds + warmups {
+		next := "renamed-" + strconv.Itoa(round)
+		began := time.Now()
+		if _, err := c.Rename(context.Background(), name, next); err != nil {
+			return nil, err
+		}
+		for range subscribers {
+			select {
+			case <-heard:
+			case <-time.After(10 * time.Second):
+				return nil, fmt.Errorf("not every follower heard of round %d", round)
+			}
+		}
+		if name = next; round >= warmups {
+			took = append(took, millis(time.Since(began)))
+		}
+	}
+	return []daemonFigure{{What: fmt.Sprintf("event until the last of %d followers", subscribers), Unit: "ms", Values: spreadOf(took)}}, nil
+}

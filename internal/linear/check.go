@@ -1,0 +1,75 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Check returns an error when no order of the history explains its answers.
+// The search gives up after patience, which is an error as well.
+func Check(history []porcupine.Operation, patience time.Duration) error {
+	result, info := porcupine.CheckOperationsVerbose(Model, history, patience)
+	switch result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("%d operations: no order was found within %s, nor is there none\n%s", len(history), patience, stuck(history, info))
+	}
+	return fmt.Errorf("no order of the %d operations explains their answers\n%s", len(history), stuck(history, info))
+}
+
+// shown is how much of an explanation a reader can follow.
+const shown = 20
+
+// stuck tells of the first pair that cannot be explained: the end of the longest
+// explanation, the state that it leads to, and what was asked next, of which
+// nothing fits.
+func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
+	for index, pair := range Model.Partition(history) {
+		var longest []int
+		for _, partial := range info.PartialLinearizations()[index] {
+			if len(partial) > len(longest) {
+				longest = partial
+			}
+		}
+		if len(longest) < len(pair) {
+			return fmt.Sprintf("pair %d:\n%s", index, explain(pair, longest))
+		}
+	}
+	return ""
+}
+
+func explain(pair []porcupine.Operation, order []int) string {
+	var text strings.Builder
+	state := Model.Init()
+	done := map[int]bool{}
+	for place, index := range order {
+		o := pair[index]
+		done[index] = true
+		_, state = Model.Step(state, o.Input, o.Output)
+		if place >= len(order)-shown {
+			describe(&text, "then", o)
+		}
+	}
+	fmt.Fprintf(&text, "  now %+v\n", state)
+	first := int64(math.MaxInt64)
+	for index, o := range pair {
+		if !done[index] {
+			first = min(first, o.Return)
+		}
+	}
+	for index, o := range pair {
+		if !done[index] && o.Call <= first {
+			describe(&text, "open", o)
+		}
+	}
+	return text.String()
+}
+
+func describe(text *strings.Builder, word string, o porcupine.Operation) {
+	fmt.Fprintf(text, "  %s %s to %s  worker %d  %s\n", word, time.Duration(o.Call), time.Duration(o.Return), o.ClientId, Model.DescribeOperation(o.Input, o.Output))
+}

@@ -1,0 +1,18 @@
+// Package linear tells whether many callers at once saw one cloved, or several:
+// it asks for runs from many workers, keeps what each asked, when, and what
+// came back, and looks for an order of all of it in which every answer is right.
+//
+//	Load.Run ── client ── cloved        workers, each with one question at a time
+//	   │ history
+//	   ▼
+//	Check ── porcupine ── Model         one group of names after the other
+//
+// The model (model.go) is what docs/api.md says of six methods, for one name
+// that is free or has one run. A run's way from queued to running is not in the
+// hands of callers, nor when exactly one that was killed has ended: the model
+// keeps how far a run has been seen to be, and whether somebody ended it.
+// Names come in pairs that runs are renamed between, so a pair is what one
+// history is about.
+//
+// It refuses to know cloved: it sees only what any client sees.
+package linear

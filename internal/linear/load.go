@@ -1,0 +1,191 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"clove.run/clove/agent"
+)
+
+// System is what is asked. A *client.Client is made one by Cloved.
+type System interface {
+	Create(ctx context.Context, spec agent.Spec) (agent.Run, error)
+	Get(ctx context.Context, name string) (agent.Run, error)
+	Kill(ctx context.Context, name string) error
+	Stop(ctx context.Context, name string) error
+	Exec(ctx context.Context, name string) error
+	Rename(ctx context.Context, from, to string) error
+	Remove(ctx context.Context, name string) error
+}
+
+// Load is how much is asked, and of what.
+type Load struct {
+	Workers    int
+	Operations int                          // of all workers together
+	Groups     int                          // of names; a worker asks for those of one. The fewer, the more quarrel, and the longer the search for an order
+	Prefix     string                       // of the names; a system that is asked again needs another
+	Spec       func(name string) agent.Spec // a complete one, with a new ID
+	Seed       uint64
+}
+
+// mix is how often each question is asked.
+var mix = []struct {
+	op     Op
+	weight int
+}{{OpCreate, 30}, {OpGet, 20}, {OpRemove, 18}, {OpKill, 12}, {OpStop, 6}, {OpExec, 8}, {OpRename, 6}}
+
+// Run asks, and returns what was answered and when. An answer that the contract
+// does not know of for the question is an error.
+func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, error) {
+	began := time.Now()
+	var (
+		mu      sync.Mutex // guards the following
+		history []porcupine.Operation
+		failed  error
+		all     sync.WaitGroup
+	)
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	for worker := range l.Workers {
+		all.Go(func() {
+			dice := rand.New(rand.NewPCG(l.Seed, uint64(worker)))
+			share := l.Operations / l.Workers
+			if worker < l.Operations%l.Workers {
+				share++
+			}
+			for range share {
+				called := time.Since(began)
+				answered, err := l.ask(ctx, system, dice, worker%l.Groups)
+				returned := time.Since(began)
+				mu.Lock()
+				if err != nil && failed == nil { // the others are only interrupted
+					failed = err
+					giveUp()
+				}
+				for _, o := range answered {
+					o.ClientId, o.Call, o.Return = worker, int64(called), int64(returned)
+					history = append(history, o)
+				}
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return history, failed
+}
+
+// name is one name of a group.
+func (l Load) name(group, index int) string {
+	return fmt.Sprintf("%spair%d-%c", l.Prefix, group, 'a'+index)
+}
+
+// ask puts one question, and returns what of it the model is to judge.
+func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int) ([]porcupine.Operation, error) {
+	in := Input{Op: roll(dice), Group: group, Name: dice.IntN(Pair)}
+	name := l.name(in.Group, in.Name)
+	var out Output
+	var err error
+	switch in.Op {
+	case OpCreate:
+		return l.create(ctx, system, in)
+	case OpGet:
+		var run agent.Run
+		if run, err = system.Get(ctx, name); err == nil {
+			out = l.show(run, in.Group)
+		}
+	case OpKill:
+		err = system.Kill(ctx, name)
+	case OpStop:
+		err = system.Stop(ctx, name)
+	case OpExec:
+		err = system.Exec(ctx, name)
+	case OpRename:
+		in.To = 1 - in.Name
+		err = system.Rename(ctx, name, l.name(in.Group, in.To))
+	case OpRemove:
+		err = system.Remove(ctx, name)
+	}
+	if out.Verdict, err = verdict(err); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", in.Op, name, err)
+	}
+	whole := []porcupine.Operation{{Input: in, Output: out}}
+	if in.Op == OpRemove && out.Verdict != Conflict {
+		in.Op = OpDoom
+		whole = append(whole, porcupine.Operation{Input: in, Output: Output{Verdict: OK}})
+	}
+	return whole, nil
+}
+
+// create tells a name that was taken from a run that others ended, or removed,
+// before it ran: that one was there.
+func (l Load) create(ctx context.Context, system System, in Input) ([]porcupine.Operation, error) {
+	spec := l.Spec(l.name(in.Group, in.Name))
+	in.ID = spec.ID
+	run, err := system.Create(ctx, spec)
+	if err == nil {
+		shown := in
+		shown.Op = OpCreated
+		return []porcupine.Operation{{Input: in, Output: Output{Verdict: OK}}, {Input: shown, Output: l.show(run, in.Group)}}, nil
+	}
+	made := !isNameTaken(err)
+	out := Output{Verdict: Conflict}
+	if _, err = verdict(err); err != nil {
+		return nil, fmt.Errorf("create %s: %w", spec.Name, err)
+	}
+	if made {
+		out.Verdict = OK
+	}
+	return []porcupine.Operation{{Input: in, Output: out}}, nil
+}
+
+func isNameTaken(err error) bool {
+	var known *agent.Error
+	return errors.As(err, &known) && known.Kind == agent.KindConflict && known.Step == "name"
+}
+
+// verdict is what the model knows of an answer; any other error comes back.
+func verdict(err error) (Verdict, error) {
+	switch {
+	case err == nil:
+		return OK, nil
+	case agent.KindOf(err) == agent.KindNotFound:
+		return NotFound, nil
+	case agent.KindOf(err) == agent.KindConflict:
+		return Conflict, nil
+	}
+	return "", err
+}
+
+// show is what an answer says of a run. A name of no pair is nobody's.
+func (l Load) show(run agent.Run, group int) Output {
+	out := Output{Verdict: OK, ID: run.Spec.ID, State: run.State, Name: -1}
+	for index := range Pair {
+		if run.Spec.Name == l.name(group, index) {
+			out.Name = index
+		}
+	}
+	return out
+}
+
+func roll(dice *rand.Rand) Op {
+	total := 0
+	for _, m := range mix {
+		total += m.weight
+	}
+	at := dice.IntN(total)
+	for _, m := range mix {
+		if at -= m.weight; at < 0 {
+			return m.op
+		}
+	}
+	return OpGet
+}
