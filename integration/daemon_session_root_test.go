@@ -204,6 +204,10 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	d := newCloved(t)
 	d.detach("box", `sleep 1000`)
 	c, ctx := d.connect()
+	before, err := c.Processes(ctx, "box")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := c.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1000"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +228,7 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(processes) == 2 { // clove-init and the agent
+		if len(processes) == len(before) {
 			return
 		}
 		if time.Now().After(deadline) {
