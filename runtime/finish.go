@@ -67,17 +67,24 @@ func (l *launch) empty() error {
 	if l.box != nil {
 		failures = append(failures, l.box.reap(killTimeout))
 	}
-	// Without PID 1 nothing can enter any more; who was on the way fails.
+	failures = append(failures, l.sendAway(guestPatience), l.killAll())
+	return errors.Join(failures...)
+}
+
+// sendAway waits for those who were let in. Without PID 1 nothing can enter any
+// more; who was on the way fails.
+func (l *launch) sendAway(patience time.Duration) error {
 	gone := make(chan struct{})
 	go func() { l.guests.Wait(); close(gone) }()
 	select {
 	case <-gone:
-	case <-time.After(guestPatience):
+		return nil
+	case <-time.After(patience):
 		// They may hold the launch thread, so nothing can be taken back on it.
+		l.occupied = true
 		l.undo.Release()
-		failures = append(failures, fmt.Errorf("cannot send away an exec, a copy or a reader of the layer within %s", guestPatience))
+		return fmt.Errorf("cannot send away an exec, a copy or a reader of the layer within %s", patience)
 	}
-	return errors.Join(append(failures, l.killAll())...)
 }
 
 // leaveRetry is between two attempts to leave a record where there is no space.
@@ -143,6 +150,9 @@ func (l *launch) keepsLayer() bool {
 	}
 	if l.tree == nil {
 		return l.run.Layer != "" // an earlier start's: this one did not get to it
+	}
+	if l.occupied {
+		return true // nobody can look
 	}
 	changed := false
 	err := l.thread.Do(func() (err error) { changed, err = l.tree.Changed(); return err })

@@ -4,10 +4,12 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/rootfs"
 )
 
 // TestStraysAreTakenAway, dead or alive, and nobody who is known.
@@ -54,5 +56,30 @@ func TestStraysAreTakenAway(t *testing.T) {
 	slices.Sort(left)
 	if got := children(); !slices.Equal(got, left) {
 		t.Errorf("the thread has %v, not %v", got, left)
+	}
+}
+
+// TestAGuestWhoStaysDoesNotHoldTheEnd: it is said, and nothing is taken back
+// that the guest may use. One who leaves is the control.
+func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
+	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
+	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
+	l.guests.Add(1)
+	if err := l.sendAway(time.Millisecond); err == nil {
+		t.Error("nobody said that a guest stays")
+	}
+	if !l.keepsLayer() {
+		t.Error("the layer that it may use goes")
+	}
+	if err := l.undo.Run(); err != nil || tookBack {
+		t.Errorf("taken back under a guest: %v, %v", tookBack, err)
+	}
+	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
+	l.guests.Done()
+	if err := l.sendAway(soon); err != nil {
+		t.Error(err)
+	}
+	if err := l.undo.Run(); err != nil || !tookBack {
+		t.Errorf("control: not taken back: %v", err)
 	}
 }
