@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -209,6 +210,7 @@ func (k *keeper) begin(run agent.Run) {
 	} else {
 		k.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
 		awaitEnd(gone)
+		k.forgetLog(run.Spec.ID)
 		waits = k.postpone(run.Spec.ID, answer.Error)
 	}
 	k.mu.Lock()
@@ -221,6 +223,19 @@ func (k *keeper) begin(run agent.Run) {
 	}
 	k.mu.Unlock()
 	k.nudge()
+}
+
+// forgetLog removes what a start made of the log of a run that was removed
+// before its turn came.
+func (k *keeper) forgetLog(id agent.ID) {
+	if k.mirror.refresh() != nil {
+		return // gc finds it
+	}
+	if _, found := k.mirror.get(id); !found {
+		if err := os.RemoveAll(k.logDir(id)); err != nil {
+			k.log.Warn("a log is left", "id", id, "error", err)
+		}
+	}
 }
 
 // named is a run that will start, with the name that it keeps. What else
