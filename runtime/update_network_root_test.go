@@ -144,7 +144,7 @@ func TestADenyCutsWhatItForbids(t *testing.T) {
 	if n := record.Network; n == nil || n.Connections != 2 || n.Refused != 1 {
 		t.Errorf("the record counts %+v", n)
 	}
-	if d := record.Denials; len(d) != 1 || d[0].Count != 1 || !strings.HasSuffix(d[0].Target, fmt.Sprintf(":%d", lost)) || !strings.Contains(d[0].Rule, "deny") {
+	if d := record.Denials; len(d) != 1 || d[0].Count != 1 || !strings.HasSuffix(d[0].Target, fmt.Sprintf(":%d", lost)) || d[0].Rule != allowed[1].Target {
 		t.Errorf("the record has the denials %+v", d)
 	}
 }
