@@ -9,11 +9,11 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
-	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
-// start stores a run, and answers when it executes or has a reason to wait.
+// start stores a run, and answers when it executes or has a reason to wait that
+// does not pass in a moment.
 func start(c *call, p api.StartParams) (any, error) {
 	spec := p.Spec
 	if spec.ID == "" {
@@ -74,7 +74,7 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			return c.result(spec.ID)
 		case <-decided:
 			var reason string
-			if reason, decided = c.keeper.reason(spec.ID); reason != "" {
+			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
 				return c.result(spec.ID)
 			}
 			if c.keeper.at(spec.ID) || len(answer) > 0 {
@@ -258,22 +258,10 @@ func (c *call) lay() error {
 	return nil
 }
 
-// dequeue ends a run that waits, under the name that it has by now. One that is
-// being started by now is its supervisor's to end: it is in conflict.
+// dequeue ends the call's run while it waits. One that is being started by now
+// is its supervisor's to end: it is in conflict.
 func (c *call) dequeue() error {
-	return c.records.change(func(st *store.Store) error {
-		run, err := st.Get(string(c.run.Spec.ID))
-		if err != nil {
-			return err
-		}
-		if run.State != agent.StateQueued {
-			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
-		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
-		return err
-	})
+	return c.records.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
 }
 
 // rename gives a run another name, unless its start has begun.

@@ -22,6 +22,7 @@ type turns struct {
 type decision struct {
 	start   []agent.Run         // in this order
 	reasons map[agent.ID]string // why the others wait
+	soon    map[agent.ID]bool   // of these, those that wait for a place among the starts: for moments
 	waiting map[string]int      // how many wait for what: metrics.Reasons
 	wake    time.Time           // when to ask again at the latest; zero: when something changes
 }
@@ -32,7 +33,7 @@ type decision struct {
 // coming starve a less important one. A run that waits for its time or for
 // another run, or that can never fit, holds up nobody.
 func (t turns) decide(runs []agent.Run) decision {
-	d := decision{reasons: map[agent.ID]string{}, waiting: map[string]int{}}
+	d := decision{reasons: map[agent.ID]string{}, soon: map[agent.ID]bool{}, waiting: map[string]int{}}
 	byName := map[string]*agent.Run{}
 	var queue []agent.Run
 	var promised int64
@@ -69,6 +70,9 @@ func (t turns) decide(runs []agent.Run) decision {
 		if reason != "" {
 			d.reasons[run.Spec.ID] = reason
 			d.waiting[kind]++
+			if kind == metrics.ForStarts {
+				d.soon[run.Spec.ID] = true
+			}
 			continue
 		}
 		d.start = append(d.start, run)
