@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -60,22 +61,19 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	}
 }
 
-// A restart by hand is not answered with what the run waited for before.
+// A restart by hand is not answered with what the run waited for before: nothing
+// is said until the keeper has looked again.
 func TestRestartEndsADelay(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("delayed", agent.Owner{}, agent.StateQueued)
-	c := r.serve()
-	for {
-		reason, looked := r.d.keeper.reason(run.Spec.ID)
-		if reason != "" {
-			break
-		}
-		select {
-		case <-looked:
-		case <-within(t).Done():
-			t.Fatal("it has no reason to wait")
-		}
+	_, err := r.d.keeper.look(t.Context())
+	must(t, err)
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the keeper looked: %+v", result)
 	}
+	c := r.serve()
 	result, err := c.Restart(within(t), "delayed", nil)
 	if err != nil || result.Reason != "" || result.Run.State != agent.StateRunning {
 		t.Errorf("%s, %q, %v", result.Run.State, result.Reason, err)

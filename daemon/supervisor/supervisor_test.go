@@ -188,7 +188,7 @@ func TestConnectWaitsForALateSupervisor(t *testing.T) {
 		if !bound {
 			must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 		}
-		must(t, unix.Listen(fd, 8))
+		time.AfterFunc(2*askAgain, func() { _ = unix.Listen(fd, 8) }) // so late that it has been refused
 		must(t, <-reached)
 	}
 }
