@@ -152,7 +152,7 @@ func (k *keeper) settle() (wake time.Time, err error) {
 func (k *keeper) layDown() error {
 	condemned := func(run *agent.Run) bool { return run.State == agent.StateQueued && run.Turn.StopAsked }
 	for _, run := range k.mirror.all(condemned) {
-		err := k.records.dequeue(run.Spec.ID, condemned)
+		err := k.dequeue(run.Spec.ID, condemned)
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
 		}

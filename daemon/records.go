@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 	"clove.run/clove/daemon/metrics"
-	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
@@ -69,22 +67,4 @@ func (r records) amend(id agent.ID, what agent.What, detail string, change func(
 func (r records) rename(id agent.ID, name string) (run agent.Run, err error) {
 	err = r.change(func(s *store.Store) error { run, err = s.Rename(id, name); return err })
 	return run, err
-}
-
-// dequeue ends a run that never came to its turn, under the name that it has by
-// now, if wanted says so of the run as it is stored; else it is in conflict.
-func (r records) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
-	return r.change(func(s *store.Store) error {
-		run, err := s.Get(string(id))
-		if err != nil {
-			return err
-		}
-		if !wanted(&run) {
-			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
-		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = s.Finish(id, agent.EventRecorded, record, nil)
-		return err
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
@@ -261,7 +262,31 @@ func (c *call) lay() error {
 // dequeue ends the call's run while it waits. One that is being started by now
 // is its supervisor's to end: it is in conflict.
 func (c *call) dequeue() error {
-	return c.records.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
+	return c.Daemon.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
+}
+
+// dequeue ends a run that never came to its turn, under the name that it has by
+// now, if wanted says so of the run as it is stored; else it is in conflict.
+func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
+	return d.records.change(func(st *store.Store) error {
+		run, err := st.Get(string(id))
+		if err != nil {
+			return err
+		}
+		if !wanted(&run) {
+			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
+		}
+		if run.Spec.Remove {
+			// A start that was put off has made it.
+			if err := os.RemoveAll(d.logDir(run.Spec.ID)); err != nil {
+				return agent.Failed("log", err)
+			}
+		}
+		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		return err
+	})
 }
 
 // rename gives a run another name, unless its start has begun.
