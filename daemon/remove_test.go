@@ -2,6 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"testing"
 	"time"
 
@@ -77,5 +81,20 @@ func TestRestartEndsADelay(t *testing.T) {
 	result, err := c.Restart(within(t), "delayed", nil)
 	if err != nil || result.Reason != "" || result.Run.State != agent.StateRunning {
 		t.Errorf("%s, %q, %v", result.Run.State, result.Reason, err)
+	}
+}
+
+// A run with --rm whose start was put off has a log already: it goes with the
+// run. The control is one that is kept, and its log with it.
+func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
+	r := newRig(t, nil)
+	for _, forget := range []bool{true, false} {
+		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
+		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
+		must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
+		must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+		if _, err := os.Lstat(r.d.logDir(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
+			t.Errorf("--rm %v: %v", forget, err)
+		}
 	}
 }
