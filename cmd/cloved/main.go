@@ -47,6 +47,9 @@ type options struct {
 	root, runDir, config, socket string
 }
 
+// paths are where this cloved keeps its runs.
+func (o options) paths() runtime.Paths { return runtime.Paths{State: o.root, Run: o.runDir} }
+
 // readOptions gives flag.ErrHelp when out says all that was asked for.
 func readOptions(args []string, out io.Writer) (options, error) {
 	var o options
@@ -105,8 +108,7 @@ func serve(o options) error {
 		return err
 	}
 	o.socket = cmp.Or(o.socket, config.Socket, filepath.Join(o.runDir, "clove.sock"))
-	paths := runtime.Paths{State: o.root, Run: o.runDir}
-	sandboxes, err := runtime.Open(paths)
+	sandboxes, err := runtime.Open(o.paths())
 	if err != nil {
 		return err
 	}
@@ -125,8 +127,7 @@ func serve(o options) error {
 	}
 	defer w.close()
 	log := w.log
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
-		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
+	d := daemon.New(w.complete(daemon.Options{Paths: o.paths(), ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Clove: clove}))
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
