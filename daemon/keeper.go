@@ -21,6 +21,8 @@ type keeper struct {
 	log  *slog.Logger
 	wake chan struct{} // somebody wants a look
 
+	// What was complained of last, so that a failure that lasts is one line in
+	// the log and not one for each look.
 	looking, cleaning complaint
 
 	mu       sync.Mutex // guards all below
@@ -236,6 +238,8 @@ func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 	return answer
 }
 
+// forget takes back expect, for who does not wait any longer: the channel of a
+// caller that has gone would be kept as long as its run waits.
 func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -286,6 +290,7 @@ func (k *keeper) recall() error {
 	})
 }
 
+// drained tells whether starts are held back, by this cloved or one before it.
 func (k *keeper) drained() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -94,7 +94,8 @@ func judged(run *agent.Run) bool {
 	return v.again || v.giveUp
 }
 
-// again queues an ended run. Its layer stays, if only for clove diff, until it
+// again queues an ended run; change writes what its turn is to be. It is in
+// conflict where the run has not ended, or not any more. Its layer stays, if only for clove diff, until it
 // is started (Turn.Fresh).
 func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {

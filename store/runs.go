@@ -315,7 +315,8 @@ func Unqueued(name string) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
 }
 
-// wrongRecord says what is wrong with a record for the run of spec, "" if
+// wrongRecord holds a record against its run, lest the end of one agent is told of
+// another: some come from a file that was left in a run directory. It says what is wrong with a record for the run of spec, "" if
 // nothing is.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {

@@ -43,6 +43,8 @@ func main() {
 }
 
 // options are the command line.
+//
+// root and runDir are absolute; socket is empty where the configuration says it.
 type options struct {
 	root, runDir, config, socket string
 }
@@ -86,6 +88,8 @@ func readOptions(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
+// environment is a flag's default: the variables that clove reads, so that both
+// mean the same installation.
 func environment(name, standard string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
