@@ -50,7 +50,7 @@ const (
 )
 
 // Policy names the document that the defaults came from.
-// SHA256 is of the document as it was, in hex: two records with the same one had
+// SHA256 is of what it set, in hex: two records with the same one had
 // the same defaults.
 type Policy struct {
 	Name   string `json:"name"`

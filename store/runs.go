@@ -316,7 +316,7 @@ func Unqueued(name string) error {
 }
 
 // wrongRecord holds a record against its run, lest the end of one agent is told of
-// another: some come from a file that was left in a run directory. It says what is wrong with a record for the run of spec, "" if
+// another: some lie in a run directory for a while. It says what is wrong with a record for the run of spec, "" if
 // nothing is.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {
