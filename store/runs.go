@@ -316,8 +316,7 @@ func Unqueued(name string) error {
 }
 
 // wrongRecord holds a record against its run, lest the end of one agent is told of
-// another: some lie in a run directory for a while. It says what is wrong with a record for the run of spec, "" if
-// nothing is.
+// another: "" if nothing is wrong with it.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {
 	case record.ID != spec.ID:
