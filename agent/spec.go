@@ -2,7 +2,9 @@ package agent
 
 import "time"
 
-// Spec is everything that was asked for one run, after defaults were merged.
+// Spec is everything that was asked for one run, after defaults were merged. It is
+// stored with the run and begins each of its starts: a default that changes later
+// changes no run that exists. An update of a live run changes it here too.
 type Spec struct {
 	ID        ID                `json:"id"`
 	Name      string            `json:"name"`
@@ -48,6 +50,8 @@ const (
 )
 
 // Policy names the document that the defaults came from.
+// SHA256 is of what it set, in hex: two records with the same one had
+// the same defaults.
 type Policy struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
@@ -63,7 +67,7 @@ type Seccomp struct {
 // SeccompUnconfined is the only word that runs an agent without a filter.
 const SeccompUnconfined = "unconfined"
 
-// Limits are what the kernel holds the agent to. Zero means "no limit" for
+// Limits are what the kernel holds the agent to, all its processes together. Zero means "no limit" for
 // WallClock, CPUTime, CPUs, CPUSet and OutputBytes; everything else is always set.
 type Limits struct {
 	MemoryBytes     int64         `json:"memory_bytes"`
@@ -105,6 +109,7 @@ type Files struct {
 const WorkspaceDir = "/workspace"
 
 // Bind is a host path that appears inside at Target. The host's files change.
+// Only root may ask cloved for one.
 type Bind struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`

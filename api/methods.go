@@ -69,7 +69,7 @@ var Methods = []Method{
 		"Ends a request of the same connection, which is answered with the error cancelled."},
 
 	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
-		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait."},
+		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait for more than other starts."},
 	{MethodRunList, ShapeCall, AccessMember, ListParams{}, ListResult{}, "", nil,
 		"The caller's runs, newest first; root sees all."},
 	{MethodRunGet, ShapeCall, AccessOwner, RunParams{}, RunResult{}, "", []Code{CodeNotFound},

@@ -51,6 +51,9 @@ func (s *Stats) addCPU(cpu *stats.CPUStat, controlled bool) {
 	}
 }
 
+// addMemoryEvents: how often the group was held back (high), refused more (max),
+// and lost a process to the OOM killer, since it was made; children included.
+// See memory.events in the kernel's admin-guide/cgroup-v2.rst.
 func (s *Stats) addMemoryEvents(events *stats.MemoryEvents) {
 	if events == nil {
 		return
@@ -60,6 +63,9 @@ func (s *Stats) addMemoryEvents(events *stats.MemoryEvents) {
 	s.OOMKills = count(events.OomKill)
 }
 
+// addIO adds up io.stat over all devices. What was read from the page cache never
+// reached a device and is not in it; what was written is counted when it is
+// written back, which may be later.
 func (s *Stats) addIO(io *stats.IOStat) {
 	var read, written uint64
 	for _, device := range io.GetUsage() {
@@ -81,6 +87,7 @@ func (s *Stats) addOwnV2(dir string) error {
 	return f.err
 }
 
+// count makes a figure that is there; nil is one that this kernel does not supply.
 func count(n uint64) *int64 {
 	signed := int64(n)
 	return &signed

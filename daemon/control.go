@@ -36,53 +36,71 @@ func (c *call) noteStop() error {
 	return err
 }
 
-// end stops a run that has not ended, and waits until it has. The wish is on
-// disk before anything is done: a cloved that dies here starts it not again.
+// end stops a run that has not ended, and waits until it has.
 func (c *call) end(ref string, grace time.Duration) error {
 	if err := detached(c.run); err != nil {
 		return err
 	}
-	id := c.run.Spec.ID
-	release, err := c.hold(ref)
+	unnoted, err := c.condemn(ref)
 	if err != nil {
 		return err
 	}
-	unnoted := c.noteStop()
-	// gofail: var endNoted string
-	// if err := failpoint(endNoted, ""); err != nil { release(); return err }
-
-	dequeued := (unnoted == nil || c.expendable()) && c.run.State == agent.StateQueued && c.dequeue() == nil
-	release()
-	if unnoted != nil && !c.expendable() {
-		return unnoted
-	}
-	if dequeued {
-		return nil
-	}
-	// One that is just being started takes orders when it executes.
-	run, found, err := c.mirror.until(c, id, func(run agent.Run, found bool) bool { return !found || run.State != agent.StateStarting })
+	// One that is just being started takes orders when it executes, and one that
+	// has come back to the queue is taken out of it by the keeper.
+	run, found, err := c.mirror.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+		return !found || run.State == agent.StateRunning || run.State == agent.StateEnded
+	})
 	if err != nil || !found || run.State == agent.StateEnded {
 		return err
 	}
-	ns := int64(grace)
-	err = supervisor.Call(c, c.options.Paths.Run, id, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
-	ctx := c.Context
+	return c.terminate(grace, unnoted)
+}
+
+// condemn notes that the run is to end, and ends it already if it waits. The
+// wish is on disk before anything is done: a cloved that dies here starts it not
+// again. unnoted says why there is no such note on a run that may do without.
+func (c *call) condemn(ref string) (unnoted, err error) {
+	release, err := c.hold(ref)
 	if err != nil {
-		if agent.KindOf(err) != agent.KindConflict {
-			return err
-		}
+		return nil, err
+	}
+	defer release()
+	unnoted = c.noteStop()
+	// gofail: var endNoted string
+	// if err := failpoint(endNoted, ""); err != nil { return nil, err }
+
+	switch {
+	case unnoted != nil && !c.expendable():
+		return nil, unnoted
+	case unnoted != nil || c.run.State != agent.StateQueued:
+		return unnoted, nil
+	}
+	err = c.dequeue()
+	if kind := agent.KindOf(err); err != nil && (kind == agent.KindConflict || kind == agent.KindNotFound) {
+		err = nil // its start has begun, or somebody else was faster
+	}
+	return nil, err
+}
+
+// terminate has the supervisor end the agent, and waits for the record.
+func (c *call) terminate(grace time.Duration, unnoted error) error {
+	ns := int64(grace)
+	err := supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
+	if err != nil && agent.KindOf(err) != agent.KindConflict {
+		return err
+	}
+	ctx := c.Context
+	if err != nil || unnoted != nil {
 		// It is ending by itself, or its supervisor has died and it is buried
-		// in a moment; else nobody can be asked.
+		// in a moment, or its record has no place; else nobody can be asked.
 		patience, cancel := context.WithTimeout(c, buryTime)
 		defer cancel()
 		ctx = patience
 	}
-	if unnoted != nil && err == nil {
-		patience, cancel := context.WithTimeout(c, buryTime)
-		defer cancel()
-		ctx, err = patience, recordLater(c.run, unnoted)
+	if err == nil && unnoted != nil {
+		err = recordLater(c.run, unnoted)
 	}
-	_, _, werr := c.mirror.until(ctx, id, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
+	_, _, werr := c.mirror.until(ctx, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
 	if werr != nil && c.Err() == nil && err != nil {
 		return err
 	}
@@ -141,6 +159,9 @@ func restart(c *call, p api.RestartParams) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.keeper.decidedAnew(c); err != nil { // else the old reason is still told
+			return nil, err
+		}
 	} else {
 		if err := c.mirror.refresh(); err != nil {
 			return nil, err
@@ -166,7 +187,7 @@ func cleanSlate(run *agent.Run) {
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a
-// reason to wait.
+// reason to wait that does not pass in a moment.
 func (c *call) startedOrWaiting() (any, error) {
 	id := c.run.Spec.ID
 	for {
@@ -176,7 +197,7 @@ func (c *call) startedOrWaiting() (any, error) {
 			return nil, err
 		}
 		run, found := c.mirror.get(id)
-		reason, _ := c.keeper.reason(id)
+		reason, _ := c.keeper.obstacle(id)
 		switch {
 		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)

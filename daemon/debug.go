@@ -44,6 +44,8 @@ func lookInside(c *call, p api.DebugParams) (any, error) {
 	return api.DebugResult{Text: text}, err
 }
 
+// versions tells two reports apart: what was built, from which modules, and where
+// it keeps its files.
 func (d *Daemon) versions() (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cloved %s, API %d, %s %s/%s\nprocess %d, since %s\nroot %s, run directory %s\nclove %s\n\n", d.options.Version, api.Version,
@@ -60,6 +62,8 @@ func (d *Daemon) versions() (string, error) {
 // once, before it, whatever its number.
 const stackBytes = 1 << 20
 
+// goroutines lists what each waits for: alike ones together with their number
+// first, then as many single ones as fit into stackBytes.
 func goroutines() (string, error) {
 	var text bytes.Buffer
 	err := pprof.Lookup("goroutine").WriteTo(&text, 1)
@@ -68,6 +72,8 @@ func goroutines() (string, error) {
 	return text.String(), err
 }
 
+// heap is what was allocated where, in the text form of pprof: numbers of bytes
+// and objects, never their content.
 func heap() (string, error) {
 	var text bytes.Buffer
 	err := pprof.Lookup("heap").WriteTo(&text, 1)

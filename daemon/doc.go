@@ -14,8 +14,8 @@
 //
 // The keeper is one goroutine that compares what is with what was asked for:
 // it starts what waits when its turn has come (turns.go), starts again what a
-// policy or the clock wants (restart.go, schedule.go), and lets a run be buried
-// whose supervisor died. It hears of the end of a time as of a clock that is
+// policy or the clock wants (restart.go, schedule.go), ends what waits although
+// it was stopped, and lets a run be buried whose supervisor died. It hears of the end of a time as of a clock that is
 // set (clock.go).
 // It holds no state that a restart of cloved would lose: kill -9 at any moment,
 // and the next cloved finds the same store and the same supervisors.

@@ -256,30 +256,6 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 }
 
-// Starts are ramped: while one is being started, the next waits and says why.
-func TestStartsAreRamped(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.StartsAtOnce = 1 })
-	c := r.serve()
-	began, proceed := r.hold("slow")
-	first := make(chan error, 1)
-	go func() { _, err := c.Start(context.Background(), api.StartParams{Spec: spec("slow")}); first <- err }()
-	select {
-	case <-began:
-	case <-within(t).Done():
-		t.Fatal("the first is not started")
-	}
-	second := spec("next")
-	result, err := c.Start(within(t), api.StartParams{Spec: second})
-	must(t, err)
-	if result.Reason == "" || result.Run.State != agent.StateQueued {
-		t.Errorf("%+v", result)
-	}
-	proceed()
-	must(t, <-first)
-	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
-	must(t, err)
-}
-
 // What was started in the foreground and has ended is cloved's after a restart;
 // while it is not, cloved says at once that it cannot reach it.
 func TestForegroundRuns(t *testing.T) {

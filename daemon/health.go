@@ -40,7 +40,7 @@ func (d *Daemon) answers(ctx context.Context) error {
 	return conn.Answer(ctx, nil, nil, func(json.RawMessage) error { return nil })
 }
 
-// looks wakes the keeper and waits for a look that began after that.
+// looks wakes the keeper and waits for the end of a look, which may have begun before.
 func (k *keeper) looks(ctx context.Context) error {
 	k.mu.Lock()
 	turned := k.turned
@@ -52,6 +52,17 @@ func (k *keeper) looks(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// decidedAnew waits for a look that has seen what is stored by now: the next to
+// end may have begun before, the one behind it has not.
+func (k *keeper) decidedAnew(ctx context.Context) error {
+	for range 2 {
+		if err := k.looks(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // turn tells those who wait that a look is over, whatever came of it.

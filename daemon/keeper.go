@@ -22,6 +22,8 @@ type keeper struct {
 	log  *slog.Logger
 	wake chan struct{} // somebody wants a look
 
+	// What was complained of last, so that a failure that lasts is one line in
+	// the log and not one for each look.
 	looking, cleaning complaint
 
 	mu       sync.Mutex // guards all below
@@ -30,6 +32,7 @@ type keeper struct {
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	verdicts map[agent.ID][]chan supervisor.Answer // who asked for a start wants to know
 	reasons  map[agent.ID]string                   // why those that wait do
+	soon     map[agent.ID]bool                     // those of reasons that pass by themselves in a moment
 	waiting  map[string]int                        // how many wait for what; replaced, never changed
 	held     map[agent.ID]postponed
 
@@ -95,23 +98,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	k.mu.Lock()
 	busy := maps.Clone(k.starting)
 	k.mu.Unlock()
-	if err := k.mirror.refresh(); err != nil {
-		return time.Time{}, err
-	}
-	if err := k.redate(time.Now().UTC()); err != nil {
-		return time.Time{}, err
-	}
-	// Times that came while a run was busy are settled before its end is judged.
-	onTime, err := k.keepTime(time.Now())
-	if err == nil {
-		err = k.mirror.refresh()
-	}
-	if err == nil {
-		err = k.restart()
-	}
-	if err == nil {
-		err = k.mirror.refresh()
-	}
+	onTime, err := k.settle()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -134,60 +121,46 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 		k.all.Go(func() { k.begin(k.named(run)) })
 	}
 	k.explainHeld(d.reasons)
-	k.reasons, k.waiting = d.reasons, d.waiting
+	k.reasons, k.soon, k.waiting = d.reasons, d.soon, d.waiting
 	close(k.looked)
 	k.looked = make(chan struct{})
 	return sooner(d.wake, onTime), nil
 }
 
-// restart puts those that have ended back into the queue when their policy
-// says so.
-func (k *keeper) restart() error {
-	for _, run := range k.mirror.all(judged) {
-		v := judge(run)
-		var err error
-		if v.giveUp {
-			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
-			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
-		} else {
-			_, err = k.again(run, func(r *agent.Run) {
-				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
-				if !v.scheduled {
-					r.Turn.NotBefore = notLater(v.notBefore, time.Now().UTC())
-				}
-				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
-				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
-			})
+// settle writes what the clock, the wishes and the policies mean for the runs
+// by now. Each step reads what the one before it changed. wake is when the
+// clock means something next.
+func (k *keeper) settle() (wake time.Time, err error) {
+	steps := []func() error{
+		func() error { return k.redate(time.Now().UTC()) },
+		// What was stopped has no time to come.
+		k.layDown,
+		// Times that came while a run was busy are settled before its end is judged.
+		func() (err error) { wake, err = k.keepTime(time.Now()); return err },
+		k.restart,
+	}
+	for _, step := range steps {
+		if err := k.mirror.refresh(); err != nil {
+			return wake, err
 		}
+		if err := step(); err != nil {
+			return wake, err
+		}
+	}
+	return wake, k.mirror.refresh()
+}
+
+// layDown ends what waits although its end was asked for. cloved died between
+// the wish and the deed, or a policy had judged the run the moment before.
+func (k *keeper) layDown() error {
+	condemned := func(run *agent.Run) bool { return run.State == agent.StateQueued && run.Turn.StopAsked }
+	for _, run := range k.mirror.all(condemned) {
+		err := k.dequeue(run.Spec.ID, condemned)
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
 		}
 	}
 	return nil
-}
-
-// judged tells whether the run's policy or schedule wants something, at little cost for
-// the many that have none.
-func judged(run *agent.Run) bool {
-	if run.Spec.Schedule == "" && (run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever) {
-		return false
-	}
-	v := judge(*run)
-	return v.again || v.giveUp
-}
-
-// again queues an ended run. Its layer stays, if only for clove diff, until it
-// is started (Turn.Fresh).
-func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
-	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
-		r.Turn.Since = time.Now().UTC()
-		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
-		change(r)
-	})
-	// gofail: var againQueued string
-	// failpoint(againQueued, "")
-
-	return queued, err
 }
 
 // begin starts one run and tells who asked for it.
@@ -280,6 +253,8 @@ func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 	return answer
 }
 
+// forget takes back expect, for who does not wait any longer: the channel of a
+// caller that has gone would be kept as long as its run waits.
 func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -297,9 +272,20 @@ func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
 	return k.reasons[id], k.looked
 }
 
+// obstacle is reason for who asked for a start: a place among the starts is free
+// in a moment, so that is no reason to answer that the run waits.
+func (k *keeper) obstacle(id agent.ID) (string, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.soon[id] {
+		return "", k.looked
+	}
+	return k.reasons[id], k.looked
+}
+
 // drain holds starts back, or lets them go on. A later cloved keeps to it.
 func (k *keeper) drain(on bool) error {
-	if err := k.records.with(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
+	if err := k.records.change(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -319,6 +305,7 @@ func (k *keeper) recall() error {
 	})
 }
 
+// drained tells whether starts are held back, by this cloved or one before it.
 func (k *keeper) drained() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -40,8 +40,8 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 			d.meter.Unseen(missed(after, last, news))
 		}
 		for _, o := range news {
-			d.meter.Happened(o)
 			d.lived(o)
+			d.meter.Happened(o) // last: who sees the count finds the span, too
 		}
 		after = last
 		select {

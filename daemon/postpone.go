@@ -9,9 +9,12 @@ import (
 
 // postponed is a start that failed and could not be noted: the run still waits
 // in the store, and would be started again at once, for ever.
+//
+// It is in memory only: a cloved that begins anew tries each once, which is what
+// a new cloved is for.
 type postponed struct {
-	until  time.Time
-	reason string
+	until  time.Time // the next attempt, retryTime after the last
+	reason string    // for who asks why it waits, with the failure in it
 }
 
 // postpone holds a run back if it still waits although its start failed, and

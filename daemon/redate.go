@@ -27,6 +27,8 @@ func (k *keeper) redate(now time.Time) error {
 	return nil
 }
 
+// misdated tells whether the run joined the queue at a time that is yet to come,
+// and waits for one behind it. The wait itself, NotBefore less Since, is right.
 func misdated(run agent.Run, now time.Time) bool {
 	return run.State == agent.StateQueued && run.Turn.Since.After(now.Add(clockSlack)) && run.Turn.NotBefore.After(run.Turn.Since)
 }

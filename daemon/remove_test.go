@@ -1,7 +1,13 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -15,4 +21,80 @@ func TestRemoveQueuedWithForce(t *testing.T) {
 	must(t, c.Remove(within(t), "queued", true))
 	_, err := c.Get(within(t), "queued")
 	wantCode(t, err, api.CodeNotFound)
+}
+
+// A stop that was noted holds, whatever its cloved or a policy did in that
+// moment: the run does not start. The control is one that nobody stopped.
+func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
+	r := newRig(t, nil)
+	stopped, wanted := r.add("stopped", agent.Owner{}, agent.StateQueued), r.add("wanted", agent.Owner{}, agent.StateQueued)
+	for _, run := range []agent.Run{stopped, wanted} {
+		_, err := r.records.amend(run.Spec.ID, agent.WhatStopped, "", func(now *agent.Run) {
+			now.Turn.NotBefore = time.Time{}
+			if now.Spec.ID == stopped.Spec.ID {
+				now.Turn.StopAsked, now.Turn.Stopped = true, &agent.Stopped{By: "uid 0"}
+			}
+		})
+		must(t, err)
+	}
+	r.serve()
+	ran := func(run agent.Run, _ bool) bool { return run.State != agent.StateQueued }
+	now, _, err := r.d.mirror.until(within(t), stopped.Spec.ID, ran)
+	must(t, err)
+	if now.State != agent.StateEnded || now.Record.Status != agent.StatusKilled || now.Record.Stopped == nil {
+		t.Errorf("%s, %+v", now.State, now.Record)
+	}
+	if now, _, err = r.d.mirror.until(within(t), wanted.Spec.ID, ran); err != nil || now.State != agent.StateRunning {
+		t.Errorf("control: %s, %v", now.State, err)
+	}
+}
+
+// A policy that puts a run back into the queue while it is being stopped does
+// not make the stop wait for ever, or fail.
+func TestStopOfARunThatComesBack(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("back", agent.Owner{}, agent.StateEnded)
+	c := &call{Context: within(t), Daemon: r.d, peer: caller{}, run: run}
+	c.run.State = agent.StateRunning // as it was found
+	_, err := r.records.requeue(run.Spec.ID, func(*agent.Run) {})
+	must(t, err)
+	r.serve()
+	must(t, c.end("back", 0))
+	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateEnded {
+		t.Errorf("it is %s", now.State)
+	}
+}
+
+// A restart by hand is not answered with what the run waited for before: nothing
+// is said until the keeper has looked again.
+func TestRestartEndsADelay(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("delayed", agent.Owner{}, agent.StateQueued)
+	_, err := r.d.keeper.look(t.Context())
+	must(t, err)
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the keeper looked: %+v", result)
+	}
+	c := r.serve()
+	result, err := c.Restart(within(t), "delayed", nil)
+	if err != nil || result.Reason != "" || result.Run.State != agent.StateRunning {
+		t.Errorf("%s, %q, %v", result.Run.State, result.Reason, err)
+	}
+}
+
+// A run with --rm whose start was put off has a log already: it goes with the
+// run. The control is one that is kept, and its log with it.
+func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
+	r := newRig(t, nil)
+	for _, forget := range []bool{true, false} {
+		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
+		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
+		must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
+		must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+		if _, err := os.Lstat(r.d.logDir(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
+			t.Errorf("--rm %v: %v", forget, err)
+		}
+	}
 }

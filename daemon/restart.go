@@ -57,3 +57,54 @@ func backoff(restarts int) time.Duration {
 	}
 	return delay
 }
+
+// restart puts those that have ended back into the queue when their policy
+// says so.
+func (k *keeper) restart() error {
+	for _, run := range k.mirror.all(judged) {
+		v := judge(run)
+		var err error
+		if v.giveUp {
+			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
+			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
+		} else {
+			_, err = k.again(run, func(r *agent.Run) {
+				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
+				if !v.scheduled {
+					r.Turn.NotBefore = notLater(v.notBefore, time.Now().UTC())
+				}
+				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
+				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
+			})
+		}
+		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// judged tells whether the run's policy or schedule wants something, at little cost for
+// the many that have none.
+func judged(run *agent.Run) bool {
+	if run.Spec.Schedule == "" && (run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever) {
+		return false
+	}
+	v := judge(*run)
+	return v.again || v.giveUp
+}
+
+// again queues an ended run; change writes what its turn is to be. It is in
+// conflict where the run has not ended, or not any more. Its layer stays, if only for clove diff, until it
+// is started (Turn.Fresh).
+func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
+	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
+		r.Turn.Since = time.Now().UTC()
+		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
+		change(r)
+	})
+	// gofail: var againQueued string
+	// failpoint(againQueued, "")
+
+	return queued, err
+}

@@ -9,11 +9,11 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
-	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
-// start stores a run, and answers when it executes or has a reason to wait.
+// start stores a run, and answers when it executes or has a reason to wait that
+// does not pass in a moment.
 func start(c *call, p api.StartParams) (any, error) {
 	spec := p.Spec
 	if spec.ID == "" {
@@ -74,7 +74,7 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			return c.result(spec.ID)
 		case <-decided:
 			var reason string
-			if reason, decided = c.keeper.reason(spec.ID); reason != "" {
+			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
 				return c.result(spec.ID)
 			}
 			if c.keeper.at(spec.ID) || len(answer) > 0 {
@@ -219,63 +219,6 @@ func wait(c *call, _ api.RunParams) (any, error) {
 	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")
 }
 
-// remove forgets a run, and all that is kept of it.
-func remove(c *call, p api.RemoveParams) (any, error) {
-	id := c.run.Spec.ID
-	if p.Force && c.run.State != agent.StateEnded {
-		if err := c.end(p.Run, 0); err != nil {
-			return nil, err
-		}
-		if _, found := c.mirror.get(id); !found {
-			return api.Nothing{}, nil // it had --rm
-		}
-	}
-	release, err := c.hold(p.Run)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
-		return nil, err
-	}
-	return api.Nothing{}, c.sandboxes.Remove(string(id))
-}
-
-// lay ends what waits or would wait again, and sees to it that neither policy nor schedule queues
-// it again before it is gone.
-func (c *call) lay() error {
-	if c.run.State == agent.StateQueued || judge(c.run).again {
-		if err := c.noteStop(); err != nil {
-			return err
-		}
-	}
-	if err := c.mirror.refresh(); err != nil {
-		return err
-	}
-	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
-		return c.dequeue()
-	}
-	return nil
-}
-
-// dequeue ends a run that waits, under the name that it has by now. One that is
-// being started by now is its supervisor's to end: it is in conflict.
-func (c *call) dequeue() error {
-	return c.records.change(func(st *store.Store) error {
-		run, err := st.Get(string(c.run.Spec.ID))
-		if err != nil {
-			return err
-		}
-		if run.State != agent.StateQueued {
-			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
-		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
-		return err
-	})
-}
-
 // rename gives a run another name, unless its start has begun.
 func rename(c *call, p api.RenameParams) (any, error) {
 	k := c.keeper
@@ -298,26 +241,4 @@ func rename(c *call, p api.RenameParams) (any, error) {
 		return nil, c.mask(err)
 	}
 	return c.show(run), nil
-}
-
-// prune removes what has ended, each on its own.
-func prune(c *call, _ api.Nothing) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
-		return nil, err
-	}
-	result := api.PruneResult{Removed: []agent.ID{}}
-	for _, run := range c.mirror.all(c.peer.sees) {
-		if run.State != agent.StateEnded || judge(run).again {
-			continue
-		}
-		if err := c.Err(); err != nil {
-			return nil, err
-		}
-		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
-			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
-			continue
-		}
-		result.Removed = append(result.Removed, run.Spec.ID)
-	}
-	return result, nil
 }

@@ -33,50 +33,20 @@ type processes struct {
 	cgroup func() (*os.File, error)
 }
 
-// start gives the supervisor nothing of cloved's but its order and its errors:
-// it is to outlive cloved.
+// start runs one supervisor, gives it its order, and hears what became of it.
 func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
 	var answer supervisor.Answer
-	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
-	command.Dir = "/"
-	// One processor is enough for one agent; Go keeps some 200 KiB for each
-	// further one.
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	group, err := p.cgroup()
-	if err != nil {
-		return answer, nil, err
-	}
-	if group != nil {
-		defer group.Close()
-		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
-	}
 	failures, err := p.failures(order.LogDir)
 	if err != nil {
 		return answer, nil, err
 	}
 	defer failures.Close()
-	command.Stderr = failures
-	orders, give, err := os.Pipe()
+	give, hear, gone, err := p.spawn(failures)
 	if err != nil {
 		return answer, nil, err
 	}
 	defer give.Close()
-	hear, answers, err := os.Pipe()
-	if err != nil {
-		orders.Close()
-		return answer, nil, err
-	}
 	defer hear.Close()
-	command.ExtraFiles = []*os.File{orders, answers}
-	err = command.Start()
-	orders.Close()
-	answers.Close()
-	if err != nil {
-		return answer, nil, fmt.Errorf("cannot start a supervisor: %w", err)
-	}
-	gone := make(chan struct{})
-	go func() { defer close(gone); bury(command) }()
 	// gofail: var starterSpawned string
 	// if err := failpoint(starterSpawned, ""); err != nil { return answer, gone, err }
 
@@ -97,6 +67,56 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	// if err := failpoint(starterAnswered, ""); err != nil { return answer, gone, err }
 
 	return answer, gone, nil
+}
+
+// spawn starts the process, in a cgroup that is not cloved's where there is one.
+// The pipes are the caller's: give takes the order, hear has the answer.
+func (p processes) spawn(failures *os.File) (give, hear *os.File, gone <-chan struct{}, err error) {
+	group, err := p.cgroup()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if group != nil {
+		defer group.Close()
+	}
+	orders, give, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer orders.Close()
+	hear, answers, err := os.Pipe()
+	if err != nil {
+		give.Close()
+		return nil, nil, nil, err
+	}
+	defer answers.Close()
+	command := p.command(group)
+	command.Stderr = failures
+	// In the order of supervisor.OrderFD and supervisor.AnswerFD.
+	command.ExtraFiles = []*os.File{orders, answers}
+	if err := command.Start(); err != nil {
+		give.Close()
+		hear.Close()
+		return nil, nil, nil, fmt.Errorf("cannot start a supervisor: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); bury(command) }()
+	return give, hear, ended, nil
+}
+
+// command gives the supervisor nothing of cloved's but its order and its errors:
+// it is to outlive cloved. group is nil where it begins in cloved's own.
+func (p processes) command(group *os.File) *exec.Cmd {
+	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
+	command.Dir = "/"
+	// One processor is enough for one agent; Go keeps some 200 KiB for each
+	// further one.
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if group != nil {
+		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
+	return command
 }
 
 // bury waits for a supervisor's end; what it did is in the store. Wait alone

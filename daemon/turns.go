@@ -22,6 +22,7 @@ type turns struct {
 type decision struct {
 	start   []agent.Run         // in this order
 	reasons map[agent.ID]string // why the others wait
+	soon    map[agent.ID]bool   // of these, those that wait for a place among the starts: for moments
 	waiting map[string]int      // how many wait for what: metrics.Reasons
 	wake    time.Time           // when to ask again at the latest; zero: when something changes
 }
@@ -32,26 +33,9 @@ type decision struct {
 // coming starve a less important one. A run that waits for its time or for
 // another run, or that can never fit, holds up nobody.
 func (t turns) decide(runs []agent.Run) decision {
-	d := decision{reasons: map[agent.ID]string{}, waiting: map[string]int{}}
-	byName := map[string]*agent.Run{}
-	var queue []agent.Run
-	var promised int64
-	starting := 0
-	for i, run := range runs {
-		byName[run.Spec.Name] = &runs[i]
-		switch run.State {
-		case agent.StateQueued:
-			queue = append(queue, run)
-		case agent.StateStarting:
-			starting++
-			promised += run.Spec.Limits.MemoryBytes
-		case agent.StateRunning:
-			promised += run.Spec.Limits.MemoryBytes
-		}
-	}
-	slices.SortStableFunc(queue, func(a, b agent.Run) int {
-		return cmp.Or(cmp.Compare(t.standing(b), t.standing(a)), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
-	})
+	d := decision{reasons: map[agent.ID]string{}, soon: map[agent.ID]bool{}, waiting: map[string]int{}}
+	queue, byName := t.line(runs)
+	starting, promised := taken(runs)
 	held := ""
 	for _, run := range queue {
 		kind, reason := t.waits(run, byName, &d.wake)
@@ -69,6 +53,9 @@ func (t turns) decide(runs []agent.Run) decision {
 		if reason != "" {
 			d.reasons[run.Spec.ID] = reason
 			d.waiting[kind]++
+			if kind == metrics.ForStarts {
+				d.soon[run.Spec.ID] = true
+			}
 			continue
 		}
 		d.start = append(d.start, run)
@@ -76,6 +63,36 @@ func (t turns) decide(runs []agent.Run) decision {
 		starting++
 	}
 	return d
+}
+
+// line is the queue in its order, and all runs by name.
+func (t turns) line(runs []agent.Run) (queue []agent.Run, byName map[string]*agent.Run) {
+	byName = map[string]*agent.Run{}
+	for i, run := range runs {
+		byName[run.Spec.Name] = &runs[i]
+		if run.State == agent.StateQueued {
+			queue = append(queue, run)
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b agent.Run) int {
+		return cmp.Or(cmp.Compare(t.standing(b), t.standing(a)), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
+	})
+	return queue, byName
+}
+
+// taken is what those that start or run have already: places among the starts,
+// and memory in bytes, by their limits and not by what they use.
+func taken(runs []agent.Run) (starting int, promised int64) {
+	for _, run := range runs {
+		switch run.State {
+		case agent.StateStarting:
+			starting++
+			promised += run.Spec.Limits.MemoryBytes
+		case agent.StateRunning:
+			promised += run.Spec.Limits.MemoryBytes
+		}
+	}
+	return starting, promised
 }
 
 // risesEach is how long a run waits for one more point of priority.

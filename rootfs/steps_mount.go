@@ -28,7 +28,10 @@ func (s makeDirStep) run(b *builder) error {
 	return dir.Close()
 }
 
-// bindStep shows a host path at Target.
+// bindStep shows a host path at Target, which is made in the skeleton's overlay
+// if need be. Map says as whom its owners appear inside; a path whose file system
+// cannot be mapped (ErrUnmappable) is shown unmapped if it is read-only, else
+// refused: what the agent writes there would belong to an id of the host's.
 type bindStep struct {
 	Source, Target           string
 	Map                      idMap
@@ -73,7 +76,8 @@ func (s bindStep) run(b *builder) error {
 	return attach(clone, fdPath(target))
 }
 
-// tmpfsStep mounts an empty memory file system at Target.
+// tmpfsStep mounts an empty memory file system at Target. Its pages are charged to
+// the agent, so Bytes is a second bound and not the one that protects the host.
 type tmpfsStep struct {
 	Target string
 	Bytes  int64
@@ -127,6 +131,8 @@ type sysStep struct{}
 
 func (sysStep) String() string { return "sys" }
 
+// sysDirs are what runtimes size themselves by: the number of processors and their
+// caches, and whether huge pages come by themselves.
 var sysDirs = []string{"/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage"}
 
 func (sysStep) run(b *builder) error {
@@ -164,7 +170,8 @@ func (sysStep) run(b *builder) error {
 }
 
 // sealStep makes one overlay of the root read-only, after all mount points in
-// it were made.
+// it were made. mount_setattr(2) on the overlay alone leaves what is mounted in
+// it as it is: scratch directories stay writable.
 type sealStep struct{ Target string }
 
 func (s sealStep) String() string { return "seal " + s.Target }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 
@@ -168,19 +169,32 @@ func (l *layerReader) open(ctx context.Context, r *Runtime) error {
 		}
 		return err
 	}
-	image, err := os.Open(l.Run.Layer)
+	image, err := r.openKept(l.Run)
 	if err != nil {
 		return err
 	}
 	defer image.Close()
-	// It may have been started again since its caller looked, with a new image of
-	// the same name. What is open now is the old one, or it is refused.
-	if _, err := r.atRest(string(l.Run.Spec.ID)); err != nil {
-		return err
-	}
 	// In the thread's own namespace any directory may be covered.
 	l.layer, err = rootfs.OpenLayer(ctx, image, r.paths.Run)
+	if errors.Is(err, rootfs.ErrLayerBusy) {
+		err = &agent.Error{Kind: agent.KindConflict, Message: l.Run.Spec.Name + " was started meanwhile", Hint: "ask again", Err: err}
+	}
 	return err
+}
+
+// openKept opens the image of a run at rest. It may have been started again
+// since its caller looked, with a new image of the same name: what is open then
+// is the old one, or it is refused.
+func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
+	image, err := os.Open(run.Layer)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.atRest(string(run.Spec.ID)); err != nil {
+		image.Close()
+		return nil, err
+	}
+	return image, nil
 }
 
 // access says who reads what: root the layer, the user the host's workspace.

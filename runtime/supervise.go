@@ -42,15 +42,31 @@ const noteRetry = time.Second
 // itself kills the cgroup: only if clove-init did not.
 const lastResort = 2 * time.Second
 
+// newSupervisor has no clock running yet.
+func newSupervisor(l *launch) *supervisor {
+	s := &supervisor{
+		launch: l, messages: receive(l.conn), asks: make(chan func()), ended: make(chan struct{}),
+		cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(),
+		visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
+	}
+	if l.gate != nil {
+		s.gateEnd = l.gate.served
+	}
+	return s
+}
+
+// close ends what newSupervisor began, and whoever still asks.
+func (s *supervisor) close() {
+	for _, timer := range []*time.Timer{s.cpu, s.last, s.due, s.note} {
+		timer.Stop()
+	}
+	close(s.ended)
+}
+
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := &supervisor{launch: l, messages: receive(l.conn), cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(), visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
-		asks: make(chan func()), ended: make(chan struct{})}
-	defer close(s.ended)
-	defer s.cpu.Stop()
-	defer s.last.Stop()
-	defer s.due.Stop()
-	defer s.note.Stop()
+	s := newSupervisor(l)
+	defer s.close()
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
@@ -58,10 +74,14 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch memory", err)}
 	}
-	if l.gate != nil {
-		s.gateEnd = l.gate.served
-	}
-	done := ctx.Done()
+	s.watch(ctx.Done(), signals)
+	s.terminal.restore()
+	return s.seen
+}
+
+// watch is the loop: it returns when clove-init is gone, and with it the agent.
+// done is closed when somebody wants its end.
+func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 	for s.messages != nil {
 		select {
 		case m, open := <-s.messages:
@@ -91,11 +111,9 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 			ask()
 		case <-done:
 			done = nil
-			s.end(causeUser, l.spec.Limits.StopGrace)
+			s.end(causeUser, s.spec.Limits.StopGrace)
 		}
 	}
-	s.terminal.restore()
-	return s.seen
 }
 
 // receive turns the control socket into a channel that ends with clove-init.

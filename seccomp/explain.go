@@ -73,6 +73,8 @@ var signs = map[specs.LinuxSeccompOperator]string{
 	specs.OpGreaterEqual: ">=", specs.OpGreaterThan: ">",
 }
 
+// comparison is one condition in words. Arguments count from 0, as in the
+// kernel's struct seccomp_data.
 func comparison(arg specs.LinuxSeccompArg) string {
 	if arg.Op == specs.OpMaskedEqual {
 		return fmt.Sprintf("(argument %d & %#x) == %#x", arg.Index, arg.Value, arg.ValueTwo)
@@ -80,6 +82,8 @@ func comparison(arg specs.LinuxSeccompArg) string {
 	return fmt.Sprintf("argument %d %s %#x", arg.Index, signs[arg.Op], arg.Value)
 }
 
+// rulesFor are the rules that name a system call, in the profile's order. A name
+// that occurs twice in one rule counts once.
 func rulesFor(p *specs.LinuxSeccomp, name string) []specs.LinuxSyscall {
 	var rules []specs.LinuxSyscall
 	for _, rule := range p.Syscalls {
@@ -114,6 +118,8 @@ func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
 	return outcome{action, *errno}
 }
 
+// phrase says what the caller of a refused system call sees: an error number by
+// its name, a signal, or its end.
 func phrase(o outcome) string {
 	switch o.action {
 	case specs.ActAllow:

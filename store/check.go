@@ -43,6 +43,8 @@ func (a *audit) problem(format string, arguments ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, arguments...))
 }
 
+// schema: the file has this build's version, and no bucket besides. A stranger's
+// bucket would be carried along for ever, by every backup too.
 func (a *audit) schema() {
 	if version, err := schemaOf(a.tx); err != nil || version != newestSchema(migrations) {
 		a.problem("schema: %d is not %d (%v)", version, newestSchema(migrations), err)
@@ -55,6 +57,8 @@ func (a *audit) schema() {
 	}
 }
 
+// everyRun decodes each run and holds it to the rules. One that cannot be decoded
+// is told of, and does not keep the others from being looked at.
 func (a *audit) everyRun() {
 	for key, value := range each(a.runs.Cursor()) {
 		run, err := decode(key, value)
@@ -74,7 +78,8 @@ func (a *audit) everyRun() {
 	}
 }
 
-// rules are the invariants of one run by itself.
+// rules are the invariants of one run by itself, which each method that writes
+// keeps. A row here is what the next start, gc or rm relies on without asking.
 var rules = []struct {
 	broken string
 	holds  func(*agent.Run) bool
@@ -114,6 +119,8 @@ func (a *audit) expect(run *agent.Run) {
 	a.byRange[run.Lease.IDRange] = run.Spec.ID
 }
 
+// everyName holds the index of names against the runs, both ways: an entry too
+// many blocks a name for ever, one too few lets two runs have it.
 func (a *audit) everyName() {
 	for key, id := range each(a.names.Cursor()) {
 		if run, ok := a.byName[string(key)]; !ok || run != agent.ID(id) {
@@ -126,6 +133,8 @@ func (a *audit) everyName() {
 	}
 }
 
+// everyLease does the same for id ranges. An entry too few is the worse fault: two
+// agents would have the same host ids, and could signal each other.
 func (a *audit) everyLease() {
 	for key, id := range each(a.leases.Cursor()) {
 		index, isRange := rangeOf(key)

@@ -315,8 +315,8 @@ func Unqueued(name string) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
 }
 
-// wrongRecord says what is wrong with a record for the run of spec, "" if
-// nothing is.
+// wrongRecord holds a record against its run, lest the end of one agent is told of
+// another: "" if nothing is wrong with it.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {
 	case record.ID != spec.ID:

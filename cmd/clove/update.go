@@ -83,6 +83,8 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 	return nil
 }
 
+// updateNumbers has run's bounds too. A timeout of 0 is a wish, to have none, and
+// so is told from one that was not named.
 func updateNumbers(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagCPUs); text != "" {
 		n, err := strconv.ParseFloat(text, 64)

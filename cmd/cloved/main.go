@@ -43,9 +43,14 @@ func main() {
 }
 
 // options are the command line.
+//
+// root and runDir are absolute; socket is empty where the configuration says it.
 type options struct {
 	root, runDir, config, socket string
 }
+
+// paths are where this cloved keeps its runs.
+func (o options) paths() runtime.Paths { return runtime.Paths{State: o.root, Run: o.runDir} }
 
 // readOptions gives flag.ErrHelp when out says all that was asked for.
 func readOptions(args []string, out io.Writer) (options, error) {
@@ -83,6 +88,8 @@ func readOptions(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
+// environment is a flag's default: the variables that clove reads, so that both
+// mean the same installation.
 func environment(name, standard string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
@@ -105,8 +112,7 @@ func serve(o options) error {
 		return err
 	}
 	o.socket = cmp.Or(o.socket, config.Socket, filepath.Join(o.runDir, "clove.sock"))
-	paths := runtime.Paths{State: o.root, Run: o.runDir}
-	sandboxes, err := runtime.Open(paths)
+	sandboxes, err := runtime.Open(o.paths())
 	if err != nil {
 		return err
 	}
@@ -125,8 +131,7 @@ func serve(o options) error {
 	}
 	defer w.close()
 	log := w.log
-	d := daemon.New(daemon.Options{Paths: paths, ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Version: version, Log: log, Clove: clove,
-		Scrapes: w.scrapes, LogTail: &w.tail, Tracer: w.tracer, Reloaded: func(c daemon.Config) { w.level.Set(c.Level()) }})
+	d := daemon.New(w.complete(daemon.Options{Paths: o.paths(), ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Clove: clove}))
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err

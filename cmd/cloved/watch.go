@@ -32,6 +32,15 @@ func watch(config daemon.Config) (*watched, error) {
 	return w, err
 }
 
+// complete adds to the options what the daemon is to write to. A new
+// configuration changes the level of the log at once.
+func (w *watched) complete(o daemon.Options) daemon.Options {
+	o.Version, o.Log, o.LogTail = version, w.log, &w.tail
+	o.Scrapes, o.Tracer = w.scrapes, w.tracer
+	o.Reloaded = func(c daemon.Config) { w.level.Set(c.Level()) }
+	return o
+}
+
 // flushTime is how long a collector gets for the last spans.
 const flushTime = 3 * time.Second
 

@@ -9,7 +9,9 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// sessions are the methods that keep their connection.
+// sessions are the methods that keep their connection: after the request come
+// notifications both ways, and the answer is the last line. cloved only passes the
+// bytes on, so each of them has to bear a caller that goes, or never reads.
 var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	api.MethodRunAttach:  (*server).attach,
 	api.MethodRunExec:    (*server).exec,
@@ -62,7 +64,8 @@ func decode(c *rpc.Conn, request rpc.Message, into any) bool {
 	return err == nil
 }
 
-// conclude answers a session with its result or its error.
+// conclude answers a session with its result or its error. That the caller has
+// gone meanwhile is no failure: nobody is left to be told.
 func conclude(c *rpc.Conn, request rpc.Message, result any, err error) {
 	if err != nil {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -16,9 +17,17 @@ import (
 	"clove.run/clove/internal/watch"
 )
 
-// patience is how long a run that executes may take to be reachable, and one
-// that has ended to say so: its supervisor does both in a moment.
-const patience = 2 * time.Second
+// How long a run that executes may take to be reachable. On a host that starts
+// many its supervisor comes to it late; of one that has ended the directory goes,
+// and nobody waits any longer.
+const (
+	patience = 15 * time.Second
+	// refusals is how long a socket may refuse that nobody listens on: its
+	// supervisor was killed, or is between bind(2) and listen(2).
+	refusals = 2 * time.Second
+	// askAgain is between two attempts then: nothing tells of a listen(2).
+	askAgain = 20 * time.Millisecond
+)
 
 // Connect reaches the supervisor of a run. KindConflict says that there is
 // none. A run is known to execute a moment before its supervisor listens.
@@ -29,19 +38,31 @@ func Connect(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error)
 	}
 	none := &agent.Error{Kind: agent.KindConflict, Message: "the run has no supervisor that can be reached",
 		Hint: "it has ended, or runs in the foreground; `clove ps -a` shows it"}
-	written, err := watch.Dir(filepath.Join(runDir, string(id)))
+	path := filepath.Join(runDir, string(id))
+	written, err := watch.Dir(path)
 	if err != nil {
 		return nil, none // not even a directory
 	}
 	defer written.Close()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	refused := time.NewTimer(refusals)
+	defer refused.Stop()
 	for {
 		if conn, err = dial(ctx, runDir, id); !absent(err) {
 			return conn, agent.Failed("supervisor", err)
 		}
+		var given, again <-chan time.Time
+		if errors.Is(err, unix.ECONNREFUSED) {
+			given, again = refused.C, time.After(askAgain)
+		} else if _, err := os.Lstat(path); err != nil {
+			return nil, none
+		}
 		select {
-		case <-written.Changed:
+		case <-written.Changed: // also when the directory itself goes: inotify(7), IN_IGNORED
+		case <-again:
+		case <-given:
+			return nil, none
 		case <-ctx.Done():
 			return nil, none
 		}

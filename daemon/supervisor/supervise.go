@@ -87,13 +87,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
-		if err := s.listen(socket, live); err != nil {
-			// The agent runs and is held to its limits; only nobody can reach it.
-			s.say("cannot listen: " + err.Error())
-		}
-		// gofail: var superviseListening string
-		// failpoint(superviseListening, "")
-
+		s.begin(socket, live)
 		answer(pipe, Answer{Started: true, Steps: steps})
 		// gofail: var superviseAnswered string
 		// failpoint(superviseAnswered, "")
@@ -127,6 +121,17 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		answer(pipe, Answer{Error: startFailure(*failure), Steps: steps})
 	}
 	return err
+}
+
+// begin lets an agent that executes be reached.
+func (s *supervisor) begin(socket string, live *runtime.Live) {
+	if err := s.listen(socket, live); err != nil {
+		// The agent runs and is held to its limits; only nobody can reach it.
+		s.say("cannot listen: " + err.Error())
+	}
+	// gofail: var superviseListening string
+	// failpoint(superviseListening, "")
+
 }
 
 // startFailure is a record's failure as an error of the API.

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -157,6 +160,49 @@ func TestLogAndHub(t *testing.T) {
 func TestConnectToNobody(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Connect(t.Context(), dir, "0123456789abcdef"); agent.KindOf(err) != agent.KindConflict || err == nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// A supervisor that comes late is waited for, also while its socket has a name
+// and nobody listens on it yet, which no event tells the end of.
+func TestConnectWaitsForALateSupervisor(t *testing.T) {
+	for _, bound := range []bool{false, true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, string(someID), SocketName)
+		must(t, os.Mkdir(filepath.Dir(path), 0o700))
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		defer unix.Close(fd)
+		if bound {
+			must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+		}
+		reached := make(chan error, 1)
+		go func() {
+			conn, err := Connect(t.Context(), dir, someID)
+			if err == nil {
+				conn.Close()
+			}
+			reached <- err
+		}()
+		if !bound {
+			must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+		}
+		time.AfterFunc(2*askAgain, func() { _ = unix.Listen(fd, 8) }) // so late that it has been refused
+		must(t, <-reached)
+	}
+}
+
+// A run that ends while somebody waits for its supervisor is not waited for.
+func TestConnectSeesTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, string(someID))
+	must(t, os.Mkdir(run, 0o700))
+	reached := make(chan error, 1)
+	go func() { _, err := Connect(t.Context(), dir, someID); reached <- err }()
+	must(t, os.Remove(run))
+	began := time.Now()
+	if err := <-reached; agent.KindOf(err) != agent.KindConflict || time.Since(began) >= patience {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"os"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/runtime"
+	"clove.run/clove/store"
+)
+
+// remove forgets a run, and all that is kept of it.
+func remove(c *call, p api.RemoveParams) (any, error) {
+	id := c.run.Spec.ID
+	if p.Force && c.run.State != agent.StateEnded {
+		if err := c.end(p.Run, 0); err != nil {
+			return nil, err
+		}
+		if _, found := c.mirror.get(id); !found {
+			return api.Nothing{}, nil // it had --rm
+		}
+	}
+	release, err := c.hold(p.Run)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
+		return nil, err
+	}
+	if err := c.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
+		return api.Nothing{}, err
+	}
+	return api.Nothing{}, nil // it went with its end
+}
+
+// lay ends what waits or would wait again, and sees to it that neither policy
+// nor schedule queues it again before it is gone.
+func (c *call) lay() error {
+	if c.run.State == agent.StateQueued || judge(c.run).again {
+		if err := c.noteStop(); err != nil {
+			return err
+		}
+	}
+	if err := c.mirror.refresh(); err != nil {
+		return err
+	}
+	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+		return c.dequeue()
+	}
+	return nil
+}
+
+// dequeue ends the call's run while it waits. One that is being started by now
+// is its supervisor's to end: it is in conflict.
+func (c *call) dequeue() error {
+	return c.Daemon.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
+}
+
+// dequeue ends a run that never came to its turn, under the name that it has by
+// now, if wanted says so of the run as it is stored; else it is in conflict.
+func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
+	return d.records.change(func(st *store.Store) error {
+		run, err := st.Get(string(id))
+		if err != nil {
+			return err
+		}
+		if !wanted(&run) {
+			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
+		}
+		if run.Spec.Remove {
+			// A start that was put off has made it.
+			if err := os.RemoveAll(d.logDir(run.Spec.ID)); err != nil {
+				return agent.Failed("log", err)
+			}
+		}
+		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		return err
+	})
+}
+
+// prune removes what has ended, each on its own.
+func prune(c *call, _ api.Nothing) (any, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	result := api.PruneResult{Removed: []agent.ID{}}
+	for _, run := range c.mirror.all(c.peer.sees) {
+		if run.State != agent.StateEnded || judge(run).again {
+			continue
+		}
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
+			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
+			continue
+		}
+		result.Removed = append(result.Removed, run.Spec.ID)
+	}
+	return result, nil
+}
