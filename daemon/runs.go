@@ -238,7 +238,10 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return nil, err
 	}
-	return api.Nothing{}, c.sandboxes.Remove(string(id))
+	if err := c.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
+		return api.Nothing{}, err
+	}
+	return api.Nothing{}, nil // it went with its end
 }
 
 // lay ends what waits or would wait again, and sees to it that neither policy nor schedule queues
@@ -268,6 +271,12 @@ func (c *call) dequeue() error {
 		}
 		if run.State != agent.StateQueued {
 			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
+		}
+		if run.Spec.Remove {
+			// A start that was put off has made it.
+			if err := os.RemoveAll(c.logDir(run.Spec.ID)); err != nil {
+				return agent.Failed("log", err)
+			}
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
 		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
