@@ -54,8 +54,6 @@ func Open(dir string, capBytes int64) (*Log, error) {
 	if l.size, l.torn, err = ending(l.file); err != nil {
 		return nil, errors.Join(err, l.file.Close())
 	}
-	// A full disk is no reason not to start: the next entry tries again.
-	_ = l.finishLine()
 	return l, nil
 }
 
