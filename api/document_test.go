@@ -41,7 +41,9 @@ Batches, notifications (requests without an id) and requests in any order are as
 - **Limits** of a connection: a line of 4 MiB, 64 levels of nesting, 256 requests in a batch, 64 lines being answered (the next
   one waits). No object may name a key twice. cloved takes 1024 connections, 128 of each user.
 - **Go on where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
-  nothing, also when cloved was restarted in between; where too much has happened a note says ` + "`gap`" + `.
+  nothing, also when cloved was restarted in between; where too much has happened a note says ` + "`gap`" + `. So are the lines of a
+  log: ` + "`run.logs`" + ` with ` + "`after`" + ` and ` + "`after_offset`" + `, the number and offset of your last line, gives later ones only. Where some of
+  those are gone, one line says how many and of how many bytes (` + "`lost_lines`, `lost_bytes`" + `); without ` + "`after_offset`" + ` the latter may be absent.
 
 The Go client is package ` + "`client`" + `.
 

@@ -15,8 +15,11 @@ type LogsParams struct {
 	Tail   *int      `json:"tail,omitempty"`   // only the last so many; absent: all
 	Follow bool      `json:"follow,omitempty"` // go on until the run has ended
 	// After is the number of the last line that the caller has: only later ones
-	// are given. A number that is missing behind it was dropped by rotation.
+	// are given. Where some of those are gone, a line with LostLines comes first.
 	After int64 `json:"after,omitempty"`
+	// AfterOffset is that line's offset. Without it LostBytes of lines that
+	// rotation dropped behind it is not known, and absent.
+	AfterOffset *int64 `json:"after_offset,omitempty"`
 }
 
 // LogLine is one line of output as it stands in the log file.
@@ -26,13 +29,15 @@ type LogLine struct {
 	Text    string    `json:"text,omitempty"`    // without the line's end
 	Bytes   []byte    `json:"bytes,omitempty"`   // in place of text, where it is not UTF-8
 	Partial bool      `json:"partial,omitempty"` // the line goes on in the next one
-	// Lost counts what is missing before this line: bytes that rotation or a
-	// full disk dropped.
+	// Lost counts what is missing here, since the line before it: what rotation
+	// or a full disk dropped.
 	LostLines int64 `json:"lost_lines,omitempty"`
 	LostBytes int64 `json:"lost_bytes,omitempty"`
-	// Number counts the run's lines from 1 on, those that rotation dropped
-	// included; absent in the file, and in clove's own word of what is missing.
+	// Number counts the run's lines from 1 on, those that are lost included;
+	// absent in the file, and in clove's own word of what is missing.
 	Number int64 `json:"number,omitempty"`
+	// Offset counts the bytes of these lines without their ends, this one included.
+	Offset int64 `json:"offset,omitempty"`
 }
 
 // Content is the line's bytes, without its end.

@@ -8,7 +8,8 @@ import (
 )
 
 // Logs gives the chosen lines of a run's log to each, in order. A line with
-// LostLines stands for those that are not there any more. An error of each ends
+// LostLines stands for those that are not there any more. Who goes on later asks
+// behind the Number and Offset of its last line. An error of each ends
 // the stream and is returned.
 func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func(api.LogLine) error) error {
 	return c.Stream(ctx, api.MethodRunLogs, p, nil, func(_ string, text json.RawMessage) error {

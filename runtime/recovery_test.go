@@ -72,23 +72,35 @@ func TestForgottenRunsLeaveNoLog(t *testing.T) {
 	r := testRuntime(t)
 	forgotten := func(spec *agent.Spec) { spec.Remove = true }
 	lost, _ := deadRun(t, r, forgotten)
+	ended, _ := deadRun(t, r, forgotten)
+	ended = apply(t, r, ended, agent.EventStarted)
 	refused := testSpec()
 	refused.Remove = true
+	removed := agent.NewID() // while its supervisor was on its way
 	if err := r.withStore(func(s *store.Store) error { _, err := s.Enqueue(agent.Run{Spec: refused}); return err }); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []agent.ID{lost.Spec.ID, refused.ID} {
-		if err := os.MkdirAll(r.paths.Log(id), 0o700); err != nil {
+	each := []agent.ID{ended.Spec.ID, lost.Spec.ID, refused.ID, removed}
+	for _, id := range each {
+		if err := os.MkdirAll(filepath.Join(r.paths.Log(id), "log"), 0o700); err != nil {
 			t.Fatal(err)
+		}
+	}
+	record := recorded(ended, outcome{exitKnown: true}, time.Now())
+	record.ID, record.Name, record.Command = ended.Spec.ID, ended.Spec.Name, ended.Spec.Command
+	err := errors.Join(r.conclude(ended.Spec, agent.EventRecorded, record, false), r.Refuse(refused.ID, errors.New("no")), r.Refuse(removed, errors.New("no")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range each {
+		if exists(r.paths.Log(id)) != (id == lost.Spec.ID) {
+			t.Errorf("before gc the log of %s is wrong", id)
 		}
 	}
 	if _, err := r.GC(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Refuse(refused.ID, errors.New("no")); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []agent.ID{lost.Spec.ID, refused.ID} {
+	for _, id := range each {
 		if exists(r.paths.Log(id)) {
 			t.Errorf("the log of %s is left", id)
 		}

@@ -20,12 +20,13 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 }
 
 // Refuse ends a queued run that could not be begun. One that another process
-// has begun meanwhile is left to it, and one that was removed needs no record.
+// has begun meanwhile is left to it. One that was removed needs no record; who
+// was about to start it has made its log anew.
 func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	return r.withStore(func(s *store.Store) error {
 		run, err := s.Get(string(id))
 		if agent.KindOf(err) == agent.KindNotFound {
-			return nil
+			return agent.Failed("log", os.RemoveAll(r.paths.Log(id)))
 		}
 		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
 			return err

@@ -13,6 +13,8 @@ import (
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"stream":"stdout","text":"x"}`+"\n"), []byte(""), 1)
 	f.Add([]byte(`{"head":true,"lost_lines":-9223372036854775808}`+"\n{"), []byte("\n\n\x00{}\n"), -1)
+	f.Add([]byte(`{"head":true,"stream":"clove","lost_lines":-9223372036854775808}`+"\n{"), []byte("\n"), -1)
+	f.Add([]byte(`{"stream":"clove","lost_lines":9223372036854775807}`+"\n"), []byte(`{"stream":"clove","lost_lines":1,"lost_bytes":-1}`), -1)
 	f.Add([]byte(`{"bytes":"!!"}`+"\n"+`{"time":"x"}`+"\n[]\nnull\n17\n"), []byte(`{"text":1}`), 0)
 	f.Fuzz(func(t *testing.T, now, before []byte, tail int) {
 		dir := t.TempDir()

@@ -3,7 +3,6 @@ package logs
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,8 +17,12 @@ import (
 // Choice says which lines are wanted.
 type Choice struct {
 	Since time.Time
-	After int64 // lines with a higher number than that
-	Tail  int   // the last so many; below 0: all
+	// After is the number of the last line that the caller has; it gets later
+	// ones, and a mark where some of those are gone. Offset is that line's,
+	// which is needed to say how many bytes are gone; nil: not known.
+	After  int64
+	Offset *int64
+	Tail   int // the last so many of what is there; below 0: all
 	// Ended, where it is not nil, asks to go on with new lines until it is
 	// closed and what was written by then is read.
 	Ended <-chan struct{}
@@ -28,17 +31,21 @@ type Choice struct {
 // Read gives the chosen lines of the log in dir to emit, until there are no
 // more, ctx ends, or emit fails. A run that never wrote has no lines.
 func Read(ctx context.Context, dir string, choice Choice, emit func(api.LogLine) error) error {
-	r := &reader{dir: dir, choice: choice, emit: emit}
+	r := &reader{dir: dir, choice: choice, emit: emit, seen: count{lines: max(0, choice.After)}}
+	if choice.Offset != nil {
+		r.seen.bytes = *choice.Offset
+	} else {
+		r.unsure = r.seen.lines > 0
+	}
 	if choice.Ended != nil {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-		watcher, err := watch.Dir(dir)
+		watcher, err := r.watch(ctx)
 		if err != nil {
 			return err
 		}
-		defer watcher.Close()
-		r.changed = watcher.Changed
+		if watcher != nil {
+			defer watcher.Close()
+			r.changed = watcher.Changed
+		}
 	}
 	defer r.close()
 	if err := r.past(); err != nil || r.changed == nil {
@@ -54,46 +61,56 @@ type reader struct {
 	emit    func(api.LogLine) error
 	changed <-chan struct{}
 
-	number  int64    // of the last line that was read
-	before  *os.File // the older file that belongs to file; nil: there is none
-	file    *os.File
+	file    *os.File // the newer one; nil: there is none yet
 	lines   *bufio.Reader
-	half    []byte // a line whose end is not yet written
-	waiting []api.LogLine
+	half    []byte        // a line whose end is not yet written
+	at      count         // of the log since its first line, up to where it is read
+	seen    count         // up to where the caller was told, or has it from before
+	unsure  bool          // nobody said how many bytes seen has
+	waiting []api.LogLine // the last ones, until all of the past is read
 }
 
-// past gives what is there, the older file first.
+// watch watches the log's directory, and waits until a run that has not begun
+// has one; nil: it ended before. A reader makes none: the run may be removed,
+// and nobody would remove that.
+func (r *reader) watch(ctx context.Context) (*watch.Watcher, error) {
+	watcher, err := watch.Dir(r.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return watcher, err
+	}
+	r.choice.Tail = -1 // whatever will be there is new
+	parent := filepath.Dir(r.dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	above, err := watch.Dir(parent)
+	if err != nil {
+		return nil, err
+	}
+	defer above.Close()
+	for {
+		watcher, err := watch.Dir(r.dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return watcher, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-r.choice.Ended:
+			return nil, nil
+		case <-above.Changed:
+		}
+	}
+}
+
+// past gives what is there.
 func (r *reader) past() error {
-	if err := r.openBoth(); err != nil {
-		return err
-	}
-	if r.before != nil {
-		defer r.before.Close()
-	}
 	collect := r.take
 	if r.choice.Tail >= 0 {
 		collect = r.keep
 	}
-	head := entry{}
-	if r.file != nil {
-		head = r.head()
-	}
-	r.number = head.LostLines
-	if head.LostLines > r.choice.After {
-		if err := collect(head.LogLine); err != nil {
-			return err
-		}
-	}
-	if r.before != nil {
-		err := scan(r.before, func(e entry) error {
-			if e.Head {
-				return nil
-			}
-			return collect(r.numbered(e))
-		})
-		if err != nil {
-			return err
-		}
+	if err := r.begin(collect); err != nil {
+		return err
 	}
 	if err := r.drain(collect); err != nil {
 		return err
@@ -101,56 +118,12 @@ func (r *reader) past() error {
 	return r.release()
 }
 
-// openBoth opens the two files as they belong together. The newer one is
-// opened first and must have its name still when the older one is open: a
-// rotation takes that name away before it gives the older one to another.
-func (r *reader) openBoth() error {
-	for {
-		if err := r.open(); err != nil {
-			return err
-		}
-		before, err := os.Open(filepath.Join(r.dir, older))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		r.before = nil
-		if err == nil {
-			r.before = before
-		}
-		named, err := os.Stat(filepath.Join(r.dir, newer))
-		if r.file == nil && errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil && r.file != nil {
-			if own, err := r.file.Stat(); err == nil && os.SameFile(named, own) {
-				return nil
-			}
-		}
-		if r.before != nil {
-			r.before.Close()
-		}
-	}
-}
-
-// numbered gives a line of output its number.
-func (r *reader) numbered(e entry) api.LogLine {
-	if e.LostLines == 0 {
-		r.number++
-		e.Number = r.number
-	}
-	return e.LogLine
-}
-
-// wanted tells whether a line is chosen, but for the tail.
-func (r *reader) wanted(line api.LogLine) bool {
-	return !line.Time.Before(r.choice.Since) && (line.Number == 0 && r.number >= r.choice.After || line.Number > r.choice.After)
-}
-
 // keep holds the last lines back until all of the past is read.
 func (r *reader) keep(line api.LogLine) error {
-	if !r.wanted(line) {
+	if line.Time.Before(r.choice.Since) {
 		return nil
 	}
+	// Cut now and then, so that a long past costs neither memory nor much time.
 	if r.waiting = append(r.waiting, line); len(r.waiting) > 2*r.choice.Tail+16 {
 		r.waiting = append(r.waiting[:0], r.waiting[len(r.waiting)-r.choice.Tail:]...)
 	}
@@ -168,103 +141,13 @@ func (r *reader) release() error {
 }
 
 func (r *reader) take(line api.LogLine) error {
-	if !r.wanted(line) {
+	if line.Time.Before(r.choice.Since) {
 		return nil
 	}
 	return r.emit(line)
 }
 
-// follow gives new lines until the run has ended.
-func (r *reader) follow(ctx context.Context) error {
-	ended := r.choice.Ended
-	for {
-		if err := r.catchUp(); err != nil {
-			return err
-		}
-		if ended == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.changed:
-		case <-ended:
-			ended = nil // one more look
-		}
-	}
-}
-
-// catchUp reads to the end of the file that has the name now.
-func (r *reader) catchUp() error {
-	for {
-		if r.file != nil {
-			if err := r.drain(r.take); err != nil {
-				return err
-			}
-		}
-		moved, err := r.moved()
-		if err != nil || !moved {
-			return err
-		}
-		if r.file != nil {
-			// Nothing is written to it any more: this is its end.
-			if err := r.drain(r.take); err != nil {
-				return err
-			}
-		}
-		if err := r.open(); err != nil || r.file == nil {
-			return err
-		}
-	}
-}
-
-// moved tells whether another file has the newer one's name.
-func (r *reader) moved() (bool, error) {
-	named, err := os.Stat(filepath.Join(r.dir, newer))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil || r.file == nil {
-		return true, err
-	}
-	own, err := r.file.Stat()
-	return err == nil && !os.SameFile(named, own), err
-}
-
-func (r *reader) open() error {
-	r.close()
-	file, err := os.Open(filepath.Join(r.dir, newer))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		r.file, r.lines, r.half = file, bufio.NewReaderSize(file, 64<<10), nil
-	}
-	return err
-}
-
-func (r *reader) close() {
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
-	}
-}
-
-// head reads the first line of the newer file without taking it.
-func (r *reader) head() (e entry) {
-	file, err := os.Open(r.file.Name())
-	if err != nil {
-		return e
-	}
-	defer file.Close()
-	line, err := bufio.NewReader(file).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &e) != nil || !e.Head || e.LostLines < 0 {
-		return entry{}
-	}
-	return e
-}
-
-// drain gives every whole line that is left in the file.
+// drain gives every whole line that is left in the newer file.
 func (r *reader) drain(collect func(api.LogLine) error) error {
 	if r.file == nil {
 		return nil
@@ -278,35 +161,53 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 		if err != nil {
 			return err
 		}
-		line := r.half
-		r.half = nil
-		var e entry
-		if json.Unmarshal(line, &e) != nil || e.Head {
+		e, ok := parse(r.half)
+		r.half = r.half[:0]
+		if !ok {
 			continue // half a line that a killed supervisor left
 		}
-		if err := collect(r.numbered(e)); err != nil {
+		if err := r.pass(e, collect); err != nil {
 			return err
 		}
 	}
 }
 
-// scan gives every entry of one file; what is no entry is passed over.
-func scan(file *os.File, each func(entry) error) error {
-	lines := bufio.NewReaderSize(file, 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var e entry
-		if json.Unmarshal(line, &e) != nil {
-			continue
-		}
-		if err := each(e); err != nil {
-			return err
-		}
+// pass goes over one entry, and gives it if the caller has not got it.
+func (r *reader) pass(e entry, collect func(api.LogLine) error) error {
+	if e.Head {
+		return nil
+	}
+	if r.seen.lines <= r.at.lines {
+		r.seen, r.unsure = r.at, false
+	}
+	r.at.add(e.weight())
+	if r.at.lines <= r.seen.lines {
+		return nil
+	}
+	if e.LostLines > 0 {
+		return r.miss(e.LogLine, collect)
+	}
+	r.seen, r.unsure = r.at, false
+	e.Number, e.Offset = r.at.lines, r.at.bytes
+	return collect(e.LogLine)
+}
+
+// miss gives a mark for what lies between the caller's last line and here.
+func (r *reader) miss(mark api.LogLine, collect func(api.LogLine) error) error {
+	mark.LostLines, mark.LostBytes = r.at.lines-r.seen.lines, max(0, r.at.bytes-r.seen.bytes)
+	if r.unsure {
+		mark.LostBytes = 0 // rather none than a wrong one
+	}
+	mark.Number, mark.Offset = 0, 0
+	r.seen, r.unsure = r.at, false
+	return collect(mark)
+}
+
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
 	}
 }
+
+func (r *reader) path(name string) string { return filepath.Join(r.dir, name) }

@@ -1,45 +1,19 @@
 package logs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"clove.run/clove/api"
 )
 
-// Names in a log's directory.
-const (
-	newer = "log"
-	older = "log.1"
-)
-
 // DefaultCap bounds a run's log where nothing else is asked for.
 const DefaultCap = 64 << 20
-
-// maxLine is docker's: longer lines are cut.
-const maxLine = 16 << 10
-
-// Of clove's own word in a log.
-const streamClove = "clove"
-
-// entry is a line of the file. Head marks the first one of a file, whose
-// counts are of everything that was dropped before the older file.
-type entry struct {
-	api.LogLine
-	Head bool `json:"head,omitempty"`
-}
-
-// count is a number of lines, and of the bytes of output in them.
-type count struct{ lines, bytes int64 }
-
-func (c *count) add(o count) { c.lines, c.bytes = c.lines+o.lines, c.bytes+o.bytes }
 
 // Log is the log of one run, opened for writing by its one supervisor.
 type Log struct {
@@ -48,11 +22,13 @@ type Log struct {
 
 	mu       sync.Mutex // guards all below
 	file     *os.File
-	size     int64 // of the newer file
-	now      count // in the newer file
-	previous count // in the older file
-	lost     count // before the older file
-	dropped  count // by failed writes, and not yet told
+	next     *os.File // prepared, and waits for its name; nil but in a rotation
+	size     int64    // of the newer file
+	torn     bool     // the file ends in the middle of an entry
+	now      count    // in the newer file
+	previous count    // in the older file
+	lost     count    // before the older file
+	dropped  count    // by failed writes, and not yet told
 }
 
 // Open makes or continues the log in dir, which is made. capBytes bounds both
@@ -62,33 +38,47 @@ func Open(dir string, capBytes int64) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{dir: dir, half: capBytes / 2}
-	var err error
-	if l.previous, _, err = tally(filepath.Join(dir, older)); err != nil {
-		return nil, err
-	}
-	if l.now, l.lost, err = tally(filepath.Join(dir, newer)); err != nil {
-		return nil, err
-	}
-	if l.file, err = os.OpenFile(filepath.Join(dir, newer), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return nil, err
-	}
-	info, err := l.file.Stat()
+	err := l.mend()
 	if err != nil {
-		l.file.Close()
 		return nil, err
 	}
-	if l.size = info.Size(); l.size > 0 {
-		// A supervisor that was killed may have left half a line.
-		n, _ := l.file.Write([]byte("\n"))
-		l.size += int64(n)
+	if l.previous, _, err = tally(l.path(older)); err != nil {
+		return nil, err
+	}
+	if l.now, l.lost, err = tally(l.path(newer)); err != nil {
+		return nil, err
+	}
+	if l.file, err = os.OpenFile(l.path(newer), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return nil, err
+	}
+	if l.size, l.torn, err = ending(l.file); err != nil {
+		return nil, errors.Join(err, l.file.Close())
 	}
 	return l, nil
 }
 
-// Close ends the log.
+// ending tells how long a file is, and whether its last line lacks an end: a
+// killed supervisor may have left half of one.
+func ending(file *os.File) (size int64, torn bool, err error) {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, false, err
+	}
+	last := make([]byte, 1)
+	if _, err := file.ReadAt(last, info.Size()-1); err != nil && !errors.Is(err, io.EOF) {
+		return 0, false, err
+	}
+	return info.Size(), last[0] != '\n', nil
+}
+
+func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
+
+// Close ends the log. It is the last chance to tell what was refused.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tell(time.Now().UTC())
+	closeAll(l.next)
 	return l.file.Close()
 }
 
@@ -96,20 +86,23 @@ func (l *Log) Close() error {
 func (l *Log) write(line api.LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := count{1, int64(len(line.Content()))}
-	if l.dropped.lines > 0 {
-		told := api.LogLine{Time: line.Time, Stream: streamClove, LostLines: l.dropped.lines, LostBytes: l.dropped.bytes}
-		if l.append(entry{LogLine: told}) != nil {
-			l.dropped.add(own)
-			return
-		}
-		l.dropped = count{}
+	e := entry{LogLine: line}
+	if !l.tell(line.Time) || l.append(e) != nil {
+		l.dropped.add(e.weight())
 	}
-	if l.append(entry{LogLine: line}) != nil {
-		l.dropped.add(own)
-		return
+}
+
+// tell writes a mark for what failed writes dropped; it is false while it cannot.
+func (l *Log) tell(now time.Time) bool {
+	if l.dropped.lines == 0 {
+		return true
 	}
-	l.now.add(own)
+	mark := api.LogLine{Time: now, Stream: streamClove, LostLines: l.dropped.lines, LostBytes: l.dropped.bytes}
+	if l.append(entry{LogLine: mark}) != nil {
+		return false
+	}
+	l.dropped = count{}
+	return true
 }
 
 // append writes one entry, in a new file when the old one is full.
@@ -119,119 +112,39 @@ func (l *Log) append(e entry) error {
 		return err
 	}
 	text = append(text, '\n')
-	if l.size > 0 && l.size+int64(len(text)) > l.half {
+	if l.next != nil || l.size > 0 && l.size+int64(len(text)) > l.half {
 		if err := l.rotate(e.Time); err != nil {
 			return err
 		}
 	}
-	n, err := l.file.Write(text)
-	l.size += int64(n)
-	if err != nil && n > 0 {
-		// Half a line would swallow the next one.
-		if l.file.Truncate(l.size-int64(n)) == nil {
-			l.size -= int64(n)
-		}
+	if err := l.finishLine(); err != nil {
+		return err
 	}
+	n, err := l.put(text)
+	// But for its end it is there: it counts, and gets its end before the next one.
+	if n < len(text)-1 {
+		return err
+	}
+	l.now.add(e.weight())
+	return nil
+}
+
+// finishLine ends half an entry, so that it does not swallow the next one. It
+// is not cut off: a follower may have read it already.
+func (l *Log) finishLine() error {
+	if !l.torn {
+		return nil
+	}
+	_, err := l.put([]byte{'\n'})
 	return err
 }
 
-// rotate drops the older file, whose lines are lost, and begins a newer one.
-func (l *Log) rotate(now time.Time) error {
-	l.lost.add(l.previous)
-	head, err := json.Marshal(entry{Head: true,
-		LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: l.lost.lines, LostBytes: l.lost.bytes}})
-	if err != nil {
-		return err
+// put writes to the newer file and notes how it ends then.
+func (l *Log) put(text []byte) (int, error) {
+	n, err := l.file.Write(text)
+	if n > 0 {
+		l.size += int64(n)
+		l.torn = text[n-1] != '\n'
 	}
-	temporary := filepath.Join(l.dir, newer+".new")
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err == nil {
-		_, err = file.Write(append(head, '\n'))
-	}
-	if err == nil {
-		err = os.Rename(filepath.Join(l.dir, newer), filepath.Join(l.dir, older))
-	}
-	if err == nil {
-		err = os.Rename(temporary, filepath.Join(l.dir, newer))
-	}
-	if err != nil {
-		l.lost.lines, l.lost.bytes = l.lost.lines-l.previous.lines, l.lost.bytes-l.previous.bytes
-		return errors.Join(err, file.Close())
-	}
-	l.file.Close()
-	l.file, l.size, l.previous, l.now = file, int64(len(head)+1), l.now, count{}
-	return nil
-}
-
-// tally counts the lines of a file, and reads what its head says was lost.
-func tally(path string) (own, lost count, err error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return own, lost, nil
-	}
-	if err != nil {
-		return own, lost, err
-	}
-	defer file.Close()
-	err = scan(file, func(e entry) error {
-		switch {
-		case e.Head:
-			lost = count{e.LostLines, e.LostBytes}
-		case e.LostLines == 0:
-			own.add(count{1, int64(len(e.Content()))})
-		}
-		return nil
-	})
-	return own, lost, err
-}
-
-// Lines is an io.Writer that makes lines of what one stream says.
-type Lines struct {
-	log     *Log
-	stream  string
-	pending []byte
-}
-
-// Stream returns the writer of one stream; it is for one goroutine.
-func (l *Log) Stream(name string) *Lines { return &Lines{log: l, stream: name} }
-
-// Write never fails.
-func (s *Lines) Write(output []byte) (int, error) {
-	length := len(output)
-	for len(output) > 0 {
-		end := bytes.IndexByte(output, '\n')
-		room := maxLine - len(s.pending)
-		switch {
-		case end >= 0 && end <= room:
-			s.emit(output[:end], false)
-			output = output[end+1:]
-		case len(output) > room:
-			s.emit(output[:room], true)
-			output = output[room:]
-		default:
-			s.pending = append(s.pending, output...)
-			output = nil
-		}
-	}
-	return length, nil
-}
-
-// Close writes a last line that has no end.
-func (s *Lines) Close() error {
-	if len(s.pending) > 0 {
-		s.emit(nil, true)
-	}
-	return nil
-}
-
-func (s *Lines) emit(rest []byte, partial bool) {
-	content := append(s.pending, rest...)
-	line := api.LogLine{Time: time.Now().UTC(), Stream: s.stream, Partial: partial}
-	if utf8.Valid(content) {
-		line.Text = string(content)
-	} else {
-		line.Bytes = content
-	}
-	s.log.write(line)
-	s.pending = s.pending[:0]
+	return n, err
 }

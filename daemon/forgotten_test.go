@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// waiting is a request about a run in the queue that has a log already: a start
+// that was put off has made it.
+func (r *rig) waiting(forget bool) *call {
+	r.t.Helper()
+	s := spec("waits")
+	s.Remove = forget
+	_, err := r.records.enqueue(agent.Run{Spec: s, Owner: ownerCaller.owner})
+	must(r.t, err)
+	must(r.t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+	must(r.t, r.d.mirror.refresh())
+	c := r.as(ownerCaller)
+	c.run, _ = r.d.mirror.get(s.ID)
+	return c
+}
+
+// A run with --rm that is ended in the queue leaves no log. The control is one
+// without: its log goes with its record.
+func TestDequeuedRunsLeaveNoLog(t *testing.T) {
+	for _, forget := range []bool{true, false} {
+		r := newRig(t, nil)
+		c := r.waiting(forget)
+		must(t, c.dequeue())
+		if _, err := os.Lstat(r.d.logDir(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("--rm %v: %v", forget, err)
+		}
+	}
+}
+
+// Who removes a waiting run is not told that it does not exist, only because
+// --rm has removed it with its end. A second removal is.
+func TestRemoveOfAWaitingRun(t *testing.T) {
+	for _, forget := range []bool{true, false} {
+		r := newRig(t, nil)
+		c := r.waiting(forget)
+		p := api.RemoveParams{RunParams: api.RunParams{Run: "waits"}}
+		if _, err := remove(c, p); err != nil {
+			t.Errorf("--rm %v: %v", forget, err)
+		}
+		_, err := remove(c, p)
+		wantCode(t, err, api.CodeNotFound)
+	}
+}

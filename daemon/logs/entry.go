@@ -1,0 +1,123 @@
+package logs
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"clove.run/clove/api"
+)
+
+// Names in a log's directory.
+const (
+	newer    = "log"
+	older    = "log.1"
+	prepared = "log.new" // becomes the newer one when that is full
+)
+
+// Of clove's own word in a log.
+const streamClove = "clove"
+
+// entry is a line of the file. Head marks the first one of a file, whose
+// counts are of everything that was dropped before the older file.
+type entry struct {
+	api.LogLine
+	Head bool `json:"head,omitempty"`
+}
+
+// count is a number of lines, and of the bytes of output in them.
+type count struct{ lines, bytes int64 }
+
+func (c *count) add(o count) { c.lines, c.bytes = c.lines+o.lines, c.bytes+o.bytes }
+
+// weight is what an entry stands for: its line, or the lines that it says are
+// missing. So whoever adds up a log knows how much there ever was of it.
+func (e entry) weight() count {
+	switch {
+	case e.Head:
+		return count{}
+	case e.LostLines > 0:
+		return count{e.LostLines, e.LostBytes}
+	}
+	return count{1, int64(len(e.Content()))}
+}
+
+// believable is more than a log can have counted: nothing larger is added up.
+const believable = 1 << 48
+
+// parse reads one line of a file; ok is false for what clove did not write whole.
+func parse(text []byte) (e entry, ok bool) {
+	if json.Unmarshal(text, &e) != nil || e.Stream == "" {
+		return entry{}, false
+	}
+	ok = e.LostLines >= 0 && e.LostLines < believable && e.LostBytes >= 0 && e.LostBytes < believable
+	return e, ok
+}
+
+// scan gives every entry of a file; what is no entry is passed over. The last
+// one may lack its end: whoever writes on gives it one.
+func scan(from io.Reader, each func(entry) error) error {
+	lines := bufio.NewReaderSize(from, 64<<10)
+	for {
+		text, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if e, ok := parse(text); ok {
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// headOf reads the first line of a newer file without moving in it. The first
+// file of a log has no head, and nothing was lost before it.
+func headOf(file *os.File) entry {
+	text, err := bufio.NewReader(io.NewSectionReader(file, 0, 1<<10)).ReadBytes('\n')
+	if err != nil {
+		return entry{}
+	}
+	if e, ok := parse(text); ok && e.Head {
+		return e
+	}
+	return entry{}
+}
+
+// tally counts the lines of a file, and reads what its head says was lost.
+func tally(path string) (own, lost count, err error) {
+	file, err := openIfThere(path)
+	if file == nil {
+		return own, lost, err
+	}
+	defer file.Close()
+	head := headOf(file)
+	err = scan(file, func(e entry) error {
+		own.add(e.weight())
+		return nil
+	})
+	return own, count{head.LostLines, head.LostBytes}, err
+}
+
+// openIfThere returns nil for a file that does not exist.
+func openIfThere(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"clove.run/clove/api"
+)
+
+// Who follows too slowly misses whole files, and is told at the right place
+// how many lines: what is shown and what is lost are all that was written.
+func TestFollowCountsWhatItMissed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	const many = 20000 // a dozen rotations
+	l := open(t, dir, 64<<10)
+	out := l.Stream("stdout")
+	fmt.Fprintln(out, "line 00000")
+	ended, first, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	next, lost := 0, int64(0)
+	go func() {
+		done <- Read(context.Background(), dir, Choice{Tail: -1, Ended: ended}, func(line api.LogLine) error {
+			if line.LostLines > 0 {
+				lost += line.LostLines
+				next += int(line.LostLines)
+				return nil
+			}
+			if want := fmt.Sprintf("line %05d", next); line.Text != want {
+				return fmt.Errorf("%q in place of %q", line.Text, want)
+			}
+			if next++; next == 1 {
+				close(first)
+				<-goOn
+			}
+			return nil
+		})
+	}()
+	<-first
+	for i := 1; i < many; i++ {
+		fmt.Fprintf(out, "line %05d\n", i)
+	}
+	close(goOn)
+	close(ended)
+	must(t, <-done)
+	if next != many || lost == 0 {
+		t.Errorf("%d of %d lines are told of, %d as lost", next, many, lost)
+	}
+}
+
+// A rotation that was cut by a kill has lost nothing of the count.
+func TestReopenEndsARotation(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(dir, 64<<10)
+	must(t, err)
+	out := l.Stream("stdout")
+	const many = 3000
+	for i := range many {
+		fmt.Fprintf(out, "line %05d\n", i)
+	}
+	must(t, l.rotate(time.Now()))
+	must(t, l.Close())
+	must(t, os.Rename(filepath.Join(dir, newer), filepath.Join(dir, prepared)))
+	l = open(t, dir, 64<<10)
+	fmt.Fprintln(l.Stream("stdout"), "after")
+	lines := everything(t, dir, all)
+	if int(lines[0].LostLines)+len(lines)-1 != many+1 {
+		t.Errorf("%d lost and %d left of %d", lines[0].LostLines, len(lines)-1, many+1)
+	}
+}
+
+// What a full disk cost is still counted when the line that said so is dropped.
+func TestLostLinesOutliveTheirMark(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 64<<10)
+	out := l.Stream("stdout")
+	works := l.file
+	broken, err := os.Open(os.DevNull) // for reading: writes fail
+	must(t, err)
+	l.file = broken
+	fmt.Fprint(out, "lost\nlost too\n")
+	l.file = works
+	must(t, broken.Close())
+	const many = 5000
+	for i := range many {
+		fmt.Fprintf(out, "line %05d\n", i)
+	}
+	lines := everything(t, dir, all)
+	if int(lines[0].LostLines)+len(lines)-1 != many+2 {
+		t.Errorf("%d lost and %d left of %d", lines[0].LostLines, len(lines)-1, many+2)
+	}
+}
+
+// A rotation that fails in the middle leaves a log that is written and counted on.
+func TestRotationFails(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, 64<<10)
+	out := l.Stream("stdout")
+	const many = 2000
+	for i := range many {
+		fmt.Fprintf(out, "line %05d\n", i)
+	}
+	// A directory in the way of the prepared file.
+	must(t, os.RemoveAll(filepath.Join(dir, prepared)))
+	must(t, os.Mkdir(filepath.Join(dir, prepared), 0o700))
+	for i := range many {
+		fmt.Fprintf(out, "line %05d\n", many+i)
+	}
+	must(t, os.Remove(filepath.Join(dir, prepared)))
+	fmt.Fprintln(out, "after")
+	lines := everything(t, dir, all)
+	sum := 0
+	for _, line := range lines {
+		sum += max(1, int(line.LostLines))
+	}
+	if sum != 2*many+1 || lines[len(lines)-1].Text != "after" {
+		t.Errorf("%d lines are told of, %d were written", sum, 2*many+1)
+	}
+}
