@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +23,10 @@ type mirror struct {
 	last     uint64                  // number of the newest occurrence that was read
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[string]agent.ID
-	past     []agent.Occurrence // what was read of the last ringSize, and a while longer
-	first    uint64             // number of the newest occurrence that past leaves out until reach
-	moved    chan struct{}      // closed and replaced when something changed
+	briefs   map[agent.ID]json.RawMessage // of those that were listed
+	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
+	first    uint64                       // number of the newest occurrence that past leaves out until reach
+	moved    chan struct{}                // closed and replaced when something changed
 }
 
 // ringSize is how much of the past a reader of events can ask for without a
@@ -32,7 +34,7 @@ type mirror struct {
 const ringSize = 8192
 
 func newMirror(r records) *mirror {
-	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, moved: make(chan struct{})}
+	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
 }
 
 // refresh reads what changed since the last time; it costs two small reads
@@ -79,6 +81,7 @@ func (m *mirror) load(s *store.Store) error {
 	}
 	clear(m.runs)
 	clear(m.names)
+	clear(m.briefs)
 	for i := range all {
 		m.put(&all[i])
 	}
@@ -136,6 +139,7 @@ func (m *mirror) drop(id agent.ID) {
 		return
 	}
 	delete(m.runs, id)
+	delete(m.briefs, id)
 	if m.names[old.Spec.Name] == id { // it may be a later run's by now
 		delete(m.names, old.Spec.Name)
 	}
