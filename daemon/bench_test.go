@@ -78,3 +78,23 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 		must(b, err)
 	}
 }
+
+// BenchmarkListPastOverTheSocket is clove ps -a without its table.
+func BenchmarkListPastOverTheSocket(b *testing.B) { overTheSocket(b, pastRuns) }
+
+// BenchmarkListManyOverTheSocket is clove ps of many agents.
+func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
+
+func overTheSocket(b *testing.B, number int) {
+	r := newRig(b, nil)
+	r.d.records = remembered(b, number)
+	r.d.mirror = newMirror(r.d.records)
+	c := r.serve()
+	for b.Loop() {
+		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
+		must(b, err)
+		if len(listed.Runs) != number {
+			b.Fatal(len(listed.Runs))
+		}
+	}
+}

@@ -58,10 +58,13 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 	return json.Marshal(brief)
 }
 
+// usualBrief is about what a brief run is long.
+const usualBrief = 512
+
 // briefList is an api.ListResult of what tables show. It is put together from
 // texts that are there: every caller asks for it, and nothing else is as long.
 func (m *mirror) briefList(runs []*agent.Run, reasons map[agent.ID]string) (json.RawMessage, error) {
-	list := []byte(`{"runs":[`)
+	list := append(make([]byte, 0, usualBrief*len(runs)+usualBrief), `{"runs":[`...)
 	for i, run := range runs {
 		text, err := m.brief(run)
 		if err != nil {
