@@ -30,7 +30,7 @@ var matrix = map[string]row{
 	api.MethodInfo:   forAll,
 	api.MethodReload: forRoot,
 	api.MethodDrain:  forRoot,
-	api.MethodDebug:  forRoot,
+	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
 	api.MethodCancel: forAll.with(`-"id":"none"`),
 
 	api.MethodRunStart:  forAll.with("-start"),

@@ -175,7 +175,7 @@ func (l *layerReader) open(ctx context.Context, r *Runtime) error {
 	defer image.Close()
 	// It may have been started again since its caller looked, with a new image of
 	// the same name. What is open now is the old one, or it is refused.
-	if _, err := r.ended(string(l.Run.Spec.ID)); err != nil {
+	if _, err := r.atRest(string(l.Run.Spec.ID)); err != nil {
 		return err
 	}
 	// In the thread's own namespace any directory may be covered.
