@@ -29,7 +29,8 @@
 //
 //   - Exec has clove-init's second stage enter the sandbox (libcontainer: the
 //     same namespaces, cgroup and filter) and become what the agent is by the
-//     same steps. It is our child, so we bury it; PID 1's end waits for that.
+//     same steps. It is our child, so we bury it, and each stage of an entry that
+//     failed (sandbox_end.go); PID 1's end waits for that.
 //   - CopyIn and CopyOut go through /proc/PID/root with openat2, on a thread that
 //     has the agent's ids for files, so that no link leads out and no path leads
 //     to what the agent could not have. Data passes a pipe: whoever does not take

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,13 +22,7 @@ const recordFile = "record"
 // finish ends whatever is left, writes the record and takes back every step.
 func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
-	failures := []error{l.killAll()}
-	if l.box != nil {
-		l.box.reap()
-	}
-	// Without PID 1 nothing can enter any more; who was on the way fails.
-	l.guests.Wait()
-	failures = append(failures, l.killAll())
+	failures := []error{l.empty()}
 	ended := time.Now()
 	l.closeGate(seen)
 	stats := l.measure(&seen)
@@ -58,6 +53,38 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	err := l.dir.remove()
 	l.trace.step("record", began)
 	return record, err
+}
+
+// guestPatience bounds the wait for those who were let in. Each leaves by
+// itself within seconds; a reader of the layer is sent away.
+const guestPatience = 2 * time.Minute
+
+// empty ends every process in the sandbox and sends away who was let in. What
+// does not go within its time is named, and the end goes on: clove's own end
+// takes away what hangs on it, and `clove gc` the rest.
+func (l *launch) empty() error {
+	failures := []error{l.killAll()}
+	if l.box != nil {
+		failures = append(failures, l.box.reap(killTimeout))
+	}
+	failures = append(failures, l.sendAway(guestPatience), l.killAll())
+	return errors.Join(failures...)
+}
+
+// sendAway waits for those who were let in. Without PID 1 nothing can enter any
+// more; who was on the way fails.
+func (l *launch) sendAway(patience time.Duration) error {
+	gone := make(chan struct{})
+	go func() { l.guests.Wait(); close(gone) }()
+	select {
+	case <-gone:
+		return nil
+	case <-time.After(patience):
+		// They may hold the launch thread, so nothing can be taken back on it.
+		l.occupied = true
+		l.undo.Release()
+		return fmt.Errorf("cannot send away an exec, a copy or a reader of the layer within %s", patience)
+	}
 }
 
 // leaveRetry is between two attempts to leave a record where there is no space.
@@ -123,6 +150,9 @@ func (l *launch) keepsLayer() bool {
 	}
 	if l.tree == nil {
 		return l.run.Layer != "" // an earlier start's: this one did not get to it
+	}
+	if l.occupied {
+		return true // nobody can look
 	}
 	changed := false
 	err := l.thread.Do(func() (err error) { changed, err = l.tree.Changed(); return err })

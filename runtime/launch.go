@@ -36,20 +36,21 @@ type launch struct {
 	plan   rootfs.Plan   // checked, but not yet for the leased ids
 	rules  *egress.Rules // nil: no gate
 
-	undo    undo.Stack // takes back everything below, last first
-	dir     *runDirectory
-	run     agent.Run
-	network *network
-	gate    *gate            // nil: none
-	thread  *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
-	tree    *rootfs.Tree
-	pipes   *streams
-	box     *sandbox
-	group   *cgroups.Group
-	conn    *initproto.Conn
-	guests  sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
-	keep    bool           // the layer outlives the run
-	stale   error          // why an old layer is still there
+	undo     undo.Stack // takes back everything below, last first
+	dir      *runDirectory
+	run      agent.Run
+	network  *network
+	gate     *gate            // nil: none
+	thread   *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
+	tree     *rootfs.Tree
+	pipes    *streams
+	box      *sandbox
+	group    *cgroups.Group
+	conn     *initproto.Conn
+	guests   sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
+	occupied bool           // a guest did not leave: the launch thread may not be free
+	keep     bool           // the layer outlives the run
+	stale    error          // why an old layer is still there
 
 	decisions   *decisionLog
 	notices     *outbox // what is said of the network while the agent runs

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -26,7 +27,11 @@ type sandbox struct {
 	container *libcontainer.Container
 	process   *libcontainer.Process
 	spec      *specs.Spec
-	pid       int // clove-init's, on the host
+	pid       int           // clove-init's, on the host; 0: never started
+	ended     chan struct{} // closed once clove-init is buried
+	await     sync.Once     // starts the one that buries it
+	visiting  map[int]bool  // pids of those who entered and are not buried
+	mu        sync.Mutex    // guards visiting: each is buried by its own goroutine
 }
 
 // holdCgroupRoot lets libcontainer's cgroup library take the one handle on
@@ -60,7 +65,7 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the sandbox: %w", err)
 	}
-	return &sandbox{container: container, spec: spec}, nil
+	return &sandbox{container: container, spec: spec, visiting: map[int]bool{}, ended: make(chan struct{})}, nil
 }
 
 // oomScore is what the agent's must be changed to, nil when clove's own will do.
@@ -86,7 +91,7 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	s.process.Stdin, s.process.Stdout, s.process.Stderr = stdio[0], stdio[1], stdio[2]
 	s.process.ExtraFiles = []*os.File{control, exit, executable}
 	if err := s.container.Start(s.process); err != nil {
-		return fmt.Errorf("cannot start the sandbox: %w", err)
+		return errors.Join(fmt.Errorf("cannot start the sandbox: %w", err), s.buryStrays())
 	}
 	pid, err := s.process.Pid()
 	s.pid = pid
@@ -109,23 +114,6 @@ func libcontainerRlimits(limits []specs.POSIXRlimit) []configs.Rlimit {
 func (s *sandbox) exec() error {
 	if err := s.container.Exec(); err != nil {
 		return fmt.Errorf("cannot execute clove-init: %w", err)
-	}
-	return nil
-}
-
-// reap waits for clove-init, which must have been killed or have ended.
-func (s *sandbox) reap() {
-	if s.pid != 0 {
-		s.process.Wait() // its status says nothing: the exit file and the socket do
-		s.pid = 0
-	}
-}
-
-// destroy removes the cgroup and libcontainer's state.
-func (s *sandbox) destroy() error {
-	s.reap()
-	if err := s.container.Destroy(); err != nil {
-		return fmt.Errorf("cannot destroy the sandbox: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -18,6 +19,7 @@ const enterExecutable = "/proc/self/fd/4"
 // entered is a process that came into the sandbox from outside. It is clove's
 // own child and must be buried by it: PID 1's end waits for that.
 type entered struct {
+	box     *sandbox
 	process *libcontainer.Process
 	pid     int // on the host
 }
@@ -29,10 +31,13 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 	process.Stdin, process.Stdout, process.Stderr = stdio[0], stdio[1], stdio[2]
 	process.ExtraFiles = []*os.File{control, executable}
 	if err := s.container.Start(process); err != nil {
-		return nil, fmt.Errorf("cannot enter the sandbox: %w", err)
+		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.buryStrays())
 	}
 	pid, err := process.Pid()
-	return &entered{process: process, pid: pid}, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.visiting[pid] = true
+	return &entered{box: s, process: process, pid: pid}, err
 }
 
 // processOf is a process of clove-init's.
@@ -69,6 +74,9 @@ func (e *entered) kill() {
 // bury takes the process away and tells how it ended.
 func (e *entered) bury() syscall.WaitStatus {
 	state, _ := e.process.Wait() // its error says again how it ended
+	e.box.mu.Lock()
+	delete(e.box.visiting, e.pid)
+	e.box.mu.Unlock()
 	if state == nil {
 		return 0
 	}

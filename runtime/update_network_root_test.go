@@ -5,15 +5,18 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/testhost"
 )
 
-// greeter is a server of the host's that says "hello" and then waits.
+// greeter is a server of the host's that says "hello" and then repeats what it
+// hears.
 func greeter(t *testing.T) (address string, port int) {
 	t.Helper()
 	interfaces, err := net.InterfaceAddrs()
@@ -41,6 +44,7 @@ func greeter(t *testing.T) (address string, port int) {
 			}
 			t.Cleanup(func() { conn.Close() })
 			fmt.Fprintln(conn, "hello")
+			go io.Copy(conn, conn)
 		}
 	}()
 	return address, listener.Addr().(*net.TCPAddr).Port
@@ -105,5 +109,42 @@ func TestNewRulesHoldAtOnce(t *testing.T) {
 	}
 	if r := try(); r.code == 0 {
 		t.Errorf("without a rule again: %+v", r)
+	}
+}
+
+// TestADenyCutsWhatItForbids and nothing else: the other connection is the
+// control. What was cut is no denial, what is tried afterwards is one.
+func TestADenyCutsWhatItForbids(t *testing.T) {
+	address, kept := greeter(t)
+	_, lost := greeter(t)
+	allowed := []agent.EgressRule{{Target: fmt.Sprintf("host:%d", kept), Source: "--allow"}, {Target: fmt.Sprintf("host:%d", lost), Source: "--allow"}}
+	a := startLive(t, "exec sleep 1000", func(s *agent.Spec) { s.Network, s.Egress.Rules = agent.NetworkAllowlist, allowed })
+	connected := func(port int, then string) <-chan execResult {
+		return a.begin(context.Background(), fmt.Sprintf("exec bash -c 'exec 3<>/dev/tcp/%s/%d; read line <&3; echo ready; %s'", address, port, then))
+	}
+	alive := connected(kept, `until [ -e /tmp/go ]; do sleep 0.02; done; echo more >&3; read line <&3; [ "$line" = more ]`)
+	cut := connected(lost, "! read line <&3")
+	rules := append([]agent.EgressRule{{Target: allowed[1].Target, Deny: true, Source: "update"}}, allowed...)
+	if err := a.Update(agent.Update{Rules: &rules}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-cut; r.code != 0 || r.err != nil {
+		t.Errorf("what is denied now: %+v", r)
+	}
+	a.shell("touch /tmp/go")
+	if r := <-alive; r.code != 0 || r.err != nil {
+		t.Errorf("control: what is still allowed: %+v", r)
+	}
+	again := fmt.Sprintf("exec 3<>/dev/tcp/%s/%d && read line <&3", address, lost)
+	if r := a.exec(agent.Exec{Command: []string{"bash", "-c", again}}, ""); r.code == 0 {
+		t.Errorf("a new connection: %+v", r)
+	}
+	a.Stop(0)
+	record := a.ends()
+	if n := record.Network; n == nil || n.Connections != 2 || n.Refused != 1 {
+		t.Errorf("the record counts %+v", n)
+	}
+	if d := record.Denials; len(d) != 1 || d[0].Count != 1 || !strings.HasSuffix(d[0].Target, fmt.Sprintf(":%d", lost)) || !strings.Contains(d[0].Rule, "deny") {
+		t.Errorf("the record has the denials %+v", d)
 	}
 }

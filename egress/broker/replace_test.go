@@ -55,6 +55,42 @@ func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 	}
 }
 
+// TestAnAddressOutlivesNoRule: a program that keeps the address of a name gets
+// nowhere with it once the name is denied, not even when it is allowed again,
+// until it asks again. The name that stays allowed is the control.
+func TestAnAddressOutlivesNoRule(t *testing.T) {
+	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432", "other.example.com:5432")})
+	f.resolver.set("db.example.com", "93.184.216.34")
+	f.resolver.set("other.example.com", "93.184.216.35")
+	open := func(name, target string) (net.Conn, net.Conn) {
+		peers := f.leadsTo(target)
+		f.gate.lookup(name, dnsmsg.TypeA)
+		_, conn := f.gate.connected(target, "")
+		return conn, <-peers
+	}
+	_, db := open("db.example.com", "93.184.216.34:5432")
+	other, otherPeer := open("other.example.com", "93.184.216.35:5432")
+	verdict := func(target string) wire.Verdict { return f.gate.open(target, "").Verdict }
+
+	f.broker.Replace(rulesOf(t, "*.example.com:5432", "deny db.example.com"))
+	reset(t, db)
+	if got := verdict("93.184.216.34:5432"); got != wire.VerdictDenied {
+		t.Errorf("by the address that it had: %v", got)
+	}
+	if got := verdict("93.184.216.35:5432"); got != wire.VerdictAllowed {
+		t.Errorf("control: what stays allowed: %v", got)
+	}
+	f.broker.Replace(rulesOf(t, "*.example.com:5432"))
+	if got := verdict("93.184.216.34:5432"); got != wire.VerdictDenied {
+		t.Errorf("allowed again, before it was looked up again: %v", got)
+	}
+	f.gate.lookup("db.example.com", dnsmsg.TypeA)
+	if got := verdict("93.184.216.34:5432"); got != wire.VerdictAllowed {
+		t.Errorf("allowed and looked up again: %v", got)
+	}
+	alive(t, other, otherPeer) // the control
+}
+
 // TestAConnectionThatShowedNoNameIsCutWhenNamesMatter: nobody can say that it
 // is not to the name that is now denied.
 func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {

@@ -1,0 +1,104 @@
+//go:build root
+
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// strayIn starts what libcontainer leaves where the agent's end meets an entry:
+// a child of the launch thread in the sandbox's pid namespace, known to nobody.
+func strayIn(t *testing.T, l *launch) (pid int) {
+	t.Helper()
+	program, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	born := func(in string) error {
+		namespace, err := os.Open(in)
+		if err != nil {
+			return err
+		}
+		defer namespace.Close()
+		return unix.Setns(int(namespace.Fd()), unix.CLONE_NEWPID)
+	}
+	err = l.thread.Do(func() error {
+		if err := born(fmt.Sprintf("/proc/%d/ns/pid", l.box.pid)); err != nil {
+			return err
+		}
+		process, err := os.StartProcess(program, []string{"sleep", "1000"}, &os.ProcAttr{})
+		if err != nil {
+			return err
+		}
+		pid = process.Pid
+		process.Release()
+		return born("/proc/self/ns/pid")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// TestTheEndWaitsForNoStage of an entry that the end has cut short.
+func TestTheEndWaitsForNoStage(t *testing.T) {
+	a := startLive(t, "exec sleep 1000", nil)
+	l := a.s.launch
+	stray := strayIn(t, l)
+	a.Stop(0)
+	<-a.Live.ended
+	// The control: nobody has buried it, so clove-init cannot end. The wait has an end.
+	want := fmt.Sprintf("process %d (sleep, state Z (zombie), child of %d)", stray, os.Getpid())
+	if err := l.box.reap(quiet); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	v := &visit{live: a.Live, launch: l, orders: l.agentOrders(), pipes: newStreams(0)}
+	defer v.pipes.abandon()
+	if err := v.enter(); err == nil {
+		t.Error("somebody entered what has ended")
+	}
+	a.ends()
+}
+
+// TestAnEntryThatFailsLeavesNoChild of clove's: every stage is taken away.
+func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
+	a := startLive(t, "exec sleep 1000", nil)
+	l := a.s.launch
+	guest := a.begin(t.Context(), "echo ready; exec sleep 1000")
+	held := strayIn(t, l) // keeps clove-init in its end, where nobody can enter
+	if err := unix.Kill(l.box.pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-a.Live.ended
+	<-guest
+	children := func() (pids []int) {
+		if err := l.thread.Do(func() (err error) { pids, err = threadChildren(); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return pids
+	}
+	failed := func() error { // an entry as libcontainer alone has it
+		process := l.box.processOf([]string{enterExecutable})
+		return l.box.container.Start(process)
+	}
+	if err := l.thread.Do(failed); err == nil {
+		t.Fatal("control: somebody entered what has ended")
+	}
+	if got := children(); len(got) < 3 {
+		t.Errorf("control: a failed entry alone leaves %v", got)
+	}
+	if err := l.thread.Do(l.box.buryStrays); err != nil {
+		t.Error(err)
+	}
+	if got := children(); slices.Contains(got, held) || slices.ContainsFunc(got, func(pid int) bool { return pid != l.box.pid }) {
+		t.Errorf("left: %v, clove-init is %d", got, l.box.pid)
+	}
+	a.ends()
+}

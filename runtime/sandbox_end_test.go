@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/rootfs"
+)
+
+// TestStraysAreTakenAway, dead or alive, and nobody who is known.
+func TestStraysAreTakenAway(t *testing.T) {
+	thread, err := nsthread.Start(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thread.Close()
+	child := func(command ...string) *exec.Cmd {
+		c := exec.Command(command[0], command[1:]...)
+		if err := thread.Do(c.Start); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	known, init := child("sleep", "1000"), child("sleep", "1000")
+	defer func() {
+		for _, c := range []*exec.Cmd{known, init} {
+			c.Process.Kill()
+			c.Wait()
+		}
+	}()
+	dead, alive := child("true"), child("sleep", "1000")
+	for unix.Waitid(unix.P_PID, dead.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	children := func() (pids []int) {
+		if err := thread.Do(func() (err error) { pids, err = threadChildren(); return err }); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(pids)
+		return pids
+	}
+	all := []int{known.Process.Pid, init.Process.Pid, dead.Process.Pid, alive.Process.Pid}
+	slices.Sort(all)
+	if got := children(); !slices.Equal(got, all) {
+		t.Fatalf("control: the thread has %v, not %v", got, all)
+	}
+	box := &sandbox{pid: init.Process.Pid, visiting: map[int]bool{known.Process.Pid: true}}
+	if err := thread.Do(box.buryStrays); err != nil {
+		t.Fatal(err)
+	}
+	left := []int{known.Process.Pid, init.Process.Pid}
+	slices.Sort(left)
+	if got := children(); !slices.Equal(got, left) {
+		t.Errorf("the thread has %v, not %v", got, left)
+	}
+}
+
+// TestAGuestWhoStaysDoesNotHoldTheEnd: it is said, and nothing is taken back
+// that the guest may use. One who leaves is the control.
+func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
+	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
+	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
+	l.guests.Add(1)
+	if err := l.sendAway(time.Millisecond); err == nil {
+		t.Error("nobody said that a guest stays")
+	}
+	if !l.keepsLayer() {
+		t.Error("the layer that it may use goes")
+	}
+	if err := l.undo.Run(); err != nil || tookBack {
+		t.Errorf("taken back under a guest: %v, %v", tookBack, err)
+	}
+	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
+	l.guests.Done()
+	if err := l.sendAway(soon); err != nil {
+		t.Error(err)
+	}
+	if err := l.undo.Run(); err != nil || !tookBack {
+		t.Errorf("control: not taken back: %v", err)
+	}
+}
