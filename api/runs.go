@@ -42,7 +42,7 @@ type RunResult struct {
 type ListParams struct {
 	All   bool `json:"all,omitempty"`   // also those that have ended
 	Limit int  `json:"limit,omitempty"` // at most so many; 0: no limit
-	Brief bool `json:"brief,omitempty"` // true: without environment, files and seccomp document
+	Brief bool `json:"brief,omitempty"` // true: only what a table shows
 }
 
 // ListResult is the runs, newest first, and why those that wait do.

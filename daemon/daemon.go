@@ -117,7 +117,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	defer written.Close()
 	keeping, stop := context.WithCancel(context.Background())
 	var kept sync.WaitGroup
-	_, last, _ := d.mirror.since(0)
+	last := d.mirror.newest()
 	kept.Go(func() { d.keeper.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })

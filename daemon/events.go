@@ -47,7 +47,10 @@ func followEvents(c *call, p api.EventParams) (any, error) {
 	if p.After != nil {
 		after = *p.After
 	} else {
-		_, after, _ = c.mirror.since(0)
+		after = c.mirror.newest()
+	}
+	if err := c.mirror.reach(after); err != nil {
+		return nil, err
 	}
 	for {
 		moved := c.mirror.changed()

@@ -25,7 +25,7 @@ const patience = time.Minute
 
 // rig is a cloved with a real store and agents that exist only there.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	d       *Daemon
 	records records
 	dir     string
@@ -39,7 +39,7 @@ type rig struct {
 // gate holds up one start.
 type gate struct{ began, open chan struct{} }
 
-func newRig(t *testing.T, change func(*Config)) *rig {
+func newRig(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]gate{}}
 	config := DefaultConfig()
@@ -204,7 +204,7 @@ func wantCode(t *testing.T, err error, code api.Code) {
 	}
 }
 
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

@@ -54,6 +54,9 @@ func (c *call) checkSpec(spec agent.Spec) error {
 // comesAfter gives the runs that must come first by their names, and refuses
 // those that there are not and those that wait for this one themselves.
 func (c *call) comesAfter(name string, after []string) ([]string, error) {
+	if len(after) == 0 {
+		return nil, nil // and so it is in no circle: nothing of the past is read
+	}
 	var names []string
 	for _, reference := range after {
 		first, err := c.mirror.resolve(reference, c.peer.sees)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,10 @@ type mirror struct {
 	last     uint64                  // number of the newest occurrence that was read
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[string]agent.ID
-	past     []agent.Occurrence // the last ringSize, and a while longer
-	moved    chan struct{}      // closed and replaced when something changed
+	briefs   map[agent.ID]json.RawMessage // of those that were listed
+	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
+	first    uint64                       // number of the newest occurrence that past leaves out until reach
+	moved    chan struct{}                // closed and replaced when something changed
 }
 
 // ringSize is how much of the past a reader of events can ask for without a
@@ -31,7 +34,7 @@ type mirror struct {
 const ringSize = 8192
 
 func newMirror(r records) *mirror {
-	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, moved: make(chan struct{})}
+	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
 }
 
 // refresh reads what changed since the last time; it costs two small reads
@@ -57,18 +60,28 @@ func (m *mirror) refresh() error {
 	return nil
 }
 
-// load reads everything.
+// load reads everything. The first time that is all but what happened before:
+// hardly anybody asks for it, and everybody would wait for it.
 func (m *mirror) load(s *store.Store) error {
 	all, err := s.List()
 	if err != nil {
 		return err
 	}
-	past, last, err := s.Occurrences(0, ringSize)
+	limit := 0
+	if m.loaded { // who follows events goes on where it was
+		limit = ringSize
+	}
+	past, last, err := s.Occurrences(0, limit)
 	if err != nil {
 		return err
 	}
+	m.first = 0
+	if !m.loaded {
+		m.first = last
+	}
 	clear(m.runs)
 	clear(m.names)
+	clear(m.briefs)
 	for i := range all {
 		m.put(&all[i])
 	}
@@ -126,6 +139,7 @@ func (m *mirror) drop(id agent.ID) {
 		return
 	}
 	delete(m.runs, id)
+	delete(m.briefs, id)
 	if m.names[old.Spec.Name] == id { // it may be a later run's by now
 		delete(m.names, old.Spec.Name)
 	}
@@ -219,8 +233,36 @@ func (m *mirror) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, err
 	return agent.Run{}, api.Failure(api.CodeParams, "give more digits of the id", "%q begins more than one id", ref)
 }
 
+// reach reads what happened before cloved came, where that is needed to know
+// what happened after the number.
+func (m *mirror) reach(after uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if after >= m.first {
+		return nil
+	}
+	var older []agent.Occurrence
+	err := m.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
+	if err != nil {
+		return err
+	}
+	newer := slices.IndexFunc(older, func(o agent.Occurrence) bool { return o.Sequence > m.first })
+	if newer >= 0 {
+		older = older[:newer]
+	}
+	m.past, m.first = append(older, m.past...), 0
+	return nil
+}
+
+// newest is the number of the last thing that happened.
+func (m *mirror) newest() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
 // since returns what happened after the number, the number of the newest, and
-// whether something in between is no longer known.
+// whether something in between is not known here, or no longer (reach).
 func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -171,30 +171,20 @@ func list(c *call, p api.ListParams) (any, error) {
 	if p.Limit > 0 && len(runs) > p.Limit {
 		runs = runs[:p.Limit]
 	}
-	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: map[agent.ID]string{}}
-	for i, run := range runs {
-		result.Runs[i] = *run
-		if p.Brief {
-			result.Runs[i] = brief(*run)
-		}
-		result.Runs[i] = withNext(result.Runs[i])
+	reasons := map[agent.ID]string{}
+	for _, run := range runs {
 		if run.State == agent.StateQueued {
-			result.Reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
+			reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
 		}
+	}
+	if p.Brief {
+		return c.mirror.briefList(runs, reasons)
+	}
+	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: reasons}
+	for i, run := range runs {
+		result.Runs[i] = withNext(*run)
 	}
 	return result, nil
-}
-
-// brief is as much of a run as a table shows.
-func brief(run agent.Run) agent.Run {
-	s := run.Spec
-	run.Spec = agent.Spec{ID: s.ID, Name: s.Name, Labels: s.Labels, Command: s.Command, Detached: s.Detached, Schedule: s.Schedule, Limits: agent.Limits{MemoryBytes: s.Limits.MemoryBytes}}
-	if r := run.Record; r != nil {
-		run.Record = &agent.Record{Version: r.Version, ID: r.ID, Name: r.Name, Started: r.Started, Ended: r.Ended, WallMS: r.WallMS,
-			Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal}
-	}
-	run.Previous, run.Lease = nil, nil
-	return run
 }
 
 // wait answers when the run has ended for good.

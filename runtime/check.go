@@ -40,11 +40,15 @@ const (
 // Check compares the store with processes, cgroups, mounts and directories.
 // It changes nothing.
 func (r *Runtime) Check() ([]Problem, error) {
+	complaints, err := r.audit()
+	if err != nil {
+		return nil, err
+	}
 	view, err := r.look()
 	if err != nil {
 		return nil, err
 	}
-	problems := view.store
+	problems := complaints
 	for _, run := range view.dead {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
@@ -139,13 +143,27 @@ func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error 
 
 // view is what Check and GC see.
 type view struct {
-	cgroups                                   *cgroups.Host
-	dead                                      []agent.Run
-	store, dirs, groups, layers, logs, mounts []Problem
+	cgroups                            *cgroups.Host
+	dead                               []agent.Run
+	dirs, groups, layers, logs, mounts []Problem
+}
+
+// audit holds the store to account, which takes as long as its past is.
+func (r *Runtime) audit() (found []Problem, err error) {
+	err = r.withStore(func(s *store.Store) error {
+		complaints, err := s.Check()
+		for _, text := range complaints {
+			found = append(found, Problem{ProblemStore, r.paths.database(), text})
+		}
+		return err
+	})
+	return found, err
 }
 
 // look lists the orphans of each kind. Directories are listed before the store
-// is read: a run that starts meanwhile is then known, not an orphan.
+// is read: a run that starts meanwhile is then known, not an orphan. Of ended
+// runs it reads only those that have something on the host: cloved begins with
+// it, whatever its past.
 func (r *Runtime) look() (view, error) {
 	var v view
 	h, err := detect()
@@ -159,18 +177,15 @@ func (r *Runtime) look() (view, error) {
 	}
 	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
 	var runs []agent.Run
+	var known map[agent.ID]bool
 	err = r.withStore(func(s *store.Store) (err error) {
-		complaints, err := s.Check()
-		for _, text := range complaints {
-			v.store = append(v.store, Problem{ProblemStore, r.paths.database(), text})
-		}
-		if err != nil {
-			return err
-		}
 		if v.dead, err = r.dead(s); err != nil {
 			return err
 		}
-		runs, err = s.List()
+		if known, err = s.IDs(); err != nil {
+			return err
+		}
+		runs, err = s.Some(idsOf(groups, dirs, layers))
 		return err
 	})
 	if err != nil {
@@ -192,7 +207,7 @@ func (r *Runtime) look() (view, error) {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
-	v.logs = orphanLogs(logs, live)
+	v.logs = orphanLogs(logs, known)
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -222,11 +237,20 @@ func owned(runs []agent.Run) (live, kept map[string]bool) {
 	return live, kept
 }
 
+// idsOf are the ids that cgroups, run directories and layers are named after.
+func idsOf(found ...[]string) []agent.ID {
+	var ids []agent.ID
+	for _, name := range slices.Concat(found...) {
+		ids = append(ids, agent.ID(strings.TrimSuffix(name, layerSuffix)))
+	}
+	return ids
+}
+
 // orphanLogs are those of runs that the store does not know, live or ended.
-func orphanLogs(logs []string, runs map[string]bool) []Problem {
+func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 	var orphans []Problem
 	for _, id := range logs {
-		if _, known := runs[id]; !known {
+		if !known[agent.ID(id)] {
 			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
 		}
 	}

@@ -91,7 +91,9 @@ func (l *launch) register() (err error) {
 	var dead []agent.Run
 	enter := func(s *store.Store) (err error) {
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
-		if err == nil || agent.KindOf(err) == agent.KindConflict {
+		// cloved waits for the end of every supervisor, so a detached run leaves
+		// the others alone: to look at each of many locks would hold the store up.
+		if err == nil && !l.spec.Detached || agent.KindOf(err) == agent.KindConflict {
 			var failed error
 			dead, failed = l.runtime.dead(s)
 			err = errors.Join(err, failed)

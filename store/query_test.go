@@ -106,3 +106,26 @@ func wantLive(t *testing.T, s *Store, wanted func(agent.ID) bool, want []agent.I
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// What has nothing on the host is known by its id alone.
+func TestSomeAndIDs(t *testing.T) {
+	s := openNew(t)
+	var all []agent.ID
+	for _, name := range []string{"a", "b", "c"} {
+		run, err := s.Begin(newRun(name))
+		must(t, err)
+		all = append(all, run.Spec.ID)
+	}
+	_, err := endRun(s, agent.Spec{ID: all[1], Name: "b"})
+	must(t, err)
+	ids, err := s.IDs()
+	must(t, err)
+	if len(ids) != 3 || !ids[all[0]] || !ids[all[1]] || !ids[all[2]] {
+		t.Errorf("%v, want %v", ids, all)
+	}
+	runs, err := s.Some([]agent.ID{all[1], "nobody", "", all[2]})
+	must(t, err)
+	if len(runs) != 2 || runs[0].Spec.Name != "b" || runs[0].State != agent.StateEnded || runs[1].Spec.ID != all[2] {
+		t.Errorf("%+v", runs)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -19,14 +20,15 @@ func printTable(w io.Writer, rows [][]string) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(printable(cell)))
 		}
 	}
+	lines := bufio.NewWriter(w) // not a call of the kernel's for each
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
 			fmt.Fprintf(&line, "%-*s  ", widths[i], printable(cell))
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
+		if _, err := fmt.Fprintln(lines, strings.TrimRight(line.String(), " ")); err != nil {
 			return err
 		}
 	}
-	return nil
+	return lines.Flush()
 }

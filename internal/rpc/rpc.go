@@ -107,14 +107,19 @@ func (c *Conn) Buffered() []byte {
 // Receive returns the next message.
 func (c *Conn) Receive() (Message, error) {
 	var m Message
+	err := c.receive(&m)
+	return m, err
+}
+
+func (c *Conn) receive(m any) error {
 	line, err := c.Line(MaxLine)
 	if err != nil {
-		return m, err
+		return err
 	}
-	if err := json.Unmarshal(line, &m); err != nil {
-		return m, fmt.Errorf("cannot read a message: %w", err)
+	if err := json.Unmarshal(line, m); err != nil {
+		return fmt.Errorf("cannot read a message: %w", err)
 	}
-	return m, nil
+	return nil
 }
 
 // Send writes one message.
@@ -150,6 +155,13 @@ func (c *Conn) Request(method string, params any) error {
 
 var requestID = json.RawMessage("1")
 
+// response is a message whose result is read into where the caller wants it,
+// once: a list may be megabytes long.
+type response struct {
+	Message
+	Result any `json:"result"`
+}
+
 // Answer waits for the response to the request and gives every notification
 // before it to note, which may be nil. An error object comes back through
 // fault. When ctx ends, the connection is closed: that ends the request.
@@ -157,7 +169,8 @@ func (c *Conn) Answer(ctx context.Context, result any, note func(Message) error,
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	for {
-		m, err := c.Receive()
+		m := response{Result: result}
+		err := c.receive(&m)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -169,15 +182,13 @@ func (c *Conn) Answer(ctx context.Context, result any, note func(Message) error,
 			if note == nil {
 				continue
 			}
-			if err := note(m); err != nil {
+			if err := note(m.Message); err != nil {
 				return err
 			}
 		case m.Error != nil:
 			return fault(m.Error)
-		case result == nil:
-			return nil
 		default:
-			return json.Unmarshal(m.Result, result)
+			return nil
 		}
 	}
 }

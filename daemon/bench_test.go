@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/policies"
+	"clove.run/clove/store"
+)
+
+// pastRuns is how much history the benchmarks have.
+const pastRuns = 10_000
+
+// remembered fills a store, in memory: the disk would be what is measured.
+func remembered(b *testing.B, number int) records {
+	b.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-")
+	must(b, err)
+	b.Cleanup(func() { os.RemoveAll(dir) })
+	r := records{path: filepath.Join(dir, "clove.db")}
+	must(b, r.with(func(s *store.Store) error {
+		for i := range number {
+			if err := livedOnce(s, fmt.Sprintf("past-%d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return r
+}
+
+// livedOnce is one run from its beginning to its end, as far as the store knows.
+func livedOnce(s *store.Store, name string) error {
+	spec := policies.Standard()
+	spec.ID, spec.Name, spec.Detached = agent.NewID(), name, true
+	spec.Command, spec.Env = []string{"/bin/sleep", "3600"}, []string{"PATH=/usr/bin:/bin", "HOME=/home/agent"}
+	began := time.Now().Add(-time.Hour)
+	if _, err := s.Enqueue(agent.Run{Spec: spec, Created: began}); err != nil {
+		return err
+	}
+	_, err := s.Finish(spec.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: spec.ID, Name: name, Command: spec.Command,
+		Started: began, Ended: time.Now(), Status: agent.StatusExited, Denials: []agent.Denial{},
+		Enforced: map[string]string{"memory": "cgroup v2", "pids": "cgroup v2", "disk": "ext4 image"}, Unenforced: []string{}}, nil)
+	return err
+}
+
+// BenchmarkLoad is what cloved reads before it is ready.
+func BenchmarkLoad(b *testing.B) {
+	r := remembered(b, pastRuns)
+	for b.Loop() {
+		must(b, newMirror(r).refresh())
+	}
+}
+
+// BenchmarkListPast is cloved's share of clove ps -a.
+func BenchmarkListPast(b *testing.B) {
+	benchmarkList(b, remembered(b, pastRuns), api.ListParams{All: true, Brief: true})
+}
+
+// benchmarkList asks the handler and encodes its answer.
+func benchmarkList(b *testing.B, r records, p api.ListParams) {
+	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
+	d.records, d.mirror = r, newMirror(r)
+	must(b, d.mirror.refresh())
+	c := &call{Context: context.Background(), Daemon: d, peer: caller{}}
+	for b.Loop() {
+		result, err := list(c, p)
+		must(b, err)
+		_, err = json.Marshal(result)
+		must(b, err)
+	}
+}
+
+// BenchmarkListPastOverTheSocket is clove ps -a without its table.
+func BenchmarkListPastOverTheSocket(b *testing.B) { overTheSocket(b, pastRuns) }
+
+// BenchmarkListManyOverTheSocket is clove ps of many agents.
+func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
+
+func overTheSocket(b *testing.B, number int) {
+	r := newRig(b, nil)
+	r.d.records = remembered(b, number)
+	r.d.mirror = newMirror(r.d.records)
+	c := r.serve()
+	for b.Loop() {
+		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
+		must(b, err)
+		if len(listed.Runs) != number {
+			b.Fatal(len(listed.Runs))
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// briefRun is as much of an agent.Run as a table shows, under the same names.
+// What it leaves out is not on the wire either: a list is long.
+type briefRun struct {
+	Spec    briefSpec    `json:"spec"`
+	State   agent.State  `json:"state"`
+	Owner   agent.Owner  `json:"owner,omitzero"`
+	Turn    agent.Turn   `json:"turn,omitzero"`
+	Created time.Time    `json:"created"`
+	Started time.Time    `json:"started,omitzero"`
+	PID     int          `json:"pid,omitempty"`
+	Layer   string       `json:"layer,omitempty"`
+	Record  *briefRecord `json:"record,omitempty"`
+}
+
+type briefSpec struct {
+	ID       agent.ID          `json:"id"`
+	Name     string            `json:"name"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Command  []string          `json:"command"`
+	Detached bool              `json:"detached,omitempty"`
+	Schedule string            `json:"schedule,omitempty"`
+	Limits   briefLimits       `json:"limits"`
+}
+
+type briefLimits struct {
+	MemoryBytes int64 `json:"memory_bytes"`
+}
+
+type briefRecord struct {
+	Version  int          `json:"version"`
+	ID       agent.ID     `json:"id"`
+	Name     string       `json:"name"`
+	Started  time.Time    `json:"started"`
+	Ended    time.Time    `json:"ended"`
+	WallMS   int64        `json:"wall_ms"`
+	Status   agent.Status `json:"status"`
+	ExitCode int          `json:"exit_code"`
+	Signal   *string      `json:"signal"`
+}
+
+// briefText encodes what a table shows of a run.
+func briefText(run agent.Run) (json.RawMessage, error) {
+	s := run.Spec
+	brief := briefRun{State: run.State, Owner: run.Owner, Turn: run.Turn, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
+		Spec: briefSpec{s.ID, s.Name, s.Labels, s.Command, s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
+	if r := run.Record; r != nil {
+		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal}
+	}
+	return json.Marshal(brief)
+}
+
+// usualBrief is about what a brief run is long.
+const usualBrief = 512
+
+// briefList is an api.ListResult of what tables show. It is put together from
+// texts that are there: every caller asks for it, and nothing else is as long.
+func (m *mirror) briefList(runs []*agent.Run, reasons map[agent.ID]string) (json.RawMessage, error) {
+	list := append(make([]byte, 0, usualBrief*len(runs)+usualBrief), `{"runs":[`...)
+	for i, run := range runs {
+		text, err := m.brief(run)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, text...)
+	}
+	list = append(list, ']')
+	if len(reasons) > 0 {
+		text, err := json.Marshal(reasons)
+		if err != nil {
+			return nil, err
+		}
+		list = append(append(list, `,"reasons":`...), text...)
+	}
+	return append(list, '}'), nil
+}
+
+// brief is briefText, once for each state of a run.
+func (m *mirror) brief(run *agent.Run) (json.RawMessage, error) {
+	if scheduled(run) {
+		return briefText(withNext(*run)) // in the time zone of now
+	}
+	id := run.Spec.ID
+	m.mu.Lock()
+	text, known := m.briefs[id]
+	known = known && m.runs[id] == run
+	m.mu.Unlock()
+	if known {
+		return text, nil
+	}
+	text, err := briefText(*run)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.runs[id] == run { // drop forgets the text with it
+		m.briefs[id] = text
+	}
+	return text, nil
+}

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// TestReadsThePastWhenAsked: what happened before this cloved came is read for
+// the first who asks, joins what happened since without a gap, and is not read
+// by others.
+func TestReadsThePastWhenAsked(t *testing.T) {
+	r := newRig(t, nil)
+	r.add("before", agent.Owner{}, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	last := r.d.mirror.newest()
+	if last == 0 || len(r.d.mirror.past) != 0 {
+		t.Fatalf("%d happened, and %d were read", last, len(r.d.mirror.past))
+	}
+	c := r.serve()
+	r.add("since", agent.Owner{}, agent.StateEnded)
+	numbers := func(after uint64) (all []uint64) {
+		_, err := c.Events(within(t), api.EventParams{After: &after}, func(n api.EventNote) error {
+			if n.Gap {
+				t.Error("a gap")
+				return nil
+			}
+			all = append(all, n.Event.Sequence)
+			return nil
+		})
+		must(t, err)
+		return all
+	}
+	if got := numbers(last); len(got) == 0 || got[0] != last+1 {
+		t.Errorf("after %d: %v", last, got)
+	}
+	r.d.mirror.mu.Lock()
+	if first := r.d.mirror.past[0].Sequence; first != last+1 {
+		t.Errorf("%d was read, and nobody asked for it", first)
+	}
+	r.d.mirror.mu.Unlock()
+	for range 2 { // once read, it stays
+		got := numbers(0)
+		for i, n := range got {
+			if n != uint64(i)+1 {
+				t.Errorf("%v", got)
+			}
+		}
+		if uint64(len(got)) <= last {
+			t.Errorf("%d of more than %d", len(got), last)
+		}
+	}
+}
