@@ -250,6 +250,9 @@ func (v *visit) leave(ctx context.Context) {
 	}
 }
 
+// endTime is how long a failed entry waits for the word that the agent ended.
+const endTime = 2 * time.Second
+
 // failed names the step of what went wrong, and where the agent's own end is
 // the reason, that.
 func (v *visit) failed(err error) error {
@@ -260,6 +263,12 @@ func (v *visit) failed(err error) error {
 	}
 	var failure *initproto.ExecFailed
 	if !errors.As(err, &failure) {
+		// The agent's own end is the usual reason, and takes a moment to be known.
+		select {
+		case <-v.live.ended:
+			return errEnded()
+		case <-time.After(endTime):
+		}
 		return &agent.Error{Kind: agent.KindOf(err), Step: "exec", Message: "cannot enter the sandbox", Err: err,
 			Hint: "its pids or its memory may all be in use: `clove stats` shows it"}
 	}

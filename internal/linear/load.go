@@ -118,8 +118,9 @@ func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int
 		return nil, fmt.Errorf("%s %s: %w", in.Op, name, err)
 	}
 	whole := []porcupine.Operation{{Input: in, Output: out}}
-	if in.Op == OpRemove && out.Verdict != Conflict {
-		in.Op = OpDoom
+	before := map[Op]Op{OpRemove: OpDoom, OpStop: OpCondemn}
+	if first, two := before[in.Op]; two && out.Verdict != Conflict {
+		in.Op = first
 		whole = append(whole, porcupine.Operation{Input: in, Output: Output{Verdict: OK}})
 	}
 	return whole, nil

@@ -14,12 +14,14 @@ type Op string
 // The questions. A create that was answered is two of them, because others see
 // the run before its caller does: that it was made, and what the answer showed.
 // The end of a run that waits for its turn shows before the run is gone, so a
-// remove is preceded by a doom.
+// remove is preceded by a doom. An agent that is being stopped takes no more
+// orders before its end shows, so a stop is preceded by a condemnation.
 const (
 	OpCreate  Op = "create"
 	OpCreated Op = "created"
 	OpGet     Op = "get"
 	OpKill    Op = "kill"
+	OpCondemn Op = "condemn"
 	OpStop    Op = "stop"
 	OpExec    Op = "exec"
 	OpRename  Op = "rename"
@@ -115,6 +117,9 @@ func (g *group) step(in Input, out Output) bool {
 		return s.id == out.ID && s.see(phaseOf[out.State])
 	case OpDoom:
 		s.doomed = s.doomed || s.seen == queued
+		return true
+	case OpCondemn:
+		s.doomed = s.seen != absent
 		return true
 	case OpCreate:
 		if out.Verdict == Conflict {
