@@ -36,6 +36,7 @@ var mayImport = []struct {
 	{"store", []string{"agent"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "rootfs", "seccomp", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
 		"the one place where the leaves meet"},
+	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
 	{"daemon", []string{"agent", "api", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},

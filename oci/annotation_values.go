@@ -1,0 +1,124 @@
+package oci
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress"
+)
+
+// modes leaves the host's network out: a mode only ever takes away from what
+// the engine gave.
+var modes = []string{agent.NetworkNone, agent.NetworkAllowlist, agent.NetworkPublic}
+
+func readMode(value string, r *Rules) error {
+	if !slices.Contains(modes, value) {
+		return invalid("write one of "+strings.Join(modes, ", "), "%q is not a mode", value)
+	}
+	r.Network = value
+	return nil
+}
+
+// readTargets reads a list: YAML's block strings bring line breaks, and command
+// lines commas.
+func readTargets(value, source string, r *Rules) error {
+	const hint = "write targets with commas or line breaks between them, for example pypi.org, 10.0.0.0/8:5432"
+	fields := strings.FieldsFunc(value, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
+	if len(fields) == 0 {
+		return invalid(hint, "it names no target")
+	}
+	// An empty element is a target that somebody lost, in a template for instance.
+	for _, element := range strings.Split(strings.TrimRight(value, ", \n\t"), ",") {
+		if strings.TrimSpace(element) == "" {
+			return invalid(hint, "there is nothing between two commas")
+		}
+	}
+	for _, field := range fields {
+		target, err := egress.ParseTarget(field)
+		if err != nil {
+			return withHint(err, hint)
+		}
+		r.Egress = append(r.Egress, agent.EgressRule{Deny: source == AnnotationNetworkDeny, Target: target.String(), Source: source})
+	}
+	return nil
+}
+
+// withHint gives a refusal of the egress rules' a hint where it has none.
+func withHint(err error, hint string) error {
+	var known *agent.Error
+	if errors.As(err, &known) && known.Hint == "" {
+		return invalid(hint, "%s", known.Message)
+	}
+	return err
+}
+
+// sizeUnits are clove's and docker's, powers of 1024; Kubernetes writes the
+// same ones with an i.
+var sizeUnits = map[string]uint{
+	"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40,
+}
+
+// sizeCeiling is far above every machine and far below an overflow.
+const sizeCeiling = 1 << 52
+
+func readSize(value string, bytes *int64) error {
+	const hint = "write a whole number and a unit, for example 512K, 256M or 2Gi (powers of 1024)"
+	digits := strings.TrimRight(value, "KMGTi")
+	n, err := strconv.ParseUint(digits, 10, 63)
+	shift, known := sizeUnits[value[len(digits):]]
+	switch {
+	case err != nil || !known:
+		return invalid(hint, "%q is not a size", value)
+	case n == 0:
+		return invalid(hint, "%q is no limit", value)
+	case n > sizeCeiling>>shift:
+		return invalid(hint, "%q is too large", value)
+	}
+	*bytes = int64(n << shift)
+	return nil
+}
+
+// pidsCeiling is PID_MAX_LIMIT of linux/threads.h.
+const pidsCeiling = 4 << 20
+
+func readPids(value string, r *Rules) error {
+	n, err := strconv.ParseUint(value, 10, 63)
+	if err != nil || n == 0 || n > pidsCeiling {
+		return invalid("write a whole number from 1 to "+strconv.Itoa(pidsCeiling), "%q is not a number of processes", value)
+	}
+	r.Limits.Pids = int64(n)
+	return nil
+}
+
+// cpusFloor is the kernel's smallest quota, 1 ms, in its usual period.
+const cpusFloor, cpusCeiling = 0.01, 8192
+
+func readCPUs(value string, r *Rules) error {
+	n, err := strconv.ParseFloat(value, 64)
+	// ParseFloat also takes exponents, hexadecimal numbers, underscores and words.
+	if err != nil || strings.Trim(value, "0123456789.") != "" || math.IsNaN(n) || n < cpusFloor || n > cpusCeiling {
+		return invalid("write CPU seconds per second, for example 0.5 or 2; at least 0.01", "%q is not a number of CPUs", value)
+	}
+	r.Limits.CPUs = n
+	return nil
+}
+
+func readRecord(value string, r *Rules) error {
+	directory, name := filepath.Split(value)
+	switch {
+	case filepath.Clean(directory) != RecordsDir || value != filepath.Clean(value) || strings.HasPrefix(name, "."):
+		return invalid("write the path of a file right in that directory", "%q is not in %s", value, RecordsDir)
+	case !strings.HasSuffix(name, ".json") || strings.ContainsFunc(name, control):
+		return invalid("a record is a file such as "+RecordsDir+"/job-17.json", "%q cannot be a record's name", name)
+	}
+	r.Record = value
+	return nil
+}
+
+// control finds what would break lines and terminals.
+func control(c rune) bool { return c < ' ' || c == 0x7f }

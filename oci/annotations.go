@@ -1,0 +1,149 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress"
+)
+
+// Prefix begins every annotation that is clove's. A key below it that clove
+// does not know is a mistake: ignored, it would be a limit that nobody holds.
+const Prefix = "run.clove."
+
+// The annotations.
+const (
+	AnnotationTimeout      = Prefix + "timeout"
+	AnnotationNetworkMode  = Prefix + "network.mode"
+	AnnotationNetworkAllow = Prefix + "network.allow"
+	AnnotationNetworkDeny  = Prefix + "network.deny"
+	AnnotationMemory       = Prefix + "limits.memory"
+	AnnotationMemorySwap   = Prefix + "limits.memory-swap"
+	AnnotationPids         = Prefix + "limits.pids"
+	AnnotationCPUs         = Prefix + "limits.cpus"
+	AnnotationRecord       = Prefix + "record"
+)
+
+// RecordsDir is the one directory that exit records go to. Whoever may write
+// annotations must not choose which file of the host root writes.
+const RecordsDir = "/var/lib/clove/records"
+
+// Rules are what a bundle's annotations ask of clove, understood.
+type Rules struct {
+	Limits  agent.Limits       // zero: the engine's own holds. WallClock is the deadline, from the start
+	Network string             // an agent.Network word; "": nothing is asked
+	Egress  []agent.EgressRule // canonical
+	Record  string             // file that the exit record goes to; "": none
+}
+
+// annotations is every annotation with what reads its value.
+var annotations = []struct {
+	key  string
+	read func(value string, r *Rules) error
+}{
+	{AnnotationTimeout, readTimeout},
+	{AnnotationNetworkMode, readMode},
+	{AnnotationNetworkAllow, func(value string, r *Rules) error { return readTargets(value, AnnotationNetworkAllow, r) }},
+	{AnnotationNetworkDeny, func(value string, r *Rules) error { return readTargets(value, AnnotationNetworkDeny, r) }},
+	{AnnotationMemory, func(value string, r *Rules) error { return readSize(value, &r.Limits.MemoryBytes) }},
+	{AnnotationMemorySwap, func(value string, r *Rules) error { return readSize(value, &r.Limits.MemorySwapBytes) }},
+	{AnnotationPids, readPids},
+	{AnnotationCPUs, readCPUs},
+	{AnnotationRecord, readRecord},
+}
+
+// Parse understands all annotations that are clove's, or says which one it does
+// not. Those of others are theirs.
+func Parse(given map[string]string) (Rules, error) {
+	var rules Rules
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if !ours(key) {
+			continue
+		}
+		if err := rules.read(key, given[key]); err != nil {
+			return Rules{}, err
+		}
+	}
+	return rules, rules.checkNetwork()
+}
+
+// ours also takes what was meant to be clove's.
+func ours(key string) bool {
+	lower := strings.ToLower(key)
+	return strings.HasPrefix(lower, Prefix) || lower == strings.TrimSuffix(Prefix, ".")
+}
+
+func (r *Rules) read(key, value string) error {
+	for _, a := range annotations {
+		if a.key != key {
+			continue
+		}
+		return named(key, a.read(value, r))
+	}
+	known := make([]string, 0, len(annotations))
+	for _, a := range annotations {
+		known = append(known, strings.TrimPrefix(a.key, Prefix))
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "there is no such annotation",
+		Hint: "after " + Prefix + " comes one of " + strings.Join(known, ", ")}
+}
+
+// named says which annotation a reader complained of.
+func named(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	named := &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: err.Error()}
+	var known *agent.Error
+	if errors.As(err, &known) {
+		named.Kind, named.Message, named.Hint = known.Kind, known.Message, known.Hint
+	}
+	return named
+}
+
+// checkNetwork judges the network's annotations together, by the rules that a
+// local run is judged by.
+func (r *Rules) checkNetwork() error {
+	if len(r.Egress) > 0 && r.Network == "" {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + r.Egress[0].Source, Message: "there are targets, but no mode that they belong to",
+			Hint: "add " + AnnotationNetworkMode + ": " + agent.NetworkAllowlist + " or " + agent.NetworkPublic}
+	}
+	if r.Network == "" {
+		return nil
+	}
+	lines := make([]egress.Line, 0, len(r.Egress))
+	for _, rule := range r.Egress {
+		lines = append(lines, egress.Line{Deny: rule.Deny, Target: rule.Target, Source: rule.Source})
+	}
+	_, err := egress.New(egress.Config{Mode: r.Network, Lines: lines})
+	return named(AnnotationNetworkMode, err)
+}
+
+// timeoutCeiling is far behind every deadline and far below an overflow.
+const timeoutCeiling = 10 * 365 * 24 * time.Hour
+
+func readTimeout(value string, r *Rules) error {
+	const hint = "write a number and a unit, for example 90s, 30m or 2h"
+	d, err := time.ParseDuration(value)
+	switch {
+	case err != nil || strings.HasPrefix(value, "+"):
+		return invalid(hint, "%q is not a time", value)
+	case d <= 0:
+		return invalid("leave the annotation away for no deadline", "%q leaves the agent no time", value)
+	case d < time.Millisecond:
+		return invalid("give at least 1ms", "%q is too short", value)
+	case d > timeoutCeiling:
+		return invalid("leave the annotation away for no deadline", "%q is too long", value)
+	}
+	r.Limits.WallClock = d
+	return nil
+}
+
+func invalid(hint, format string, args ...any) error {
+	return &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}

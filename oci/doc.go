@@ -1,0 +1,14 @@
+// Package oci is what clove adds to a bundle: the agent's own rules, read from
+// its annotations.
+//
+// A rule only ever takes away from what the engine gave. Whoever may write
+// annotations (the author of a pod, not the node's administrator) gains nothing
+// by them: no network that the engine did not make, no limit above the engine's,
+// no file of the host outside of RecordsDir. A key below Prefix that clove does
+// not know, a value that has two readings, and a rule that nobody would hold
+// fail the create. There is no warning: a container that runs without its
+// deadline is what nobody asked for.
+//
+// Annotations are read once, at create, and become part of config.json's
+// resources before libcontainer sees them.
+package oci
