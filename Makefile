@@ -18,7 +18,7 @@ quickstart: build ## install what is missing, build, and run a first agent
 	$(SUDO) bin/clove run examples/agent.py --memory 256M
 
 .PHONY: build
-build: ## bin/clove, bin/cloved, bin/clove-init, bin/clove-gate, and the tests' program of attacks
+build: ## bin/clove, bin/cloved, bin/clove-oci, bin/clove-init, bin/clove-gate, and the tests' program of attacks
 	@integration/install.sh build
 	@$(MAKE) --no-print-directory programs
 	integration/probe/build.sh bin/clove-probe
@@ -29,6 +29,7 @@ BIN := bin
 programs:
 	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/clove ./cmd/clove
 	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/cloved ./cmd/cloved
+	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/clove-oci ./cmd/clove-oci
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-init ./cmd/clove-init
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-gate ./cmd/clove-gate
 

@@ -36,6 +36,7 @@ var mayImport = []struct {
 	{"store", []string{"agent"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "rootfs", "seccomp", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
 		"the one place where the leaves meet"},
+	{"runtime/container", nil, "a container is libcontainer's; what clove adds is decided by its callers"},
 	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
@@ -48,6 +49,7 @@ var mayImport = []struct {
 	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
 	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "egress", "policies", "rootfs", "runtime", "seccomp", "internal/bundle", "internal/initproto"}, "flags to calls; rlimit names have one table"},
+	{"cmd/clove-oci", []string{"agent", "oci", "runtime/container"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
 	{"internal/bundle", nil, "an archive of what it is given"},
 	{"internal/initproto", nil, "a protocol is values and one connection"},
@@ -61,15 +63,18 @@ var mayImport = []struct {
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
-// owners lists the one package that may import each heavy library outside of
-// tests: a library that leaks into the tree can never be replaced.
+// owners lists the package that may import each heavy library outside of tests
+// (few have two, which the row gives a reason for): a library that leaks into
+// the tree can never be replaced.
 var owners = []struct {
 	library string
 	owner   string
 	reason  string
 }{
-	{"github.com/opencontainers/runc", "runtime", "libcontainer promises no stable interface"},
-	{"github.com/opencontainers/cgroups", "runtime", "comes with libcontainer; one writer of limits"},
+	{"github.com/opencontainers/runc", "runtime runtime/container", "libcontainer promises no stable interface; bundles do not pay for what agents need"},
+	{"github.com/opencontainers/cgroups", "runtime runtime/container", "comes with libcontainer; the writers of limits"},
+	{"github.com/opencontainers/selinux", "runtime/container", "comes with libcontainer"},
+	{"github.com/sirupsen/logrus", "runtime/container", "libcontainer writes to it, and shims read it"},
 	{"github.com/containerd/cgroups/v3", "cgroups", "one reader of limits"},
 	{"github.com/vishvananda/netlink", "netns", "networks are made in one place"},
 	{"github.com/google/nftables", "netns", "rules are made in one place"},
@@ -84,7 +89,7 @@ var owners = []struct {
 	{"go.opentelemetry.io/proto/otlp", "daemon/traces/tracetest", "only tests read what a collector gets"},
 	{"github.com/coreos/go-systemd/v22", "daemon", "the service manager's side of cloved is in one place"},
 	{"sigs.k8s.io/yaml", "daemon", "configuration ends at the edge"},
-	{"github.com/urfave/cli/v2", "cmd/clove", "flags end at the edge"},
+	{"github.com/urfave/cli/v2", "cmd/clove cmd/clove-oci", "flags end at the edges"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
 	{"github.com/anishathalye/porcupine", "internal/linear", "one model of the API; for tests only"},
 	{"github.com/docker/go-units", "cmd/clove", "sizes are numbers behind the edge"},
@@ -141,8 +146,9 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 				if path != rule.library && !strings.HasPrefix(path, rule.library+"/") {
 					continue
 				}
-				used = used || pkg == rule.owner
-				if pkg != rule.owner {
+				owner := slices.Contains(strings.Fields(rule.owner), pkg)
+				used = used || owner
+				if !owner {
 					t.Errorf("%s imports %s, which belongs to %s: %s", pkg, path, rule.owner, rule.reason)
 				}
 			}
@@ -161,7 +167,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// arrange puts a command's flags before its arguments. runc takes them in any
+// order (`delete ID --force`), and so do people and scripts that call it.
+func arrange(app *cli.App, args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	at := 1
+	for at < len(args) && strings.HasPrefix(args[at], "-") {
+		at += width(app.Flags, args[at])
+	}
+	if at >= len(args) {
+		return args
+	}
+	command := app.Command(args[at])
+	if command == nil {
+		return args
+	}
+	flags, rest := split(command.Flags, args[at+1:])
+	return slices.Concat(args[:at+1], flags, rest)
+}
+
+// split tells the flags of args, with their values, from the rest. Behind --
+// there are none; what only looks like a flag stays where it is.
+func split(known []cli.Flag, args []string) (flags, rest []string) {
+	for i := 0; i < len(args); {
+		if args[i] == "--" {
+			return flags, append(rest, args[i:]...)
+		}
+		if find(known, args[i]) == nil {
+			rest = append(rest, args[i])
+			i++
+			continue
+		}
+		end := min(i+width(known, args[i]), len(args))
+		flags = append(flags, args[i:end]...)
+		i = end
+	}
+	return flags, rest
+}
+
+// width is how many arguments a flag takes, itself included.
+func width(known []cli.Flag, arg string) int {
+	flag := find(known, arg)
+	if _, bare := flag.(*cli.BoolFlag); flag == nil || bare || strings.Contains(arg, "=") {
+		return 1
+	}
+	return 2
+}
+
+func find(known []cli.Flag, arg string) cli.Flag {
+	name, dashed := strings.CutPrefix(arg, "-")
+	name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
+	i := slices.IndexFunc(known, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if !dashed || i < 0 {
+		return nil
+	}
+	return known[i]
+}

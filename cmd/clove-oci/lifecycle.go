@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/runtime/container"
+)
+
+const (
+	flagAll   = "all"
+	flagForce = "force"
+)
+
+func (p *program) startCommand() *cli.Command {
+	return &cli.Command{
+		Name: "start", Usage: "let the process of a created container execute", ArgsUsage: "ID",
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, 1); err != nil {
+				return err
+			}
+			found, err := engine(c).Load(c.Args().First())
+			if err != nil {
+				return err
+			}
+			return found.Exec()
+		},
+	}
+}
+
+func (p *program) killCommand() *cli.Command {
+	return &cli.Command{
+		Name: "kill", Usage: "send a signal (default: SIGTERM) to the container's first process", ArgsUsage: "ID [SIGNAL]",
+		// Shims still pass it: it only forgives a container that is not running.
+		Flags: []cli.Flag{&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Hidden: true}},
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, 2); err != nil {
+				return err
+			}
+			found, err := engine(c).Load(c.Args().First())
+			if err != nil {
+				return err
+			}
+			signal, err := parseSignal(c.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			err = found.Signal(signal)
+			if errors.Is(err, container.ErrNotRunning) && c.Bool(flagAll) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+// parseSignal reads a number, or a name with or without SIG, in any case.
+func parseSignal(text string) (unix.Signal, error) {
+	if text == "" {
+		return unix.SIGTERM, nil
+	}
+	if number, err := strconv.Atoi(text); err == nil {
+		return unix.Signal(number), nil
+	}
+	name := strings.ToUpper(text)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	if signal := unix.SignalNum(name); signal != 0 {
+		return signal, nil
+	}
+	return 0, fmt.Errorf("unknown signal %q", text)
+}
+
+func (p *program) deleteCommand() *cli.Command {
+	return &cli.Command{
+		Name: "delete", Usage: "remove a container that has ended", ArgsUsage: "ID",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: flagForce, Aliases: []string{"f"}, Usage: "kill it first if it runs"}},
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, 1); err != nil {
+				return err
+			}
+			id, force := c.Args().First(), c.Bool(flagForce)
+			found, err := engine(c).Load(id)
+			if errors.Is(err, container.ErrNotExist) {
+				if removal := engine(c).RemoveUnfinished(id); removal != nil {
+					fmt.Fprintf(p.err, "remove %s: %v\n", id, removal)
+				}
+				if force {
+					return nil
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return found.Delete(force)
+		},
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"os"
+
+	"clove.run/clove/runtime/container"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "development"
+
+// Inside the new namespaces this binary is started again and must become the
+// container's process before anything else runs.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == container.ReexecArgument {
+		container.Reexec()
+	}
+}
+
+func main() {
+	p := program{out: os.Stdout, err: os.Stderr}
+	os.Exit(p.execute(os.Args))
+}

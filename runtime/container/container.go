@@ -1,0 +1,170 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	// Device rules on cgroup v2 are programs; without this import they are not
+	// installed at all.
+	_ "github.com/opencontainers/cgroups/devices"
+)
+
+// What a caller branches on. Their texts are what shims match on.
+var (
+	ErrNotExist   = libcontainer.ErrNotExist
+	ErrNotRunning = libcontainer.ErrNotRunning
+)
+
+// Engine is where an engine's containers are. Root is absolute.
+type Engine struct {
+	Root          string
+	SystemdCgroup bool // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
+}
+
+// Container is one that exists in a directory of the engine's root.
+type Container struct {
+	engine Engine
+	lib    *libcontainer.Container
+}
+
+// Options are what create's command line says of the container itself.
+type Options struct {
+	NoPivot      bool
+	NoNewKeyring bool
+}
+
+// Create checks spec and makes the container's directory. Relative paths in
+// spec are below the working directory, which becomes the bundle's in State.
+func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, error) {
+	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
+		CgroupName: id, UseSystemdCgroup: e.SystemdCgroup,
+		NoPivotRoot: o.NoPivot, NoNewKeyring: o.NoNewKeyring, Spec: spec,
+	})
+	if err != nil {
+		return nil, err
+	}
+	lib, err := libcontainer.Create(e.Root, id, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Container{engine: e, lib: lib}, nil
+}
+
+// Load finds a container again, or gives ErrNotExist.
+func (e Engine) Load(id string) (*Container, error) {
+	if id == "" {
+		return nil, errors.New("container id cannot be empty")
+	}
+	lib, err := libcontainer.Load(e.Root, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Container{engine: e, lib: lib}, nil
+}
+
+// RemoveUnfinished removes what a create left that died before it wrote its
+// state: a directory that Load does not see. id is one that Load took.
+func (e Engine) RemoveUnfinished(id string) error {
+	return os.RemoveAll(filepath.Join(e.Root, id))
+}
+
+// Exec lets the process of a created container execute.
+func (c *Container) Exec() error {
+	status, err := c.lib.Status()
+	if err != nil {
+		return err
+	}
+	switch status {
+	case libcontainer.Created:
+		return c.lib.Exec()
+	case libcontainer.Stopped:
+		return errors.New("cannot start a container that has stopped")
+	case libcontainer.Running:
+		return errors.New("cannot start an already running container")
+	default:
+		return fmt.Errorf("cannot start a container in the %s state", status)
+	}
+}
+
+// Signal reaches the container's first process, and with KILL all of them where
+// they share the pid namespace of others.
+func (c *Container) Signal(signal unix.Signal) error { return c.lib.Signal(signal) }
+
+// Delete removes a container that is not running. One that was never started
+// is killed first, and with force any other too.
+func (c *Container) Delete(force bool) error {
+	status, err := c.lib.Status()
+	switch {
+	case force:
+		// A stopped one as well: processes without a pid namespace of their own may be left.
+		return c.kill()
+	case err != nil:
+		return err
+	case status == libcontainer.Stopped:
+		return c.lib.Destroy()
+	case status == libcontainer.Created:
+		return c.kill()
+	}
+	return fmt.Errorf("cannot delete container %s that is not stopped: %s", c.lib.ID(), status)
+}
+
+// killPatience is runc's: behind it, a process hangs in the kernel.
+const killPatience = 10 * time.Second
+
+// kill ends all processes and removes the container.
+func (c *Container) kill() error {
+	gone, err := c.watch()
+	if err != nil {
+		return err
+	}
+	_ = c.lib.Signal(unix.SIGKILL) // it may be gone already, which the next lines see
+	if !gone(killPatience) {
+		return errors.New("container init still running")
+	}
+	return c.lib.Destroy()
+}
+
+// watch holds on to the first process before it is killed, so that its end is
+// an event and no other process can be taken for it. The function that it gives
+// back tells, once, whether the process is gone within some time.
+func (c *Container) watch() (gone func(time.Duration) bool, err error) {
+	state, err := c.lib.State()
+	if err != nil {
+		return nil, err
+	}
+	// libcontainer compares start times: after it, the pidfd is of that process or of none.
+	fd, err := unix.PidfdOpen(state.InitProcessPid, 0)
+	status, statusErr := c.lib.Status()
+	switch {
+	case statusErr != nil || status == libcontainer.Stopped:
+		if err == nil {
+			unix.Close(fd)
+		}
+		return func(time.Duration) bool { return statusErr == nil }, statusErr
+	case err != nil:
+		return nil, fmt.Errorf("cannot watch the container's process: %w", err)
+	}
+	return func(patience time.Duration) bool {
+		defer unix.Close(fd)
+		return readable(fd, patience)
+	}, nil
+}
+
+// readable waits until fd is, which a pidfd is when its process has ended.
+func readable(fd int, patience time.Duration) bool {
+	for deadline := time.Now().Add(patience); ; {
+		left := max(time.Until(deadline), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if n > 0 || err != unix.EINTR {
+			return n > 0
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package container
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/runc/libcontainer/capabilities"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/seccomp"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	runcfeatures "github.com/opencontainers/runc/types/features"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/opencontainers/runtime-spec/specs-go/features"
+)
+
+// SeccompVersion is libseccomp's.
+func SeccompVersion() string {
+	major, minor, patch := seccomp.Version()
+	return fmt.Sprintf("%d.%d.%d", major, minor, patch)
+}
+
+// Features is what the features command prints: what libcontainer knows, and
+// unsafe, the beginnings of annotations that change what happens.
+func Features(unsafe ...string) features.Features {
+	yes := new(bool)
+	*yes = true
+	return features.Features{
+		OCIVersionMin: "1.0.0",
+		OCIVersionMax: specs.Version,
+		Hooks:         configs.KnownHookNames(),
+		MountOptions:  specconv.KnownMountOptions(),
+		Annotations: map[string]string{
+			runcfeatures.AnnotationRuncCheckpointEnabled: "false",
+			runcfeatures.AnnotationLibseccompVersion:     SeccompVersion(),
+		},
+		PotentiallyUnsafeConfigAnnotations: append([]string{"bundle", "org.systemd.property."}, unsafe...),
+		Linux: &features.Linux{
+			Namespaces:      specconv.KnownNamespaces(),
+			Capabilities:    capabilities.KnownCapabilities(),
+			Cgroup:          &features.Cgroup{V1: yes, V2: yes, Systemd: yes, SystemdUser: yes, Rdma: yes},
+			Apparmor:        &features.Apparmor{Enabled: yes},
+			Selinux:         &features.Selinux{Enabled: yes},
+			IntelRdt:        &features.IntelRdt{Enabled: yes, Schemata: yes, Monitoring: yes},
+			MemoryPolicy:    &features.MemoryPolicy{Modes: specconv.KnownMemoryPolicyModes(), Flags: specconv.KnownMemoryPolicyFlags()},
+			MountExtensions: &features.MountExtensions{IDMap: &features.IDMap{Enabled: yes}},
+			NetDevices:      &features.NetDevices{Enabled: yes},
+			Seccomp: &features.Seccomp{
+				Enabled: yes, Actions: seccomp.KnownActions(), Operators: seccomp.KnownOperators(),
+				Archs: seccomp.KnownArchs(), KnownFlags: seccomp.KnownFlags(), SupportedFlags: seccomp.SupportedFlags(),
+			},
+		},
+	}
+}
+
+// Example is the config.json that the spec command writes.
+func Example() *specs.Spec { return specconv.Example() }

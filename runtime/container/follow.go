@@ -1,0 +1,75 @@
+package container
+
+import (
+	"os"
+	"os/signal"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/system"
+	"github.com/opencontainers/runc/libcontainer/utils"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// signalsHeld is how many signals may wait: none is lost while one is dealt with.
+const signalsHeld = 2048
+
+// watcher stays with a process in the foreground.
+type watcher struct {
+	signals chan os.Signal
+}
+
+func newWatcher(o Start) *watcher {
+	if o.Detach {
+		return nil
+	}
+	if o.Subreaper {
+		if err := system.SetSubreaper(1); err != nil {
+			logrus.Warn(err)
+		}
+	}
+	w := &watcher{signals: make(chan os.Signal, signalsHeld)}
+	signal.Notify(w.signals)
+	return w
+}
+
+// follow hands every signal on until the process ends, and gives its status.
+func (w *watcher) follow(process *libcontainer.Process) (int, error) {
+	defer signal.Stop(w.signals)
+	pid, err := process.Pid()
+	if err != nil {
+		return -1, err
+	}
+	for s := range w.signals {
+		switch s {
+		case unix.SIGCHLD:
+			if status, ended := bury(pid); ended {
+				_, _ = process.Wait() // the status is known; the rest of it is libcontainer's own
+				return status, nil
+			}
+		case unix.SIGURG: // Go's scheduler sends it to itself
+		default:
+			if err := process.Signal(s); err != nil {
+				logrus.Error(err)
+			}
+		}
+	}
+	return -1, nil
+}
+
+// bury takes every child that has ended, and tells of the one that counts.
+func bury(awaited int) (status int, ended bool) {
+	for {
+		var how unix.WaitStatus
+		pid, err := unix.Wait4(-1, &how, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return status, ended
+		}
+		if pid == awaited {
+			status, ended = utils.ExitStatus(how), true
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/utils"
+)
+
+// State is what the runtime specification calls a container's state, with what
+// runc adds to it. The order of the fields is runc's, too.
+type State struct {
+	OCIVersion  string            `json:"ociVersion"`
+	ID          string            `json:"id"`
+	Pid         int               `json:"pid"`    // on the host; 0: stopped
+	Status      string            `json:"status"` // created, running, paused or stopped
+	Bundle      string            `json:"bundle"`
+	Rootfs      string            `json:"rootfs"`
+	Created     time.Time         `json:"created"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Owner       string            `json:"owner"` // of the directory; only List tells
+}
+
+// State is the container's state now.
+func (c *Container) State() (State, error) {
+	status, err := c.lib.Status()
+	if err != nil {
+		return State{}, err
+	}
+	kept, err := c.lib.State()
+	if err != nil {
+		return State{}, err
+	}
+	pid := kept.InitProcessPid
+	if status == libcontainer.Stopped {
+		pid = 0
+	}
+	bundle, annotations := utils.Annotations(kept.Config.Labels)
+	return State{
+		OCIVersion: kept.Config.Version, ID: kept.ID, Pid: pid, Status: status.String(),
+		Bundle: bundle, Rootfs: kept.Config.Rootfs, Created: kept.Created, Annotations: annotations,
+	}, nil
+}
+
+// List is the state of every container below the root. One that cannot be read
+// is told to complaints, and does not hide the others.
+func (e Engine) List(complaints io.Writer) ([]State, error) {
+	entries, err := os.ReadDir(e.Root)
+	if err != nil {
+		return nil, err
+	}
+	var states []State
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		info, err := entry.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		state, err := e.stateOf(entry.Name())
+		if err != nil {
+			fmt.Fprintf(complaints, "load container %s: %v\n", entry.Name(), err)
+			continue
+		}
+		state.Owner = ownerOf(info)
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+func (e Engine) stateOf(id string) (State, error) {
+	c, err := e.Load(id)
+	if err != nil {
+		return State{}, err
+	}
+	return c.State()
+}
+
+// ownerOf is a user's name, or # and the id of one who has none.
+func ownerOf(info os.FileInfo) string {
+	id := strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Uid), 10)
+	if known, err := user.LookupId(id); err == nil {
+		return known.Username
+	}
+	return "#" + id
+}
