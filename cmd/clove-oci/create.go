@@ -86,9 +86,6 @@ func failed(command string, err error) error {
 
 // launch makes the container of a bundle and starts its process.
 func (p *program) launch(c *cli.Context, start container.Start) (err error) {
-	if os.Geteuid() != 0 {
-		return errors.New("it needs root: there are no rootless containers here")
-	}
 	if start.PidFile, err = absolute(c.String(flagPidFile)); err != nil {
 		return err
 	}
@@ -101,6 +98,9 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	}
 	if err := oci.Apply(spec); err != nil {
 		return err
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("it needs root: there are no rootless containers here")
 	}
 	made, err := engine(c).Create(c.Args().First(), spec,
 		container.Options{NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring)})

@@ -1,0 +1,137 @@
+package container
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+func TestAProcessThatCouldOnlyFailIsRefused(t *testing.T) {
+	good := specs.Process{Cwd: "/", Args: []string{"true"}}
+	if err := CheckProcess(&good); err != nil {
+		t.Error(err)
+	}
+	for name, row := range map[string]struct {
+		process *specs.Process
+		want    string
+	}{
+		"none":         {nil, "process property must not be empty"},
+		"no directory": {&specs.Process{Args: good.Args}, "Cwd property must not be empty"},
+		"relative":     {&specs.Process{Args: good.Args, Cwd: "tmp"}, "Cwd must be an absolute path"},
+		"no command":   {&specs.Process{Cwd: "/"}, "args must not be empty"},
+	} {
+		if err := CheckProcess(row.process); err == nil || err.Error() != row.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAProcessKeepsAllThatItIsGiven(t *testing.T) {
+	got, err := processOf(&specs.Process{
+		Args: []string{"a", "b"}, Env: []string{"A=1"}, Cwd: "/x", NoNewPrivileges: true, ApparmorProfile: "p", SelinuxLabel: "l",
+		User:         specs.User{UID: 1, GID: 2, AdditionalGids: []uint32{3, 4}},
+		ConsoleSize:  &specs.Box{Width: 80, Height: 25},
+		Capabilities: &specs.LinuxCapabilities{Bounding: []string{"CAP_KILL"}, Ambient: []string{"CAP_CHOWN"}},
+		Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Soft: 5, Hard: 6}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, same := range map[string]bool{
+		"command":      strings.Join(got.Args, " ") == "a b" && got.Env[0] == "A=1" && got.Cwd == "/x",
+		"user":         got.UID == 1 && got.GID == 2 && len(got.AdditionalGroups) == 2 && got.AdditionalGroups[1] == 4,
+		"labels":       got.AppArmorProfile == "p" && got.Label == "l" && *got.NoNewPrivileges,
+		"terminal":     got.ConsoleWidth == 80 && got.ConsoleHeight == 25,
+		"capabilities": got.Capabilities.Bounding[0] == "CAP_KILL" && got.Capabilities.Ambient[0] == "CAP_CHOWN",
+		"rlimits":      len(got.Rlimits) == 1 && got.Rlimits[0].Type == unix.RLIMIT_NOFILE && got.Rlimits[0].Soft == 5 && got.Rlimits[0].Hard == 6,
+	} {
+		if !same {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+	if _, err := rlimits([]specs.POSIXRlimit{{Type: "RLIMIT_NOFILES"}}); err == nil || err.Error() != "wrong rlimit value: RLIMIT_NOFILES" {
+		t.Error(err)
+	}
+}
+
+func TestATerminalNeedsSomebodyToHoldIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		terminal bool
+		start    Start
+		refused  bool
+	}{
+		"pipes":                        {false, Start{}, false},
+		"detached":                     {false, Start{Detach: true}, false},
+		"detached terminal":            {true, Start{Detach: true, ConsoleSocket: "s"}, false},
+		"detached, nobody holds it":    {true, Start{Detach: true}, true},
+		"a socket without a terminal":  {false, Start{Detach: true, ConsoleSocket: "s"}, true},
+		"a socket in the foreground":   {true, Start{ConsoleSocket: "s"}, true},
+		"a terminal in the foreground": {true, Start{}, true},
+	} {
+		if err := checkTerminal(&specs.Process{Terminal: row.terminal}, row.start); (err != nil) != row.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestADescriptorThatIsNotThereIsNotPreserved(t *testing.T) {
+	if files, err := preserved(0); err != nil || files != nil {
+		t.Errorf("%v, %v", files, err)
+	}
+	if _, err := preserved(1 << 20); err == nil || !strings.Contains(err.Error(), "unable to stat preserved-fd ") {
+		t.Error(err)
+	}
+}
+
+func TestTheConsoleSocketMustListen(t *testing.T) {
+	if _, _, err := dial(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a socket that is not there was dialled")
+	}
+}
+
+func TestAPidFileIsWrittenWhole(t *testing.T) {
+	if err := writePidFile("", &libcontainer.Process{}); err != nil {
+		t.Errorf("without a file: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "pid")
+	if err := writePidFile(path, &libcontainer.Process{}); err == nil {
+		t.Error("a process that never started has a pid")
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the file: %v", err)
+	}
+}
+
+// TestEveryEndIsBuried: run is the parent of what its container leaves behind.
+func TestEveryEndIsBuried(t *testing.T) {
+	for name, row := range map[string]struct {
+		script string
+		want   int
+	}{"status": {"exit 7", 7}, "signal": {"kill -9 $$", 128 + 9}} {
+		c := exec.Command("sh", "-c", row.script)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.PidfdOpen(c.Process.Pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !readable(fd, killPatience) {
+			t.Fatalf("%s: pid %s does not end", name, strconv.Itoa(c.Process.Pid))
+		}
+		unix.Close(fd)
+		if status, ended := bury(c.Process.Pid); !ended || status != row.want {
+			t.Errorf("%s: %d, %t", name, status, ended)
+		}
+	}
+	if status, ended := bury(1); ended {
+		t.Errorf("a process of another's is buried: %d", status)
+	}
+}
