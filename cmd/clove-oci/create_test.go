@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/oci"
+	"clove.run/clove/runtime/container"
+)
+
+// bundleOf is a directory with this config.json.
+func bundleOf(t *testing.T, config string) string {
+	t.Helper()
+	bundle := t.TempDir()
+	t.Chdir(bundle) // and back: create makes the bundle the current directory
+	if err := os.WriteFile(filepath.Join(bundle, configName), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+func TestABundleThatMakesNoSenseIsRefused(t *testing.T) {
+	for config, want := range map[string]string{
+		"":                                     "EOF",
+		"null":                                 "config cannot be null",
+		"[]":                                   "json: cannot unmarshal array into Go value of type specs.Spec",
+		"{}":                                   "process property must not be empty",
+		`{"process":{}}`:                       "Cwd property must not be empty",
+		`{"process":{"cwd":"a","args":["a"]}}`: "Cwd must be an absolute path",
+		`{"process":{"cwd":"/"}}`:              "args must not be empty",
+	} {
+		root := t.TempDir()
+		got := try(t, "--root", root, "create", "--bundle", bundleOf(t, config), "one")
+		if got.status != 1 || got.logged != "clove-oci create failed: "+want {
+			t.Errorf("%q: %+v", config, got)
+		}
+	}
+	empty := t.TempDir()
+	t.Chdir(empty)
+	if got := try(t, "run", "one"); got.logged != "clove-oci run failed: JSON specification file config.json not found" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestABadAnnotationFailsCreate: the engine is told which one and what to write,
+// on one line, and nothing was made.
+func TestABadAnnotationFailsCreate(t *testing.T) {
+	spec := container.Example()
+	for key, value := range map[string]string{
+		oci.AnnotationTimeout: "tomorrow", oci.AnnotationMemory: "much", oci.AnnotationNetworkMode: "host", oci.Prefix + "sandbox": "yes",
+	} {
+		spec.Annotations = map[string]string{key: value}
+		config, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := filepath.Join(t.TempDir(), "root")
+		got := try(t, "--root", root, "create", "--bundle", bundleOf(t, string(config)), "one")
+		if got.status != 1 || !strings.HasPrefix(got.logged, "clove-oci create failed: annotation "+key+": ") || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("%s: %+v", key, got)
+		}
+		if _, err := os.Stat(root); !os.IsNotExist(err) {
+			t.Errorf("%s: the root is there: %v", key, err)
+		}
+	}
+}
+
+func TestSignalsHaveNamesAndNumbers(t *testing.T) {
+	for text, want := range map[string]unix.Signal{
+		"": unix.SIGTERM, "9": 9, "0": 0, "KILL": 9, "SIGKILL": 9, "kill": 9, "sigkill": 9, "Term": 15, "USR1": unix.SIGUSR1, "64": 64,
+	} {
+		if got, err := parseSignal(text); err != nil || got != want {
+			t.Errorf("%q is %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"KILLED", "SIG", " ", "9x", "SIGSIGKILL"} {
+		if _, err := parseSignal(text); err == nil || !strings.HasPrefix(err.Error(), "unknown signal ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/opencontainers/runtime-spec/specs-go/features"
+
+	"clove.run/clove/oci"
+	"clove.run/clove/runtime/container"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what it was; if it should differ, run the tests with -update\n%s", path, got)
+	}
+}
+
+var shown = container.State{
+	OCIVersion: "1.3.0", ID: "one", Pid: 42, Status: "running", Bundle: "/bundles/one", Rootfs: "/bundles/one/rootfs",
+	Created:     time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC),
+	Annotations: map[string]string{oci.AnnotationPids: "64", "org.example": "<a>"},
+}
+
+func TestStateIsPrintedAsRuncDoes(t *testing.T) {
+	var out strings.Builder
+	if err := writeState(&out, shown); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "state.json", out.String())
+	var state specs.State
+	if err := json.Unmarshal([]byte(out.String()), &state); err != nil || state.Status != specs.StateRunning || state.Pid != 42 {
+		t.Errorf("the specification reads it as %+v, %v", state, err)
+	}
+}
+
+func TestListHasThreeForms(t *testing.T) {
+	owned := shown
+	owned.Owner = "root"
+	var all bytes.Buffer
+	for _, form := range []struct {
+		format string
+		quiet  bool
+	}{{"table", false}, {"json", false}, {"table", true}} {
+		if err := writeList(&all, []container.State{owned}, form.format, form.quiet); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeList(&all, nil, form.format, form.quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "list.txt", all.String())
+}
+
+func TestOnlyTheDefaultRootMayBeMissing(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "none")
+	if got := try(t, "--root", root, "list"); got.status != 1 || got.logged != "open "+root+": no such file or directory" {
+		t.Errorf("%+v", got)
+	}
+	if got := try(t, "--root", t.TempDir(), "list", "--format", "json"); got.status != 0 || got.out != "null\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFeaturesTellWhatIsThere leaves out of the golden what is the machine's.
+func TestFeaturesTellWhatIsThere(t *testing.T) {
+	got := try(t, "features")
+	var f features.Features
+	if err := json.Unmarshal([]byte(got.out), &f); err != nil || got.status != 0 {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	f.Linux.Capabilities = nil // the kernel's
+	f.Linux.Seccomp.SupportedFlags, f.Linux.Seccomp.Archs, f.Linux.Seccomp.Actions = nil, nil, nil
+	delete(f.Annotations, "io.github.seccomp.libseccomp.version")
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "features.json", string(text)+"\n")
+}
+
+func TestSpecWritesWhatCreateReads(t *testing.T) {
+	bundle := t.TempDir()
+	t.Chdir(bundle)
+	if got := try(t, "spec", "--bundle", bundle); got.status != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := loadBundle(bundle); err != nil {
+		t.Error(err)
+	}
+	if got := try(t, "spec"); got.logged != "File config.json exists. Remove it first" {
+		t.Errorf("%+v", got)
+	}
+}
