@@ -1,6 +1,12 @@
 // Package oci is what clove adds to a bundle: the agent's own rules, read from
 // its annotations.
 //
+//	config.json ─ annotations ─ Parse ─▶ Rules ─ checked together
+//	     │                                 │
+//	     │ resources ◀── tighten ──────────┤ limits
+//	     ▼                                 └ what nobody holds: refused
+//	runtime/container
+//
 // A rule only ever takes away from what the engine gave. Whoever may write
 // annotations (the author of a pod, not the node's administrator) gains nothing
 // by them: no network that the engine did not make, no limit above the engine's,
@@ -9,6 +15,8 @@
 // fail the create. There is no warning: a container that runs without its
 // deadline is what nobody asked for.
 //
-// Annotations are read once, at create, and become part of config.json's
-// resources before libcontainer sees them.
+// Annotations are read once, at create, and limits become part of config.json's
+// resources before libcontainer sees them. An engine may keep annotations from
+// the runtime: containerd hands on only those of pods that its configuration
+// names (pod_annotations), which nothing here can see.
 package oci

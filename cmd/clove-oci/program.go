@@ -110,7 +110,7 @@ func (p *program) prepare(c *cli.Context) error {
 		return err
 	}
 	if root == "/" {
-		return errors.New("Option --root argument should not be set to /") // runc's words
+		return errors.New("option --root should not be set to /")
 	}
 	return c.Set(flagRoot, root)
 }

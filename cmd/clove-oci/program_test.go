@@ -100,7 +100,7 @@ func TestDeleteForceForgivesWhatIsGone(t *testing.T) {
 func TestTheRootIsNeverTheWholeHost(t *testing.T) {
 	for _, root := range []string{"/", "", "/../", "../../../../../../../../../.."} {
 		t.Chdir("/")
-		if got := try(t, "--root", root, "list"); got.status != 1 || got.logged != "Option --root argument should not be set to /" {
+		if got := try(t, "--root", root, "list"); got.status != 1 || got.logged != "option --root should not be set to /" {
 			t.Errorf("%q: %+v", root, got)
 		}
 	}

@@ -127,7 +127,7 @@ func (p *program) specCommand() *cli.Command {
 			// O_EXCL: what somebody wrote is not overwritten.
 			file, err := os.OpenFile(configName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if errors.Is(err, os.ErrExist) {
-				return fmt.Errorf("File %s exists. Remove it first", configName) // runc's words
+				return fmt.Errorf("file %s exists: remove it first", configName)
 			}
 			if err != nil {
 				return err

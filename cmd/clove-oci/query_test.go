@@ -109,7 +109,7 @@ func TestSpecWritesWhatCreateReads(t *testing.T) {
 	if _, err := loadBundle(bundle); err != nil {
 		t.Error(err)
 	}
-	if got := try(t, "spec"); got.logged != "File config.json exists. Remove it first" {
+	if got := try(t, "spec"); got.logged != "file config.json exists: remove it first" {
 		t.Errorf("%+v", got)
 	}
 }
