@@ -90,7 +90,17 @@ func (r Rules) tightenMemory(resources *specs.LinuxResources) error {
 	if resources.Memory == nil {
 		resources.Memory = &specs.LinuxMemory{}
 	}
-	return lower(AnnotationMemory, &resources.Memory.Limit, r.Limits.MemoryBytes)
+	before := resources.Memory.Limit
+	if err := lower(AnnotationMemory, &resources.Memory.Limit, r.Limits.MemoryBytes); err != nil {
+		return err
+	}
+	// The engine's number counts memory and swap together: left as it is, what the
+	// memory loses would become swap.
+	if swap := resources.Memory.Swap; swap != nil && *swap > 0 && before != nil && *before > 0 {
+		together := *swap - *before + r.Limits.MemoryBytes
+		resources.Memory.Swap = &together
+	}
+	return nil
 }
 
 // tightenSwap counts memory and swap together, as config.json does.
