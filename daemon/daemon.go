@@ -129,10 +129,11 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	ready()
 	select {
 	case <-ctx.Done():
-		err = nil
+		listener.Close()
+		err = <-failed // nobody comes any more
 	case err = <-failed:
+		listener.Close()
 	}
-	listener.Close()
 	patience, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	server.drain(patience)

@@ -43,13 +43,13 @@ func (w *writer) write(p *promise, what agent.What, ask func() error, after func
 		*p = changed
 		w.told[happening{p.id, what}]++
 		w.answers++
-	case lostAnswer(err):
+	case lostAnswer(err), p.mortal && agent.KindOf(err) == agent.KindConflict: // its supervisor was killed, perhaps behind the deed
 		p.names = append(slices.Clone(p.names), changed.names...)
 		if what == agent.WhatUpdated {
 			p.late[changed.wall[0]] = lateLooks
 		}
 		p.exists = append(slices.Clone(p.exists), changed.exists...)
-		w.lost = true
+		w.lost = lostAnswer(err)
 	default:
 		w.fault("%s of %v: %v", what, p.names, err)
 	}

@@ -152,11 +152,14 @@ func (s *storm) killEarly() {
 
 // killSupervisor takes the keeper of a long-lived agent away.
 func (s *storm) killSupervisor() {
-	p := s.writers[s.random.IntN(len(s.writers))].own
+	w := s.writers[s.random.IntN(len(s.writers))]
+	p := w.own
 	if p.mortal && !p.restarts || p.keeper == 0 {
 		return
 	}
-	p.mortal = true
+	w.mu.Lock()
+	p.mortal = true // before the kill: its writer may be asking
+	w.mu.Unlock()
 	s.buried++
 	if err := unix.Kill(p.keeper, unix.SIGKILL); err != nil && !p.restarts {
 		s.t.Errorf("supervisor %d of %v: %v", p.keeper, p.names, err)

@@ -66,23 +66,25 @@ func TestTheDeadlineEndsAPausedAgent(t *testing.T) {
 }
 
 func TestAPausedAgentCanBeEnded(t *testing.T) {
-	ways := map[string]func(a *liveAgent) error{
-		"stop":           func(a *liveAgent) error { return a.Stop(time.Minute) },
-		"stop at once":   func(a *liveAgent) error { return a.Stop(0) },
-		"kill":           func(a *liveAgent) error { return a.Signal(syscall.SIGKILL) },
-		"the user's end": func(a *liveAgent) error { a.cancel(); return nil },
-	}
-	for name, end := range ways {
+	for name, way := range map[string]struct {
+		end  func(a *liveAgent) error
+		want agent.Status // signaled: it is thawed to hear TERM, and ends by it
+	}{
+		"stop":           {func(a *liveAgent) error { return a.Stop(time.Minute) }, agent.StatusSignaled},
+		"stop at once":   {func(a *liveAgent) error { return a.Stop(0) }, agent.StatusKilled},
+		"kill":           {func(a *liveAgent) error { return a.Signal(syscall.SIGKILL) }, agent.StatusKilled},
+		"the user's end": {func(a *liveAgent) error { a.cancel(); return nil }, agent.StatusSignaled},
+	} {
 		t.Run(name, func(t *testing.T) {
 			a := startLive(t, `exec sleep 1000`, nil)
 			if err := a.Pause(); err != nil {
 				t.Fatal(err)
 			}
-			if err := end(a); err != nil {
+			if err := way.end(a); err != nil {
 				t.Fatal(err)
 			}
-			if record := a.ends(); record.Status != agent.StatusKilled {
-				t.Errorf("%s", record.Status)
+			if record := a.ends(); record.Status != way.want {
+				t.Errorf("%s, want %s", record.Status, way.want)
 			}
 			if err := a.Resume(); agent.KindOf(err) != agent.KindConflict {
 				t.Errorf("resumed after its end: %v", err)

@@ -133,7 +133,7 @@ func (g *group) step(in Input, out Output) bool {
 		return out.Verdict == NotFound && s.seen == absent
 	}
 	if out.Verdict == Conflict {
-		return s.conflict(in.Op, g[in.To])
+		return s.conflict(in.Op)
 	}
 	return g.act(in, out, s)
 }
@@ -165,14 +165,14 @@ func (g *group) act(in Input, out Output, s *slot) bool {
 }
 
 // conflict tells whether the run's state may be what forbids op.
-func (s *slot) conflict(op Op, target slot) bool {
+func (s *slot) conflict(op Op) bool {
 	switch op {
 	case OpKill, OpExec: // it does not run yet, or not any more
 		return s.seen < running || s.doomed
 	case OpRemove:
 		return s.seen != ended
-	case OpRename: // it is live, or the other name is taken
-		return s.seen != ended || target.seen != absent
+	case OpRename: // it is live, the other name is taken, or it was ended while its start was on the way, which no answer shows
+		return true
 	}
 	return false
 }

@@ -52,7 +52,6 @@ func TestModel(t *testing.T) {
 		"renamed":             {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), moved, said(7, 8, OpGet, NotFound), seen(9, 10, 1, "a", agent.StateEnded)}, true},
 		"renamed alive":       {[]porcupine.Operation{made(1, 2, "a"), seen(3, 4, 0, "a", agent.StateRunning), moved}, false},
 		"under both names":    {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), moved, seen(7, 8, 0, "a", agent.StateEnded)}, false},
-		"renamed for nothing": {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), at(5, 6, Input{Op: OpRename, To: 1}, Output{Verdict: Conflict})}, false},
 	} {
 		if err := Check(c.history, time.Minute); (err == nil) != c.legal {
 			t.Errorf("%s: %v", name, err)
