@@ -105,17 +105,14 @@ func TestDeleteTakesOnlyWhatHasEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Engine{Root: t.TempDir()}
-			process, ended := child(t), make(chan struct{})
+			process := child(t)
 			kept(t, e, "one", process.Process.Pid)
 			if row.waits {
 				fifo(t, e, "one")
 			}
 			if !row.lives {
 				_ = process.Process.Kill()
-			}
-			go func() { _ = process.Wait(); close(ended) }()
-			if !row.lives {
-				<-ended
+				_ = process.Wait()
 			}
 			err := load(t, e, "one").Delete(row.force)
 			_, left := os.Stat(filepath.Join(e.Root, "one"))
@@ -128,7 +125,10 @@ func TestDeleteTakesOnlyWhatHasEnded(t *testing.T) {
 			if err != nil || !os.IsNotExist(left) {
 				t.Errorf("%v, directory %v", err, left)
 			}
-			<-ended
+			_ = process.Wait() // it is dead, or the test ends here
+			if how := process.ProcessState.String(); how != "signal: killed" {
+				t.Errorf("the process ended by %q", how)
+			}
 		})
 	}
 }
