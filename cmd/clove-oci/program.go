@@ -46,8 +46,12 @@ func globalFlags() []cli.Flag {
 }
 
 func (p *program) commands() []*cli.Command {
-	return []*cli.Command{p.createCommand(), p.startCommand(), p.stateCommand(), p.killCommand(), p.deleteCommand(),
+	commands := []*cli.Command{p.createCommand(), p.startCommand(), p.stateCommand(), p.killCommand(), p.deleteCommand(),
 		p.runCommand(), p.listCommand(), p.featuresCommand(), p.specCommand()}
+	for _, c := range commands {
+		c.HideHelpCommand = true // or a container called help could not be named
+	}
+	return commands
 }
 
 func (p *program) app() *cli.App {

@@ -61,6 +61,8 @@ func TestAFailureIsToldWhereShimsLook(t *testing.T) {
 		"kill of none":       {[]string{"kill", "none", "KILL"}, 1, "container does not exist"},
 		"kill --all of none": {[]string{"kill", "--all", "none", "9"}, 1, "container does not exist"},
 		"delete of none":     {[]string{"delete", "none"}, 1, "container does not exist"},
+		"one called help":    {[]string{"state", "help"}, 1, "container does not exist"},
+		"one called h":       {[]string{"kill", "h"}, 1, "container does not exist"},
 		"an id that is none": {[]string{"state", "a/b"}, 1, "invalid container ID format"},
 		"an empty id":        {[]string{"delete", "--force", ""}, 1, "container id cannot be empty"},
 		"no id":              {[]string{"start"}, 1, `clove-oci: "start" requires exactly 1 argument(s)`},
