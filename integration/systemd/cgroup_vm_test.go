@@ -86,7 +86,7 @@ func TestSystemdAgentsUnit(t *testing.T) {
 	for _, name := range []string{"never", "always"} {
 		until(t, name+" has a record", func() bool { return inspect(t, name).Record != nil || inspect(t, name).Turn.Starts > 1 })
 	}
-	if record := inspect(t, "never").Record; record.Status != agent.StatusKilled || record.Error != nil {
+	if record := inspect(t, "never").Record; record.Status != agent.StatusSignaled || record.Error != nil {
 		t.Errorf("%+v, %+v", record, record.Error)
 	}
 	do(t, "systemctl", "start", "clove-agents.service")

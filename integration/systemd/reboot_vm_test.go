@@ -53,8 +53,12 @@ func checkAfterReboot(t *testing.T, name, lost string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := agent.StatusSignaled // the shutdown's TERM ended it
+	if lost != "" {
+		want = agent.StatusKilled
+	}
 	never := inspect(t, name+"-never")
-	if never.State != agent.StateEnded || never.Record == nil || never.Record.Status != agent.StatusKilled {
+	if never.State != agent.StateEnded || never.Record == nil || never.Record.Status != want {
 		t.Fatalf("%s: %s, %+v", never.Spec.Name, never.State, never.Record)
 	}
 	if failure := never.Record.Error; (failure != nil) != (lost != "") || failure != nil && !strings.Contains(failure.Message, lost) {
