@@ -60,6 +60,7 @@ var mayImport = []struct {
 	{"internal/archtest", nil, "a test"},
 	{"internal/doctest", nil, "what tests need of the documents"},
 	{"internal/linear", []string{"agent", "api", "client"}, "a test's view of cloved is a client's"},
+	{"internal/ocitest", []string{"internal/testhost"}, "what tests need of an OCI runtime's command line"},
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
