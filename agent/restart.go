@@ -19,6 +19,9 @@ const (
 	RestartAlways    RestartPolicy = "always"
 )
 
+// Restarts tells whether the policy ever starts a run again.
+func (p RestartPolicy) Restarts() bool { return p != "" && p != RestartNever }
+
 // RestartPolicies lists every policy.
 var RestartPolicies = []RestartPolicy{RestartNever, RestartOnFailure, RestartAlways}
 

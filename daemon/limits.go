@@ -25,7 +25,7 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		return invalid("name a command", "there is nothing to run")
 	case spec.Restart.Max < 0:
 		return invalid("write a maximum of 0 or more", "%d is not a number of restarts", spec.Restart.Max)
-	case spec.Remove && spec.Restart.Policy != "" && spec.Restart.Policy != agent.RestartNever:
+	case spec.Remove && spec.Restart.Policy.Restarts():
 		return invalid("leave one of them away", "a run that keeps nothing cannot be restarted")
 	case spec.Schedule != "" && spec.Remove:
 		return invalid("leave one of them away", "a run that keeps nothing cannot be started again by a schedule")

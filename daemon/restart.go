@@ -87,7 +87,7 @@ func (k *keeper) restart() error {
 // judged tells whether the run's policy or schedule wants something, at little cost for
 // the many that have none.
 func judged(run *agent.Run) bool {
-	if run.Spec.Schedule == "" && (run.Spec.Restart.Policy == "" || run.Spec.Restart.Policy == agent.RestartNever) {
+	if run.Spec.Schedule == "" && !run.Spec.Restart.Policy.Restarts() {
 		return false
 	}
 	v := judge(*run)

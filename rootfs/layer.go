@@ -79,6 +79,24 @@ func (t *Tree) held() (Usage, error) {
 	}, nil
 }
 
+// Sync puts the layer on the host's disk as it is now, its name included. Of a
+// layer that was never written back, a power cut leaves an image of zeros.
+func (t *Tree) Sync() error {
+	if err := unix.Syncfs(int(t.layer.Fd())); err != nil {
+		return fmt.Errorf("cannot write the layer back: %w", err)
+	}
+	for _, path := range []string{t.image, filepath.Dir(t.image)} {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("cannot open the layer to write it back: %w", err)
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("cannot write the layer back: %w", err)
+		}
+	}
+	return nil
+}
+
 // Changed tells whether the agent left anything in the layer.
 func (t *Tree) Changed() (bool, error) {
 	for _, upper := range t.Uppers() {

@@ -29,6 +29,7 @@ type Tree struct {
 	Unmapped []string
 
 	userns  *os.File // maps id 0 to HostID, 1 to HostID+1, …: the agent's own
+	image   string   // of the layer
 	layer   *os.File // the writable layer's own root
 	table   table
 	before  Usage
@@ -54,7 +55,8 @@ type builder struct {
 // mount namespace is its own and private. On failure everything is undone, the
 // image included.
 func (p Plan) Mount() (*Tree, error) {
-	b := &builder{cfg: p.cfg, tree: &Tree{Root: filepath.Join(p.cfg.stage(), "root")}, maps: startNamespaces(p.cfg, p.steps), writable: "layer"}
+	b := &builder{cfg: p.cfg, maps: startNamespaces(p.cfg, p.steps), writable: "layer"}
+	b.tree = &Tree{Root: filepath.Join(p.cfg.stage(), "root"), image: p.cfg.image()}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
 	b.close()

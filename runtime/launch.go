@@ -140,6 +140,9 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.undo.Add("root", func() error { return l.thread.Do(l.closeTree) })
+	if l.spec.Restart.Policy.Restarts() {
+		return l.tree.Sync() // else the start after a power cut finds nothing to go on with
+	}
 	return nil
 }
 

@@ -47,7 +47,8 @@ func notDumpable() error {
 
 // forgetParent undoes the parent-death signal that the launch set: from here
 // on the control socket is the lifeline, and it outlives a thread of the
-// supervisor, which is what the signal would follow.
+// supervisor, which is what the signal would follow. It is the first thread's
+// own (copy_process gives none to a new one), so main must be there.
 func forgetParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot clear parent-death signal: %w", err)
@@ -134,7 +135,7 @@ func closeInherited() error {
 
 // nameProcess gives PID 1 its name in the agent's ps: it was executed through
 // a descriptor, whose number would stand there. A process has the name of its
-// first thread, on which main begins; without a name nothing else is lost.
+// first thread, where main is; without a name nothing else is lost.
 func nameProcess() {
 	name := [16]byte{'c', 'l', 'o', 'v', 'e', '-', 'i', 'n', 'i', 't'} // TASK_COMM_LEN
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)

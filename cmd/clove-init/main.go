@@ -14,6 +14,10 @@ import (
 // first collection comes at 4 MiB times this percentage.
 const gcPercent = 10
 
+// init keeps main on the first thread: the process's name and its parent-death
+// signal are that thread's own, and a goroutine may change threads at any call.
+func init() { runtime.LockOSThread() }
+
 func main() {
 	if os.Args[0] == secondStageName {
 		exit(secondStage())
@@ -24,7 +28,7 @@ func main() {
 	if os.Getpid() != 1 {
 		exit(errors.New("started by clove in a sandbox, not by people"))
 	}
-	nameProcess()         // before anything that may change the thread
+	nameProcess()
 	runtime.GOMAXPROCS(1) // one thing at a time is enough; fewer threads of the agent's pids limit
 	debug.SetGCPercent(gcPercent)
 	if err := firstStage(); err != nil {
@@ -53,6 +57,7 @@ func firstStage() error {
 	if err := forgetParent(); err != nil {
 		return err
 	}
+	runtime.UnlockOSThread() // the rest of its life needs no thread of its own
 	report := &report{conn: conn}
 	agent, err := fork()
 	if err != nil {

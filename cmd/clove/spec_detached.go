@@ -41,7 +41,7 @@ func (r *request) readDetached() (err error) {
 	}
 	// cloved reads it, in its own time zone.
 	r.spec.Schedule, r.spec.KeepFiles = r.flags.String(flagSchedule), r.flags.Bool(flagKeep)
-	if r.spec.Remove && r.spec.Restart.Policy != agent.RestartNever {
+	if r.spec.Remove && r.spec.Restart.Policy.Restarts() {
 		return invalid(flagRestart, "leave --rm away", "a run that keeps nothing cannot be restarted")
 	}
 	if text := r.flags.String(flagPriority); text != "" {

@@ -15,6 +15,14 @@ import (
 // power, have a true record afterwards, run again where their policy says so,
 // and leave nothing else.
 func TestSystemdReboot(t *testing.T) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", try(t, "clove", "ps", "-a", "--json").text)
+		}
+		if t.Failed() || boot() == 3 {
+			removeAll(t) // else every later test finds these agents
+		}
+	})
 	switch boot() {
 	case 1:
 		install(t)
@@ -26,7 +34,6 @@ func TestSystemdReboot(t *testing.T) {
 		again(t, "hard")
 	case 3:
 		checkAfterReboot(t, "second", "the host was restarted")
-		t.Cleanup(func() { removeAll(t) })
 	}
 }
 
