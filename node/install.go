@@ -27,9 +27,9 @@ type Containerd struct {
 
 // Result is what was done.
 type Result struct {
-	Config    string // the file itself, links followed
-	Changed   bool
-	Restarted bool
+	Config    string `json:"config"` // the file itself, links followed
+	Changed   bool   `json:"changed"`
+	Restarted bool   `json:"restarted"`
 }
 
 // Install registers h. A second call changes nothing.
