@@ -151,11 +151,16 @@ func (r *request) refuseLocal() error {
 			return invalid(name, hint, "Kubernetes has nothing that would hold it")
 		}
 	}
+	python := r.flags.String(flagPython)
 	switch profile := r.flags.String(flagSeccomp); {
 	case r.flags.String(flagImage) == "":
 		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "it is needed: a node does not have this host's programs")
+	case r.flags.String(flagNetwork) == agent.NetworkHost:
+		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
 		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
+	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
+		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
 	case strings.ContainsAny(r.flags.String(flagImage), " \t\n"):
 		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", r.flags.String(flagImage))
 	}

@@ -39,6 +39,7 @@ var mayImport = []struct {
 	{"runtime/container", nil, "a container is libcontainer's; what clove adds is decided by its callers"},
 	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"kubernetes", []string{"agent", "oci"}, "a run as a cluster's objects is a value"},
+	{"deploy/kubernetes", nil, "manifests; what is Go there is their test"},
 	{"node", []string{"agent", "oci"}, "edits one file; knows of clove only what the file names"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
@@ -61,6 +62,7 @@ var mayImport = []struct {
 	{"internal/watch", nil, "a leaf"},
 	{"internal/archtest", nil, "a test"},
 	{"internal/doctest", nil, "what tests need of the documents"},
+	{"internal/kubetest", []string{"oci"}, "what tests need of Kubernetes"},
 	{"internal/linear", []string{"agent", "api", "client"}, "a test's view of cloved is a client's"},
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
@@ -95,6 +97,9 @@ var owners = []struct {
 	{"github.com/urfave/cli/v2", "cmd/clove cmd/clove-oci", "flags end at the edges"},
 	{"github.com/containerd/console", "runtime", "one owner of the terminal"},
 	{"github.com/anishathalye/porcupine", "internal/linear", "one model of the API; for tests only"},
+	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
+	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
+	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
 	{"github.com/docker/go-units", "cmd/clove", "sizes are numbers behind the edge"},
 }
 
