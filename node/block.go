@@ -19,6 +19,8 @@ import (
 type Handler struct {
 	Name   string // what a RuntimeClass calls handler
 	Binary string // clove-oci's absolute path on the node
+
+	systemdCgroup *bool // as the file's imports have it; nil: as the file has it
 }
 
 // The block's first and last line. The line break before the first one is part
@@ -110,7 +112,11 @@ func split(text []byte) (before, after []byte, err error) {
 // the pod, which is where Kubernetes has them, and from the container.
 func (h Handler) tables(c config) table {
 	options := table{"BinaryName": h.Binary}
-	if systemd := c.systemdCgroup(); systemd != nil {
+	systemd := h.systemdCgroup
+	if systemd == nil {
+		systemd = c.systemdCgroup()
+	}
+	if systemd != nil {
 		options["SystemdCgroup"] = *systemd
 	}
 	added := table{h.Name: table{

@@ -77,6 +77,7 @@ func configurations(t *testing.T) []struct {
 		{"version 2", minimal2, oneX, nil, true},
 		{"version 3", minimal3, twoX, nil, true},
 		{"version 4", "version = 4\n", twoX, nil, true},
+		{"only runc's cgroups", "version = 3\n[plugins.'" + twoX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", twoX, true, false},
 		{"no line break at the end", "version = 3\nroot = '/data'", twoX, nil, true},
 		{"another handler is the default", "version = 2\n[plugins.\"" + oneX + "\".containerd]\ndefault_runtime_name = 'mine'\n" +
 			"runtimes.mine = {runtime_type = 'io.containerd.runc.v2', options = {SystemdCgroup = true}}\n", oneX, true, false},

@@ -89,7 +89,7 @@ func (c config) systemdCgroup() *bool {
 	name, _ := at(c.criPlugin(), "containerd")["default_runtime_name"].(string)
 	for _, handler := range []string{name, runcHandler} {
 		runtime := at(c.runtimes(), handler)
-		if runtime["runtime_type"] != runcType {
+		if kind, written := runtime["runtime_type"]; written && kind != runcType {
 			continue
 		}
 		if value, written := at(runtime, "options")["SystemdCgroup"].(bool); written {
@@ -99,13 +99,12 @@ func (c config) systemdCgroup() *bool {
 	return nil
 }
 
-// checkImports: until 2.0 containerd lets an imported file's plugin replace the
-// main file's whole (containerd's issue 5837), and clove's handler with it. A
-// file of version 2 may belong to either.
-func (c config) checkImports(dir string) error {
-	if c.version > newVersion {
-		return nil
-	}
+// readImports returns what the files say that c imports, in containerd's order.
+// Before 2.0, an imported plugin replaces the main file's whole (containerd's
+// issue 5837), and clove's handler with it: that is refused. A file of version 2
+// may belong to either.
+func (c config) readImports(dir string) ([]config, error) {
+	var all []config
 	for _, pattern := range asList(c.root["imports"]) {
 		name, _ := pattern.(string)
 		if !filepath.IsAbs(name) {
@@ -113,22 +112,26 @@ func (c config) checkImports(dir string) error {
 		}
 		files, err := filepath.Glob(name)
 		if err != nil {
-			return refused("write a pattern that containerd understands", "cannot read its imports", err)
+			return nil, refused("write a pattern that containerd understands", "cannot read its imports", err)
 		}
 		slices.Sort(files)
 		for _, file := range files {
+			imported := config{root: table{}, plugin: c.plugin}
 			text, err := os.ReadFile(file)
-			imported := table{}
 			if err == nil {
-				err = toml.Unmarshal(text, &imported)
+				err = toml.Unmarshal(text, &imported.root)
 			}
 			if err != nil {
-				return refused("mend or remove the import", "cannot read "+file+", which it imports", err)
+				return nil, refused("mend or remove the import", "cannot read "+file+", which it imports", err)
 			}
-			if at(imported, "plugins", c.plugin) != nil {
-				return refused("name that file with --containerd-config", file+", which it imports, may replace the whole CRI plugin", nil)
+			if c.version == newVersion && imported.criPlugin() != nil {
+				return nil, refused("name that file with --containerd-config", file+", which it imports, may replace the whole CRI plugin", nil)
 			}
+			if version, written := imported.root["version"].(int64); written && criPlugins[version] != "" {
+				imported.plugin = criPlugins[version]
+			}
+			all = append(all, imported)
 		}
 	}
-	return nil
+	return all, nil
 }

@@ -37,15 +37,11 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 	if err := checkBinary(h.Binary); err != nil {
 		return Result{}, err
 	}
-	return c.edit(ctx, func(f *file) error {
-		made, err := Register(f.text, h)
-		if err != nil {
+	return c.edit(ctx, func(f *file) (err error) {
+		if h.systemdCgroup, err = importedCgroups(f); err != nil {
 			return err
 		}
-		understood, err := parse(made)
-		if err == nil {
-			err = understood.checkImports(filepath.Dir(f.path))
-		}
+		made, err := Register(f.text, h)
 		// The copy of the first time stays: a later one would have clove in it.
 		if before, _, _ := split(f.text); err == nil && f.exists && len(before) == len(f.text) {
 			err = f.write(f.path+backupSuffix, f.text)
@@ -53,6 +49,26 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 		f.text = made
 		return err
 	})
+}
+
+// importedCgroups is what the last import says of cgroups: it counts more than
+// the file itself.
+func importedCgroups(f *file) (systemd *bool, err error) {
+	before, after, err := split(f.text)
+	if err != nil {
+		return nil, err
+	}
+	own, err := parse(append(bytes.Clone(before), after...))
+	if err != nil {
+		return nil, err
+	}
+	imports, err := own.readImports(filepath.Dir(f.path))
+	for _, imported := range imports {
+		if said := imported.systemdCgroup(); said != nil {
+			systemd = said
+		}
+	}
+	return systemd, err
 }
 
 // Uninstall takes away what Install wrote, whatever the handler was called. A

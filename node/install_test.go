@@ -232,3 +232,28 @@ func TestImportsThatReplaceTheHandler(t *testing.T) {
 		}
 	}
 }
+
+// TestCgroupsAsAnImportHasThem: from 2.0 on imports are merged, and count more
+// than the file itself, also in the words of version 2.
+func TestCgroupsAsAnImportHasThem(t *testing.T) {
+	for name, row := range map[string]struct{ imported, want string }{
+		"version 3":       {"version = 3\n[plugins.'" + twoX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", "SystemdCgroup = true"},
+		"version 2":       {"version = 2\n[plugins.'" + oneX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", "SystemdCgroup = true"},
+		"no version":      {"[plugins.'" + twoX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", "SystemdCgroup = true"},
+		"another handler": {"version = 3\n[plugins.'" + twoX + "'.containerd.runtimes.other.options]\nSystemdCgroup = true\n", "SystemdCgroup = false"},
+	} {
+		p := newPlace(t)
+		p.put("version = 3\nimports = ['a.toml']\n[plugins.'" + twoX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = false\n")
+		if err := os.WriteFile(filepath.Join(filepath.Dir(p.config), "a.toml"), []byte(row.imported), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p.install()
+		if r := p.install(); r.Changed {
+			t.Errorf("%s: changed again", name)
+		}
+		_, block, _ := strings.Cut(readFile(t, p.config), "BEGIN clove")
+		if !strings.Contains(block, row.want) {
+			t.Errorf("%s: the block is%s", name, block)
+		}
+	}
+}
