@@ -15,7 +15,7 @@ import (
 
 var clove = Handler{Name: "clove", Binary: "/opt/clove/bin/clove-oci"}
 
-// kubeadm is what its documents make of a node: a default file with one word
+// systemd is what kubeadm's documents make of a node: a default file with one word
 // changed.
 func systemd(t *testing.T, name string) string {
 	t.Helper()
@@ -72,6 +72,8 @@ func configurations(t *testing.T) []struct {
 		{"default of 1.7", readFile(t, "testdata/default-1.7.toml"), oneX, false, false},
 		{"default of 2.0", readFile(t, "testdata/default-2.0.toml"), twoX, nil, false},
 		{"default of 2.1", readFile(t, "testdata/default-2.1.toml"), twoX, nil, false},
+		{"default of 2.4", readFile(t, "testdata/default-2.4.toml"), twoX, false, false},
+		{"systemd in 2.4", systemd(t, "default-2.4.toml"), twoX, true, false},
 		{"systemd in 1.6", systemd(t, "default-1.6.toml"), oneX, true, false},
 		{"systemd in 1.7", systemd(t, "default-1.7.toml"), oneX, true, false},
 		{"version 2", minimal2, oneX, nil, true},
