@@ -22,7 +22,7 @@ type invocation struct {
 const terminator = "--"
 
 // arrange puts the flags before the words. Words behind "--" are neither read
-// nor moved. For run a second "--" stays between SCRIPT and what was behind the
+// nor moved. For run and render a second "--" stays between SCRIPT and what was behind the
 // first one, so that the two can be told apart.
 func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
@@ -111,7 +111,7 @@ func (a *arranger) all(args []string) (err error) {
 			}
 			a.words = append(a.words, args...)
 			return nil
-		case args[0] == terminator && a.command == runName:
+		case args[0] == terminator && (a.command == runName || a.command == renderName):
 			a.words = append(a.words, args...)
 			return nil
 		case args[0] == terminator:
@@ -209,7 +209,7 @@ func (a *arranger) unknown(flag string) error {
 	switch a.command {
 	case "":
 		hint = "the flags of a command stand behind its name: clove run --memory 256M agent.py"
-	case runName:
+	case runName, renderName:
 		hint = "flags of the agent itself stand behind --: clove run SCRIPT -- " + flag + "; clove run --help lists clove's own"
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Message: "unknown flag " + flag, Hint: hint}

@@ -65,7 +65,7 @@ func (p *program) commands() []*cli.Command {
 		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(),
 		p.diffCommand(), p.applyCommand(),
-		p.whyCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
+		p.whyCommand(), p.renderCommand(), p.nodeCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
 		p.superviseCommand(), p.manualCommand(),
 	}
 	for _, c := range all {

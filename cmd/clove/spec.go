@@ -24,6 +24,7 @@ type request struct {
 	flags flagReader
 	words []string // SCRIPT, if any, then "--" and what is the agent's
 	host  host
+	image bool // the root is an image's, of which this host knows nothing
 
 	script string   // empty: a command of the sandbox's own
 	args   []string // what stood behind "--"
@@ -65,6 +66,9 @@ var specSteps = []func(*request) error{
 	(*request).checkExecSize,
 	(*request).checkPrivilege,
 }
+
+// foreignRoot tells whether the agent's programs are not this host's.
+func (r *request) foreignRoot() bool { return r.image || r.spec.Files.Rootfs != "" }
 
 // invalid is a mistake in what was typed. flag is the flag's name or empty.
 func invalid(flag, hint, format string, values ...any) error {

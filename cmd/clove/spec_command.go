@@ -64,7 +64,7 @@ func (r *request) findScript() (scriptFile, error) {
 	}
 	workspace := r.spec.Files.Workspace
 	if workspace == "" {
-		if r.spec.Files.Rootfs == "" && r.isInstalled(real) {
+		if !r.foreignRoot() && r.isInstalled(real) {
 			return scriptFile{real, real}, nil
 		}
 		// A link keeps its own directory only if that holds the script too.
@@ -141,9 +141,9 @@ func (r *request) languageCommand(l language, script scriptFile) ([]string, erro
 	switch {
 	case choice != "" && l.inside != pythonProgram:
 		return nil, invalid(flagPython, "leave the flag away", "%s is not a Python script", r.script)
-	case r.spec.Files.Rootfs != "" && choice != "":
+	case r.foreignRoot() && choice != "":
 		return []string{choice}, nil
-	case r.spec.Files.Rootfs != "":
+	case r.foreignRoot():
 		return []string{l.inside}, nil
 	}
 	if choice != "" {
@@ -184,7 +184,7 @@ func (r *request) plainCommand() error {
 	if choice != "" && (strings.Contains(name, "/") || !isPython(name)) {
 		return invalid(flagPython, "leave the flag away", "%s is not Python", name)
 	}
-	if r.spec.Files.Rootfs != "" {
+	if r.foreignRoot() {
 		if choice != "" {
 			r.spec.Command[0] = choice
 		}

@@ -28,7 +28,7 @@ func (r *request) readCPUs() error {
 		return invalid(flagCPUs, hint, "%s is negative", text)
 	case n < cpusFloor:
 		return invalid(flagCPUs, "leave the flag away for no limit, or give at least 0.01", "%s is too little to run on", text)
-	case n > float64(have):
+	case n > float64(have) && !r.image:
 		return invalid(flagCPUs, fmt.Sprintf("give at most %d, or leave the flag away for no limit", have),
 			"%s is more than this host has, which is %d", text, have)
 	}

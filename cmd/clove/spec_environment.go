@@ -37,15 +37,18 @@ func (r *request) readEnvironment() error {
 			env["TERM"] = term
 		}
 	}
-	for _, path := range r.flags.StringSlice(flagEnvFile) {
-		if err := r.readEnvFile(env, path); err != nil {
-			return err
+	err := r.eachVariable(func(_, key, value string, hasValue bool) error {
+		// A variable that the caller does not have either is left out, as docker does.
+		if !hasValue {
+			value, hasValue = r.host.lookup(key)
 		}
-	}
-	for _, entry := range r.flags.StringSlice(flagEnv) {
-		if err := r.setVariable(env, "--"+flagEnv, entry); err != nil {
-			return err
+		if hasValue {
+			env[key] = value
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for key, value := range r.ownVariables() {
 		env[key] = value
@@ -76,21 +79,29 @@ func (r *request) ownVariables() map[string]string {
 	}
 }
 
-// setVariable takes KEY=VALUE, or KEY for the caller's value; a variable that
-// the caller does not have either is left out, as docker does.
-func (r *request) setVariable(env map[string]string, step, entry string) error {
-	key, value, hasValue := strings.Cut(entry, "=")
-	_, own := r.ownVariables()[key]
-	switch {
-	case key == "" || strings.ContainsAny(key, " \t") || strings.ContainsRune(entry, 0):
-		return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%q is not a variable", shorten(entry)), Hint: "write KEY=VALUE, or KEY for the caller's value"}
-	case own:
-		return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " is clove's own", Hint: "choose another name"}
-	case hasValue:
-		env[key] = value
-	default:
-		if inherited, set := r.host.lookup(key); set {
-			env[key] = inherited
+// eachVariable calls set for each KEY=VALUE, or KEY for the caller's value, of
+// the files first and then of the flags. step names where it stands.
+func (r *request) eachVariable(set func(step, key, value string, hasValue bool) error) error {
+	own := r.ownVariables()
+	read := func(step, entry string) error {
+		key, value, hasValue := strings.Cut(entry, "=")
+		_, isOwn := own[key]
+		switch {
+		case key == "" || strings.ContainsAny(key, " \t") || strings.ContainsRune(entry, 0):
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%q is not a variable", shorten(entry)), Hint: "write KEY=VALUE, or KEY for the caller's value"}
+		case isOwn:
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " is clove's own", Hint: "choose another name"}
+		}
+		return set(step, key, value, hasValue)
+	}
+	for _, path := range r.flags.StringSlice(flagEnvFile) {
+		if err := r.readEnvFile(path, read); err != nil {
+			return err
+		}
+	}
+	for _, entry := range r.flags.StringSlice(flagEnv) {
+		if err := read("--"+flagEnv, entry); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -100,7 +111,7 @@ func (r *request) setVariable(env map[string]string, step, entry string) error {
 const envFileCeiling = 16 << 20
 
 // readEnvFile reads docker's format: one variable a line, # for comments.
-func (r *request) readEnvFile(env map[string]string, path string) error {
+func (r *request) readEnvFile(path string, read func(step, entry string) error) error {
 	text, err := readBounded(r.host.absolute(path), envFileCeiling)
 	if err == nil && !utf8.Valid(text) {
 		err = fmt.Errorf("%s is not UTF-8", path)
@@ -117,7 +128,7 @@ func (r *request) readEnvFile(env map[string]string, path string) error {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := r.setVariable(env, fmt.Sprintf("--%s %s:%d", flagEnvFile, path, number), line); err != nil {
+		if err := read(fmt.Sprintf("--%s %s:%d", flagEnvFile, path, number), line); err != nil {
 			return err
 		}
 	}

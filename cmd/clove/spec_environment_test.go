@@ -72,15 +72,29 @@ func TestATerminalWithoutTERM(t *testing.T) {
 	}
 }
 
+// envFile is a command line with nothing but --env-file.
+type envFile string
+
+func (envFile) IsSet(string) bool    { return false }
+func (envFile) String(string) string { return "" }
+func (envFile) Bool(string) bool     { return false }
+func (f envFile) StringSlice(name string) []string {
+	if name == flagEnvFile {
+		return []string{string(f)}
+	}
+	return nil
+}
+
 func FuzzEnvFile(f *testing.F) {
 	for _, seed := range []string{"A=1\n", "#\n\nB", "\ufeffA=1", "=x", "A B=1", "A=\x00", "\r\n"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		b := newBench(t)
-		r := &request{host: b.host}
+		r := &request{host: b.host, flags: envFile(b.file("vars", text, 0o600))}
 		env := map[string]string{}
-		if err := r.readEnvFile(env, b.file("vars", text, 0o600)); err != nil {
+		err := r.eachVariable(func(_, key, value string, _ bool) error { env[key] = value; return nil })
+		if err != nil {
 			return
 		}
 		for key, value := range env {

@@ -95,12 +95,8 @@ func isHostname(name string) bool {
 	return true
 }
 
-// nameRun gives a run without --name the script's or program's name and the
-// first digits of its ID, which make it unique.
-func (r *request) nameRun() error {
-	if r.spec.Name != "" {
-		return nil
-	}
+// stem is the script's or program's name as a name may look.
+func (r *request) stem() string {
 	stem := r.script
 	if stem == "" {
 		stem = r.args[0]
@@ -117,6 +113,16 @@ func (r *request) nameRun() error {
 	if stem == "" {
 		stem = "run"
 	}
+	return stem
+}
+
+// nameRun gives a run without --name the script's or program's name and the
+// first digits of its ID, which make it unique.
+func (r *request) nameRun() error {
+	if r.spec.Name != "" {
+		return nil
+	}
+	stem := r.stem()
 	r.spec.Name = stem[:min(len(stem), 40)] + "-" + string(r.spec.ID)[:8]
 	return agent.ValidateName(r.spec.Name)
 }

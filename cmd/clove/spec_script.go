@@ -81,7 +81,7 @@ func isPython(program string) bool { return strings.HasPrefix(filepath.Base(prog
 
 // lineCommand finds the interpreter that a script itself names.
 func (r *request) lineCommand(line scriptLine, script scriptFile) ([]string, error) {
-	if r.spec.Files.Rootfs != "" {
+	if r.foreignRoot() {
 		return append([]string{line.program}, line.argument...), nil
 	}
 	f := finder{r.host, filepath.Dir(script.real)}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/kubernetes"
+	"clove.run/clove/policies"
+)
+
+const renderName = "render"
+
+const (
+	flagImage        = "image"
+	flagNamespace    = "namespace"
+	flagRuntimeClass = "runtime-class"
+	flagSecret       = "secret"
+)
+
+const groupCluster = "in the cluster"
+
+func (p *program) renderCommand() *cli.Command {
+	return &cli.Command{
+		Name: renderName, Usage: "print the Kubernetes Job that does what clove run would do",
+		UsageText: "clove render kubernetes --image IMAGE [flags of run] SCRIPT [flags] [-- ARGS...]\n" +
+			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]",
+		Description: "The script, or with --workspace all files of that directory, go into a ConfigMap. The cluster needs clove on its\n" +
+			"nodes and a RuntimeClass for it (docs/kubernetes.md). The same line always prints the same text. A flag of run\n" +
+			"that Kubernetes cannot hold is refused. Nothing is sent: clove render kubernetes … | kubectl apply -f -",
+		Flags:  renderFlags(),
+		Action: p.render,
+	}
+}
+
+func renderFlags() []cli.Flag {
+	own := []cli.Flag{
+		value(groupCluster, flagImage, "", "image that the agent's root is made of", ""),
+		value(groupCluster, flagNamespace, "", "namespace of the Job", "kubectl's"),
+		value(groupCluster, flagRuntimeClass, "", "RuntimeClass whose handler is clove-oci", "clove"),
+		value(groupCluster, flagSecret, "", "Secret that has the values of variables named without one (-e KEY)", ""),
+		jsonFlag("write one JSON list instead of YAML; errors too"),
+	}
+	theirs := slices.DeleteFunc(runFlags(), func(f cli.Flag) bool { return f.Names()[0] == flagJSON })
+	for _, f := range theirs {
+		if notInCluster[f.Names()[0]] != "" {
+			hide(f)
+		}
+	}
+	return append(own, theirs...)
+}
+
+// hide takes a flag out of the help; what is typed is still understood.
+func hide(f cli.Flag) {
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		f.Hidden = true
+	case *cli.StringSliceFlag:
+		f.Hidden = true
+	case *cli.BoolFlag:
+		f.Hidden = true
+	}
+}
+
+func (p *program) render(c *cli.Context) error {
+	words := c.Args().Slice()
+	if len(words) == 0 || words[0] != "kubernetes" {
+		return invalid("", "clove render kubernetes --image IMAGE agent.py", "render needs to know for what: it writes for kubernetes")
+	}
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	r := &request{flags: c, words: words[1:], host: h, spec: policies.Standard(), image: true}
+	for _, step := range renderSteps {
+		if err := step(r); err != nil {
+			return err
+		}
+	}
+	run, err := r.clusterRun()
+	if err != nil {
+		return err
+	}
+	manifest, err := kubernetes.Render(run)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(manifest)
+	}
+	if left := r.leftBehind(); left != "" {
+		p.say("clove", cyan, left)
+	}
+	text, err := manifest.YAML()
+	if err == nil {
+		_, err = p.out.Write(text)
+	}
+	return err
+}
+
+// renderSteps are specSteps for a root that is an image's: nothing is looked up
+// on this host but the files that go along.
+var renderSteps = []func(*request) error{
+	(*request).splitWords,
+	(*request).refuseLocal,
+	(*request).readSwitches,
+	(*request).readClusterRestart,
+	(*request).readPolicy,
+	(*request).readNetwork,
+	(*request).readSeccomp,
+	(*request).readIdentity,
+	(*request).readLimits,
+	(*request).readFiles,
+	(*request).readCommand,
+}
+
+// notInCluster is every flag of run that Kubernetes cannot hold, with what to
+// do instead. The others become a part of the Job.
+var notInCluster = map[string]string{
+	flagCPUSet:         "for CPUs of its own give a whole number of --cpus on nodes whose kubelet has the static CPU manager policy",
+	flagUlimit:         "set them in the command (sh -c 'ulimit …'), or for all of a node in containerd's base_runtime_spec",
+	flagCPUTime:        "use --timeout",
+	flagOutput:         "the kubelet rotates logs: containerLogMaxSize in its configuration",
+	flagVolume:         "a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job, or use --workspace",
+	flagRootfs:         "the root is an image's: --image",
+	flagPublish:        "kubectl port-forward reaches a port of the pod; for others make a Service",
+	flagHostPort:       "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
+	flagDNS:            "the cluster's own name servers answer",
+	flagNetConnections: "the node's gate has its own bound",
+	flagNetRate:        "the node's gate has its own bound",
+	flagNetBytes:       "use --timeout, and a NetworkPolicy of the cluster's",
+	flagNetworkLog:     "refused targets stand in the exit record: --result",
+	flagExplainNetwork: "clove run --explain-network shows the same rules",
+	flagWeaken:         "on a node nothing is weakened: what cannot be enforced fails the pod",
+	flagSchedule:       "put the Job's spec into a CronJob's jobTemplate",
+	flagKeep:           "use a PersistentVolumeClaim",
+	flagAfter:          "wait for another Job with kubectl wait, or use a workflow engine",
+	flagPriority:       "set the pod's priorityClassName",
+	flagDelay:          "apply the Job later, or use a CronJob",
+	flagDebug:          "kubectl describe shows a pod's steps",
+}
+
+// refuseLocal drops nothing silently.
+func (r *request) refuseLocal() error {
+	for _, f := range runFlags() {
+		name := f.Names()[0]
+		if hint := notInCluster[name]; hint != "" && r.flags.IsSet(name) {
+			return invalid(name, hint, "Kubernetes has nothing that would hold it")
+		}
+	}
+	python := r.flags.String(flagPython)
+	switch profile := r.flags.String(flagSeccomp); {
+	case r.flags.String(flagImage) == "":
+		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "it is needed: a node does not have this host's programs")
+	case r.flags.String(flagNetwork) == agent.NetworkHost:
+		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
+	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
+		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
+	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
+		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
+	case strings.ContainsAny(r.flags.String(flagImage), " \t\n"):
+		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", r.flags.String(flagImage))
+	}
+	return nil
+}
+
+// readClusterRestart: a Job ends some time, so nothing restarts it always.
+func (r *request) readClusterRestart() (err error) {
+	r.spec.Stdin = r.flags.Bool(flagInteractive)
+	if r.spec.Restart, err = parseRestart(r.flags.String(flagRestart)); err != nil {
+		return err
+	}
+	if r.spec.Restart.Policy == agent.RestartAlways {
+		return invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")
+	}
+	return nil
+}
+
+// clusterRun is what the spec means in a cluster. Paths of this host's end here.
+func (r *request) clusterRun() (kubernetes.Run, error) {
+	for _, t := range r.spec.Files.Tmpfs {
+		if t.Mode != 0 && t.Mode != 0o777 {
+			return kubernetes.Run{}, invalid(flagTmpfs, "leave mode away", "in a pod everybody may write in %s", t.Target)
+		}
+	}
+	run := kubernetes.Run{
+		Stem: r.stem(), Image: r.flags.String(flagImage), Namespace: r.flags.String(flagNamespace), RuntimeClass: "clove",
+		Secret: r.flags.String(flagSecret), Record: r.flags.String(flagResult),
+	}
+	if class := r.flags.String(flagRuntimeClass); class != "" {
+		run.RuntimeClass = class
+	}
+	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
+		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes has nothing that would give a pod just so much swap")
+	}
+	var err error
+	if run.Variables, err = r.clusterVariables(); err != nil {
+		return run, err
+	}
+	if run.Content, err = r.clusterFiles(); err != nil {
+		return run, err
+	}
+	run.Spec = r.spec
+	run.Spec.Files.Workspace = ""
+	return run, nil
+}
+
+// leftBehind tells of files beside the script that do not go along.
+func (r *request) leftBehind() string {
+	if r.script == "" || r.flags.String(flagWorkspace) != "" {
+		return ""
+	}
+	others := countEntries(r.spec.Files.Workspace) - 1
+	if others <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("only %s goes along; %d more in its folder stay here (--workspace FOLDER takes all)", r.script, others)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/kubernetes"
+)
+
+// clusterFiles reads what the workspace is to have: the script, or, where a
+// directory was asked for, all of that.
+func (r *request) clusterFiles() ([]kubernetes.File, error) {
+	dir := r.spec.Files.Workspace
+	if dir == "" {
+		return nil, nil
+	}
+	if r.flags.String(flagWorkspace) != "" {
+		return readTree(dir)
+	}
+	script := r.spec.Command[len(r.spec.Command)-1-len(r.args)]
+	inside := strings.TrimPrefix(script, agent.WorkspaceDir+"/")
+	text, err := readBounded(filepath.Join(dir, inside), kubernetes.MaxContentBytes)
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "script", Message: "cannot put " + r.script + " into a ConfigMap",
+			Hint: "build an image that holds it: clove render kubernetes --image IMAGE -- COMMAND", Err: err}
+	}
+	return []kubernetes.File{{Path: inside, Text: text}}, nil
+}
+
+// readTree reads all files below dir, in order. It stops at what a ConfigMap
+// cannot hold: a link would lead somewhere else there.
+func readTree(dir string) ([]kubernetes.File, error) {
+	var files []kubernetes.File
+	left := int64(kubernetes.MaxContentBytes)
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		if !entry.Type().IsRegular() {
+			return invalid(flagWorkspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
+		}
+		text, err := readBounded(name, left)
+		if err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagWorkspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",
+				Hint: "leave away what the agent does not need, or build an image that has it", Err: err}
+		}
+		left -= int64(len(text))
+		files = append(files, kubernetes.File{Path: path.Clean(filepath.ToSlash(relative)), Text: text})
+		return nil
+	})
+	return files, agent.Failed("--"+flagWorkspace, err)
+}
+
+// countEntries is how many names a directory has.
+func countEntries(dir string) int {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}
+
+// clusterVariables are the variables that somebody named. A value of the
+// caller's environment stays here: a variable without one is the Secret's.
+func (r *request) clusterVariables() ([]kubernetes.Variable, error) {
+	set := map[string]kubernetes.Variable{}
+	keep := func(step, key, value string, hasValue bool) error {
+		switch {
+		case hasValue && namesSecret(key):
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " looks like a secret, and its value would stand in the Job",
+				Hint: "write -e " + key + " and --secret NAME, after kubectl create secret generic NAME --from-literal=" + key + "=…"}
+		case !hasValue && r.flags.String(flagSecret) == "":
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " has no value, and the caller's is not put into a Job",
+				Hint: "name the Secret that has it with --secret NAME, or write -e " + key + "=VALUE"}
+		}
+		set[key] = kubernetes.Variable{Name: key, Value: value, IsSecret: !hasValue}
+		return nil
+	}
+	if err := r.eachVariable(keep); err != nil {
+		return nil, err
+	}
+	all := make([]kubernetes.Variable, 0, len(set))
+	for _, v := range set {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b kubernetes.Variable) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// secretWords end the names that people give to secrets.
+var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
+	"APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY"}
+
+func namesSecret(key string) bool {
+	upper := "_" + strings.ToUpper(key)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(upper, "_"+word) })
+}

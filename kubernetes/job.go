@@ -1,0 +1,116 @@
+package kubernetes
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+)
+
+// startAllowance is added to the Job's deadline, which also counts scheduling
+// and pulling the image. The agent's own is the annotation, which clove counts
+// from its start; the Job's is for a node that is gone.
+const startAllowance = 5 * time.Minute
+
+// jobOf is what the Job controller does about starts and ends.
+func jobOf(spec agent.Spec) jobSpec {
+	var made jobSpec
+	switch {
+	case spec.Restart.Policy != agent.RestartOnFailure:
+	case spec.Restart.Max == 0:
+		made.BackoffLimit = math.MaxInt32
+	default:
+		made.BackoffLimit = int32(min(spec.Restart.Max, math.MaxInt32))
+	}
+	// Each start has the agent's time to itself; without a last start there is
+	// no last moment.
+	if spec.Limits.WallClock > 0 && made.BackoffLimit < math.MaxInt32 {
+		seconds := (int64(made.BackoffLimit)+1)*ceilSeconds(spec.Limits.WallClock) + ceilSeconds(startAllowance)
+		made.ActiveDeadlineSeconds = &seconds
+	}
+	if spec.Remove {
+		made.TTLSecondsAfterFinished = new(int32)
+	}
+	return made
+}
+
+func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// annotationsOf are the rules that only clove holds. They are read again here
+// by what reads them on the node: there is no Job that fails there.
+func annotationsOf(run Run) (map[string]string, error) {
+	spec := run.Spec
+	all := map[string]string{
+		oci.AnnotationPids:        strconv.FormatInt(spec.Limits.Pids, 10),
+		oci.AnnotationNetworkMode: spec.Network,
+	}
+	if spec.Limits.WallClock > 0 {
+		all[oci.AnnotationTimeout] = spec.Limits.WallClock.String()
+	}
+	if run.Record != "" {
+		all[oci.AnnotationRecord] = run.Record
+	}
+	for _, rule := range spec.Egress.Rules {
+		key := oci.AnnotationNetworkAllow
+		if rule.Deny {
+			key = oci.AnnotationNetworkDeny
+		}
+		if all[key] != "" {
+			all[key] += ","
+		}
+		all[key] += rule.Target
+	}
+	_, err := oci.Parse(all)
+	return all, err
+}
+
+// limitsOf are those that the kubelet holds. Kubernetes takes a request that is
+// not written to be the limit; such a container gets no swap, which is clove's
+// default too.
+func limitsOf(limits agent.Limits) map[string]string {
+	all := map[string]string{
+		"memory":            quantity(limits.MemoryBytes),
+		"ephemeral-storage": quantity(limits.DiskBytes),
+	}
+	if limits.CPUs > 0 {
+		all["cpu"] = milliCPUs(limits.CPUs)
+	}
+	return all
+}
+
+// quantity writes bytes in the largest unit that leaves no fraction.
+func quantity(n int64) string {
+	unit := 0
+	for n != 0 && n%1024 == 0 && unit < 4 {
+		n /= 1024
+		unit++
+	}
+	return strconv.FormatInt(n, 10) + []string{"", "Ki", "Mi", "Gi", "Ti"}[unit]
+}
+
+// milliCPUs is exact to a thousandth, the API's finest step; what is finer is
+// cut off, so that the limit is never wider than what was asked for.
+func milliCPUs(cpus float64) string {
+	const rounding = 1e-6 // 0.57 times 1000 is a little less than 570
+	milli := int64(math.Floor(cpus*1000 + rounding))
+	if milli%1000 == 0 {
+		return strconv.FormatInt(milli/1000, 10)
+	}
+	return strconv.FormatInt(milli, 10) + "m"
+}
+
+// literal keeps Kubernetes from putting variables into a command or a value: it
+// replaces $(NAME), and takes $$ for $.
+func literal(text string) string {
+	var out strings.Builder
+	for i := range len(text) {
+		if text[i] == '$' && i+1 < len(text) && (text[i+1] == '(' || text[i+1] == '$') {
+			out.WriteByte('$')
+		}
+		out.WriteByte(text[i])
+	}
+	return out.String()
+}

@@ -1,0 +1,96 @@
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/yaml"
+
+	"clove.run/clove/agent"
+)
+
+// Run is a run and what only a cluster has to do with it.
+type Run struct {
+	// Spec is what was asked for. Of Env and Files only the agent's own part
+	// counts: Variables and Content stand for the host's. An empty Name is made
+	// from Stem.
+	Spec agent.Spec
+	Stem string
+
+	Image        string
+	Namespace    string // empty: the one that kubectl uses
+	RuntimeClass string
+	Secret       string     // the Secret that variables without a value come from
+	Variables    []Variable // sorted
+	Content      []File     // of the workspace, sorted by path
+	Record       string     // file on the node that the exit record goes to; empty: none
+}
+
+// Variable is one of the agent's environment.
+type Variable struct {
+	Name     string
+	Value    string
+	IsSecret bool // its value is in the Secret, under its name
+}
+
+// Manifest is what there is to apply, in order.
+type Manifest struct{ objects []any }
+
+// Render returns the objects for a run.
+func Render(run Run) (Manifest, error) {
+	files, err := place(run.Content)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if run.Spec.Name == "" {
+		if run.Spec.Name, err = uniqueName(run); err != nil {
+			return Manifest{}, err
+		}
+	}
+	if err := checkNames(run); err != nil {
+		return Manifest{}, err
+	}
+	labels := map[string]string{"app.kubernetes.io/name": run.Spec.Name, "app.kubernetes.io/part-of": "clove"}
+	maps.Copy(labels, run.Spec.Labels)
+	top := meta{Name: run.Spec.Name, Namespace: run.Namespace, Labels: labels}
+	annotations, err := annotationsOf(run)
+	if err != nil {
+		return Manifest{}, err
+	}
+	made := job{APIVersion: "batch/v1", Kind: "Job", Metadata: top, Spec: jobOf(run.Spec)}
+	made.Spec.Template.Metadata = meta{Labels: labels, Annotations: annotations}
+	made.Spec.Template.Spec = podOf(run, files)
+	if len(files) == 0 {
+		return Manifest{[]any{made}}, nil
+	}
+	kept := configMap{APIVersion: "v1", Kind: "ConfigMap", Metadata: top, Immutable: true}
+	kept.fill(files)
+	return Manifest{[]any{kept, made}}, nil
+}
+
+// YAML is what kubectl apply -f - takes.
+func (m Manifest) YAML() ([]byte, error) {
+	var text bytes.Buffer
+	for i, object := range m.objects {
+		document, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("cannot write an object: %w", err)
+		}
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		text.Write(document)
+	}
+	return text.Bytes(), nil
+}
+
+// MarshalJSON writes one list of all objects, as kubectl does.
+func (m Manifest) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []any  `json:"items"`
+	}{"v1", "List", m.objects})
+}

@@ -1,0 +1,22 @@
+// Package node makes clove known to the containerd of a machine, and unknown
+// again.
+//
+// containerd learns of a runtime from a table in its configuration: the CRI
+// plugin's runtimes, of which a RuntimeClass names one as its handler.
+//
+//   - Register and Unregister (block.go) are functions from one text to another.
+//     What clove adds is one block between two marker lines, so that every other
+//     byte stays as the administrator wrote it and taking it away restores the
+//     text exactly. A TOML library judges both texts: the result must mean what
+//     the old text meant and the handler, else it is refused.
+//   - config.go reads what a configuration says: its version, where its version
+//     keeps runtimes, how the node's runc is held in cgroups.
+//   - Install and Uninstall (install.go) do it to a file: with a backup, by one
+//     rename, and with containerd restarted where that is asked for. A containerd
+//     that does not come back gets the old file again: a node without a container
+//     runtime is worse than one without clove.
+//
+// It refuses what it cannot extend without changing it: tables written inline,
+// configurations of version 1, a handler of that name that is somebody else's,
+// and, before containerd 2.0, an import that replaces the whole plugin.
+package node
