@@ -27,6 +27,7 @@ var (
 type Engine struct {
 	Root          string
 	SystemdCgroup bool // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
+	Warden        Warden
 }
 
 // Container is one that exists in a directory of the engine's root.
@@ -67,7 +68,9 @@ func (e Engine) Load(id string) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Container{engine: e, lib: lib}, nil
+	c := &Container{engine: e, lib: lib}
+	c.loaded()
+	return c, nil
 }
 
 // RemoveUnfinished removes what a create left that died before it wrote its
@@ -84,7 +87,7 @@ func (c *Container) Exec() error {
 	}
 	switch status {
 	case libcontainer.Created:
-		return c.lib.Exec()
+		return c.exec()
 	case libcontainer.Stopped:
 		return errors.New("cannot start a container that has stopped")
 	case libcontainer.Running:
@@ -109,7 +112,7 @@ func (c *Container) Delete(force bool) error {
 	case err != nil:
 		return err
 	case status == libcontainer.Stopped:
-		return c.lib.Destroy()
+		return c.remove()
 	case status == libcontainer.Created:
 		return c.kill()
 	}
@@ -129,7 +132,7 @@ func (c *Container) kill() error {
 	if !gone(killPatience) {
 		return errors.New("container init still running")
 	}
-	return c.lib.Destroy()
+	return c.remove()
 }
 
 // watch holds on to the first process before it is killed, so that its end is

@@ -59,7 +59,7 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 		return -1, err
 	}
 	streams.started()
-	if err := writePidFile(o.PidFile, process); err != nil {
+	if err := c.setOff(p, process, o); err != nil {
 		return -1, errors.Join(err, terminate(process))
 	}
 	if o.Detach {
@@ -78,10 +78,21 @@ func (c *Container) start(process *libcontainer.Process, o Start) error {
 		defer socket.Close()
 		process.PidfdSocket = socket
 	}
-	if o.Wait {
-		return c.lib.Start(process)
+	return c.lib.Start(process)
+}
+
+// setOff leaves a process that waits for Exec to the warden, and lets it execute
+// where nobody is to call that.
+func (c *Container) setOff(p *specs.Process, process *libcontainer.Process, o Start) error {
+	if err := c.created(p); err != nil {
+		return err
 	}
-	return c.lib.Run(process)
+	if !o.Wait {
+		if err := c.exec(); err != nil {
+			return err
+		}
+	}
+	return writePidFile(o.PidFile, process)
 }
 
 // destroy says what it cannot do where the engine looks for it: the failure
@@ -90,7 +101,7 @@ func (c *Container) destroy(keep bool) {
 	if keep {
 		return
 	}
-	if err := c.lib.Destroy(); err != nil {
+	if err := c.remove(); err != nil {
 		logrus.Warn(err)
 	}
 }
