@@ -51,7 +51,7 @@ func strangers(s *specs.Spec) {
 	}
 }
 
-// shared makes a directory of the test's that the container sees as /done.
+// shared makes a directory of the test's that the container sees as /tmp.
 func (h *held) shared() (directory string, edit func(*specs.Spec)) {
 	h.t.Helper()
 	directory, err := os.MkdirTemp(h.Directory(), "shared")
@@ -62,7 +62,7 @@ func (h *held) shared() (directory string, edit func(*specs.Spec)) {
 		h.t.Fatal(err)
 	}
 	return directory, func(s *specs.Spec) {
-		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/done", Source: directory, Type: "bind", Options: []string{"bind"}})
+		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/tmp", Source: directory, Type: "bind", Options: []string{"bind"}})
 	}
 }
 
@@ -96,7 +96,7 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 	prey := victim(t)
 	directory, share := h.shared()
 	kill := func(pid int) string {
-		return "kill -9 " + strconv.Itoa(pid) + " 2>/dev/null; echo $? >/done/status; "
+		return "kill -9 " + strconv.Itoa(pid) + " 2>/dev/null; echo $? >/tmp/status; "
 	}
 	h.begin("free", h.Bundle(kill(prey.Process.Pid)+forever, almighty, hostPids, share, cgroup("free")))
 	if got := h.await(directory, "status"); got != "0" || prey.Wait() == nil || prey.ProcessState.String() != "signal: killed" {
@@ -112,7 +112,7 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 	}
 
 	directory, share = h.shared()
-	h.Must("create", "--bundle", h.Bundle("until test -e /done/pid; do :; done; kill -9 $(cat /done/pid); echo $? >/done/status; kill -9 -1; "+forever,
+	h.Must("create", "--bundle", h.Bundle("until test -e /tmp/pid; do :; done; kill -9 $(cat /tmp/pid); echo $? >/tmp/status; kill -9 -1; "+forever,
 		almighty, share, annotated(oci.AnnotationTimeout, "2s")), "one")
 	pid := h.State("one").Pid
 	h.Must("start", "one")
@@ -128,7 +128,7 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 }
 
 // daemons leaves processes in sessions of their own behind, twice forked.
-const daemons = "for i in 1 2 3; do setsid sh -c 'sleep 100000 & exit' & done; wait; echo $$ >/done/ready; "
+const daemons = "for i in 1 2 3; do setsid sh -c 'sleep 100000 & exit' & done; wait; echo $$ >/tmp/ready; "
 
 // TestDaemonsMeetTheDeadline where no pid namespace takes them with the first
 // process: among the host's processes, as nobody of the host's.
@@ -167,7 +167,7 @@ func TestAForkBombMeetsTheDeadline(t *testing.T) {
 	var spec *specs.Spec
 	limit := int64(60)
 	directory, share := h.shared()
-	h.begin("one", h.Bundle("bomb() { while :; do bomb & done; }; bomb 2>/dev/null & echo >/done/ready; "+forever, hostPids, strangers, share,
+	h.begin("one", h.Bundle("bomb() { while :; do bomb & done; }; bomb 2>/dev/null & echo >/tmp/ready; "+forever, hostPids, strangers, share,
 		annotated(oci.AnnotationTimeout, "2s"), func(s *specs.Spec) {
 			spec = s
 			s.Linux.Resources.Pids = &specs.LinuxPids{Limit: &limit}

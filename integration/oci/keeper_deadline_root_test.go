@@ -153,22 +153,16 @@ func freeze(t *testing.T, s *specs.Spec) (thaw func()) {
 // TestTheContainersClockIsItsOwn: the keeper's is the host's.
 func TestTheContainersClockIsItsOwn(t *testing.T) {
 	h := newHeld(t)
-	done := filepath.Join(h.Directory(), "done")
-	if err := os.Mkdir(done, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	pid := h.begin("one", h.Bundle("cat /proc/uptime >/done/uptime; "+forever, annotated(oci.AnnotationTimeout, "1h"), func(s *specs.Spec) {
+	directory, share := h.shared()
+	pid := h.begin("one", h.Bundle("cat /proc/uptime >/tmp/uptime; "+forever, share, annotated(oci.AnnotationTimeout, "1h"), func(s *specs.Spec) {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.TimeNamespace})
 		s.Linux.TimeOffsets = map[string]specs.LinuxTimeOffset{"boottime": {Secs: 86400 * 365}}
-		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/done", Source: done, Type: "bind", Options: []string{"bind"}})
 	}))
-	var inside float64
-	h.Await("the time inside", func() bool {
-		text, _ := os.ReadFile(filepath.Join(done, "uptime"))
-		first, _, _ := strings.Cut(string(text), " ")
-		inside, _ = strconv.ParseFloat(first, 64)
-		return inside > 0
-	})
+	first, _, _ := strings.Cut(h.await(directory, "uptime"), " ")
+	inside, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if outside := float64(bootTime(t)) / 1e9; inside < outside+86400 {
 		t.Errorf("inside it is %.0f s, outside %.0f s: the offset does not show", inside, outside)
 	}

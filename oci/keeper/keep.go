@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// keeper is one container's, in its own process. All of it belongs to the
-// goroutine of keep.
+// keeper is one container's, in its own process. Only the goroutine of keep uses
+// what changes in it.
 type keeper struct {
 	directory string
 	lock      *os.File // held as long as this process lives
@@ -73,7 +73,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 
 // keep holds the container until it has ended and is accounted for.
 func (k *keeper) keep() {
-	go k.await()
+	go func(pid int, recorded bool) { k.ended <- await(k.pidfd, pid, recorded) }(k.order.Pid, k.order.Record != "")
 	fired := k.alarm.fired
 	for k.order.Phase != phaseEnded || k.lingers() {
 		select {
@@ -98,20 +98,19 @@ func (k *keeper) answerLeaving(err error) {
 	k.leaving = nil
 }
 
-// await waits for the end of the first process.
-func (k *keeper) await() {
-	var e end
-	switch {
-	case k.pidfd < 0:
-	case k.order.Record == "":
-		waitEnd(k.pidfd)
-	default:
-		waitEnd(k.pidfd)
-		e.at = time.Now()
-		e.boot, _ = bootTime() // arm's clock worked
-		e.status, e.known = status(k.pidfd, k.order.Pid), true
+// await waits for the end of the first process, for conclude. Where no record is
+// asked for it matters to nobody how it ended.
+func await(pidfd, pid int, recorded bool) (e end) {
+	if pidfd < 0 {
+		return e
 	}
-	k.ended <- e
+	waitEnd(pidfd)
+	e.at = time.Now()
+	e.boot, _ = bootTime() // arm's clock worked
+	if recorded {
+		e.status, e.known = status(pidfd, pid), true
+	}
+	return e
 }
 
 // lingers tells whether processes outlived the first one, as they do without a
@@ -213,19 +212,21 @@ func (k *keeper) conclude(e end) {
 const deliverPause = time.Second
 
 // deliver writes the record, as often as it takes: a full disk may be emptied.
-// Whoever wants to remove the container meanwhile is told why it stays.
+// Whoever wants to remove the container is told why it stays.
 func (k *keeper) deliver(r agent.Record) {
-	for {
+	for try := 0; ; try++ {
 		err := writeRecord(k.order.Record, r)
 		if err == nil {
 			return
 		}
-		k.note(err)
+		if try == 0 {
+			k.note(err) // once: the log is in memory
+		}
 		k.answerLeaving(err)
 		select {
 		case <-time.After(deliverPause):
 		case c := <-k.calls:
-			c.answer <- err
+			k.obey(c) // the next try answers
 		}
 		if !k.owns() {
 			return
