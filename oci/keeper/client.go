@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
 	"clove.run/clove/runtime/container"
@@ -23,7 +21,7 @@ type Client struct {
 
 // Created starts the keeper of a container whose process waits for its start. A
 // container without a deadline and a record has none.
-func (c Client) Created(made *container.Container, process *specs.Process) error {
+func (c Client) Created(made *container.Container, command []string) error {
 	if c.Rules.Limits.WallClock == 0 && c.Rules.Record == "" {
 		return nil
 	}
@@ -32,7 +30,7 @@ func (c Client) Created(made *container.Container, process *specs.Process) error
 		return err
 	}
 	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
-		Cgroups: kept.Cgroups, Command: process.Args, Limits: c.Rules.Limits}
+		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
 	if c.Rules.Record != "" {
 		if o.Record, err = c.prepareRecord(kept.ID); err != nil {
 			return failed(oci.AnnotationRecord, err)

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 
 	"github.com/opencontainers/runc/libcontainer/utils"
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
 )
 
@@ -13,7 +12,7 @@ import (
 // for none of its containers.
 type Warden interface {
 	// Created takes a container whose process waits; an error ends it.
-	Created(*Container, *specs.Process) error
+	Created(c *Container, command []string) error
 	// Loaded looks whether a container that was found again is still held.
 	Loaded(*Container) error
 	// Starting returns when the container is held; its process executes next.
@@ -46,14 +45,14 @@ func (c *Container) Directory() string { return filepath.Join(c.engine.Root, c.l
 
 // created hands a container to the warden. What a warden starts must not have
 // this program's descriptors: the engine waits for the end of its streams.
-func (c *Container) created(process *specs.Process) error {
+func (c *Container) created(command []string) error {
 	if c.engine.Warden == nil {
 		return nil
 	}
-	if err := utils.CloseExecFrom(firstPreserved); err != nil {
+	if err := utils.CloseExecFrom(firstExtra); err != nil {
 		return err
 	}
-	return c.engine.Warden.Created(c, process)
+	return c.engine.Warden.Created(c, command)
 }
 
 // loaded complains only: a container that nobody holds must still be one that
@@ -67,8 +66,8 @@ func (c *Container) loaded() {
 	}
 }
 
-// exec lets the process that waits execute, once it is held.
-func (c *Container) exec() error {
+// release lets the process that waits execute, once it is held.
+func (c *Container) release() error {
 	if c.engine.Warden != nil {
 		if err := c.engine.Warden.Starting(c); err != nil {
 			return err
