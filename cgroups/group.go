@@ -31,8 +31,12 @@ func Open(paths map[string]string) (*Group, error) {
 			return nil, fmt.Errorf("cannot open the cgroup of %q: %q is not an agent's directory", controller, path)
 		}
 	}
+	return group(paths), nil
+}
+
+func group(paths map[string]string) *Group {
 	dirs := slices.Sorted(maps.Values(paths))
-	return &Group{paths: maps.Clone(paths), dirs: slices.Compact(dirs)}, nil
+	return &Group{paths: maps.Clone(paths), dirs: slices.Compact(dirs)}
 }
 
 // Pids returns all processes of the group, sub-cgroups included, sorted.

@@ -25,7 +25,8 @@ import (
 )
 
 // roleEnv makes this test binary do something else than test, once its
-// standard input says so: "bomb", or use the CPU time that it names.
+// standard input says so: "bomb", "leave" its cgroups, or use the CPU time that
+// it names.
 const roleEnv = "CLOVE_CGROUPS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -37,12 +38,32 @@ func TestMain(m *testing.M) {
 	if role == "bomb" {
 		forkForEver()
 	}
+	if role == "leave" {
+		leave()
+	}
 	want, err := time.ParseDuration(role)
 	if err != nil {
 		panic(err)
 	}
 	for from := usedCPU(); usedCPU() < from+want; {
 	}
+}
+
+// leave says where it is afterwards.
+func leave() {
+	h, err := Detect()
+	if err == nil {
+		err = h.LeaveV1()
+	}
+	if err != nil {
+		panic(err)
+	}
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.Write(text)
+	os.Exit(0)
 }
 
 // forkForEver never dies out, unlike a shell's bomb, whose shells end when they

@@ -65,14 +65,21 @@ func (g *Group) strike(round int) error {
 }
 
 // letGo thaws without a wait: a process frozen by v1 dies only when thawed, one
-// frozen by v2 as it is. Where a cgroup above is frozen it cannot work, and the
-// survivors are named in the end.
+// frozen by v2 as it is. Sub-cgroups may be frozen by themselves, where who was
+// in the group could write to it. Where a cgroup above is frozen it cannot work,
+// and the survivors are named in the end.
 func (g *Group) letGo() {
-	if dir := g.paths["freezer"]; dir != "" {
-		_ = write(dir, "freezer.state", "THAWED")
-	} else if dir := g.paths[unified]; dir != "" {
-		_ = write(dir, "cgroup.freeze", "0")
+	top, name, value := g.paths["freezer"], "freezer.state", "THAWED"
+	if top == "" {
+		top, name, value = g.paths[unified], "cgroup.freeze", "0"
 	}
+	if top == "" {
+		return
+	}
+	_ = walkDir(top, func(dir string) error {
+		_ = write(dir, name, value)
+		return nil
+	})
 }
 
 // killV2 writes cgroup.kill, where there is one (5.14 and later; not in a

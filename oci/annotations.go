@@ -33,6 +33,10 @@ const (
 // annotations must not choose which file of the host root writes.
 const RecordsDir = "/var/lib/clove/records"
 
+// RecordID stands in a record's name for the container's id, where several
+// containers have the same annotations.
+const RecordID = "{id}"
+
 // Rules are what a bundle's annotations ask of clove, understood.
 type Rules struct {
 	Limits  agent.Limits       // zero: the engine's own holds. WallClock is the deadline, from the start

@@ -9,36 +9,37 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Apply understands a bundle's annotations and makes its config.json hold them.
-// What it cannot hold it refuses, and then spec is not to be used.
-func Apply(spec *specs.Spec) error {
+// Apply understands a bundle's annotations and makes its config.json hold those
+// that it can. The others are in Rules, for whoever holds the container from
+// outside. What nobody holds it refuses, and then spec is not to be used.
+func Apply(spec *specs.Spec) (Rules, error) {
 	rules, err := Parse(spec.Annotations)
 	if err != nil {
-		return err
+		return Rules{}, err
+	}
+	if isSandbox(spec.Annotations) {
+		// It has its pod's annotations and no agent in it: what is meant for that is the other containers'.
+		rules = Rules{Network: rules.Network, Egress: rules.Egress}
 	}
 	if err := rules.enforceable(); err != nil {
-		return err
+		return Rules{}, err
 	}
-	return rules.tighten(spec)
+	return rules, rules.tighten(spec)
 }
 
-// enforceable refuses what needs a process beside the container: nothing here
-// keeps one yet, and a rule that nobody holds is worse than none.
+// isSandbox tells whether a bundle is the container that only holds a pod's
+// namespaces, in the words of containerd and of CRI-O.
+func isSandbox(annotations map[string]string) bool {
+	return annotations["io.kubernetes.cri.container-type"] == "sandbox" || annotations["io.kubernetes.cri-o.ContainerType"] == "sandbox"
+}
+
+// enforceable refuses what nobody holds yet: such a rule is worse than none.
 func (r Rules) enforceable() error {
-	for _, asked := range []struct {
-		key  string
-		does bool
-	}{
-		{AnnotationTimeout, r.Limits.WallClock != 0},
-		{AnnotationNetworkMode, r.Network != ""},
-		{AnnotationRecord, r.Record != ""},
-	} {
-		if asked.does {
-			return &agent.Error{Kind: agent.KindUnenforceable, Step: "annotation " + asked.key, Message: "clove-oci cannot enforce it",
-				Hint: "leave it away, or run the agent with clove run"}
-		}
+	if r.Network == "" {
+		return nil
 	}
-	return nil
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "annotation " + AnnotationNetworkMode, Message: "clove-oci cannot enforce it",
+		Hint: "leave it away, or run the agent with clove run"}
 }
 
 // defaultPeriod is the kernel's CFS period in microseconds (sched-bwc.rst).

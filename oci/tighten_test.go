@@ -3,7 +3,9 @@ package oci
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -62,7 +64,7 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 		"cpus instead of no limit": {`{"cpu":{"quota":-1}}`, map[string]string{AnnotationCPUs: "1"}, `{"cpu":{"quota":100000,"period":100000}}`},
 	} {
 		spec := bundle(t, row.engine, row.annotations)
-		err := Apply(spec)
+		_, err := Apply(spec)
 		if row.want == "" {
 			if agent.KindOf(err) != agent.KindInvalid {
 				t.Errorf("%s: %v, not refused", name, err)
@@ -79,20 +81,40 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 // TestWhatNobodyWouldHoldIsRefused: an annotation that is understood and then
 // forgotten would be worse than none.
 func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
-	for key, value := range map[string]string{
-		AnnotationTimeout: "1h", AnnotationNetworkMode: "none", AnnotationRecord: RecordsDir + "/a.json",
+	_, err := Apply(bundle(t, "", map[string]string{AnnotationNetworkMode: "none"}))
+	var refused *agent.Error
+	if !errors.As(err, &refused) || refused.Kind != agent.KindUnenforceable || refused.Hint == "" {
+		t.Error(err)
+	}
+}
+
+// TestWhatIsHeldFromOutsideIsHandedOn, but for a pod's sandbox, in which no
+// agent runs.
+func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind map[string]string
+		held bool
+	}{
+		"no pod":                 {nil, true},
+		"containerd's container": {map[string]string{"io.kubernetes.cri.container-type": "container"}, true},
+		"containerd's sandbox":   {map[string]string{"io.kubernetes.cri.container-type": "sandbox"}, false},
+		"CRI-O's container":      {map[string]string{"io.kubernetes.cri-o.ContainerType": "container"}, true},
+		"CRI-O's sandbox":        {map[string]string{"io.kubernetes.cri-o.ContainerType": "sandbox"}, false},
 	} {
-		err := Apply(bundle(t, "", map[string]string{key: value}))
-		var refused *agent.Error
-		if !errors.As(err, &refused) || refused.Kind != agent.KindUnenforceable || refused.Hint == "" {
-			t.Errorf("%s: %v", key, err)
+		annotations := map[string]string{AnnotationTimeout: "1h", AnnotationRecord: RecordsDir + "/a-" + RecordID + ".json", AnnotationPids: "7"}
+		maps.Copy(annotations, row.kind)
+		spec := bundle(t, "", annotations)
+		rules, err := Apply(spec)
+		if err != nil || (rules.Limits.WallClock == time.Hour) != row.held || (rules.Record == annotations[AnnotationRecord]) != row.held ||
+			(spec.Linux != nil) != row.held {
+			t.Errorf("%s: %v, %+v", name, err, rules)
 		}
 	}
 }
 
 func TestNoAnnotationChangesNothing(t *testing.T) {
 	spec := bundle(t, "", map[string]string{"org.example": "1"})
-	if err := Apply(spec); err != nil || spec.Linux != nil {
+	if _, err := Apply(spec); err != nil || spec.Linux != nil {
 		t.Errorf("%v, %+v", err, spec.Linux)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/oci"
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 )
 
@@ -99,13 +100,16 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if c.Args().First() == "" {
 		return errors.New("container id cannot be empty")
 	}
-	if err := oci.Apply(spec); err != nil {
+	rules, err := oci.Apply(spec)
+	if err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
-	made, err := engine(c).Create(c.Args().First(), spec,
+	e := engine(c)
+	e.Warden = keeper.Client{Rules: rules, Records: recordsDir()}
+	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})
 	if err != nil {
@@ -115,6 +119,18 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	start.PreserveFDs = c.Int(flagPreserveFDs)
 	p.status, err = made.Run(spec.Process, start)
 	return err
+}
+
+// stateVariable moves what clove keeps, as it does for clove and cloved. It is
+// the engine's environment that counts, not the container's.
+const stateVariable = "CLOVE_ROOT"
+
+// recordsDir is where records go on this node.
+func recordsDir() string {
+	if state := os.Getenv(stateVariable); filepath.IsAbs(state) {
+		return filepath.Join(state, filepath.Base(oci.RecordsDir))
+	}
+	return oci.RecordsDir
 }
 
 // absolute keeps a path what it is when the bundle becomes the current directory.

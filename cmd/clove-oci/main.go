@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 )
 
@@ -18,6 +19,9 @@ func init() {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == keeper.Argument {
+		os.Exit(keeper.Main(os.Args[2:]))
+	}
 	p := program{out: os.Stdout, err: os.Stderr}
 	os.Exit(p.execute(os.Args))
 }

@@ -27,6 +27,7 @@ var (
 type Engine struct {
 	Root          string
 	SystemdCgroup bool // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
+	Warden        Warden
 }
 
 // Container is one that exists in a directory of the engine's root.
@@ -80,7 +81,9 @@ func (e Engine) Load(id string) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Container{engine: e, lib: lib}, nil
+	c := &Container{engine: e, lib: lib}
+	c.loaded()
+	return c, nil
 }
 
 // RemoveUnfinished removes what a create left that died before it wrote its
@@ -113,14 +116,14 @@ func (c *Container) exec(notifySocket string) error {
 	if notify != nil {
 		err := notify.listen()
 		if errors.Is(err, os.ErrNotExist) {
-			return c.lib.Exec() // create made no place for it: the socket is somebody else's
+			return c.release() // create made no place for it: the socket is somebody else's
 		}
 		if err != nil {
 			return err
 		}
 		defer notify.close()
 	}
-	if err := c.lib.Exec(); err != nil || notify == nil {
+	if err := c.release(); err != nil || notify == nil {
 		return err
 	}
 	return notify.await(c)
@@ -141,7 +144,7 @@ func (c *Container) Delete(force bool) error {
 	case err != nil:
 		return err
 	case status == libcontainer.Stopped:
-		return c.lib.Destroy()
+		return c.remove()
 	case status == libcontainer.Created:
 		return c.kill()
 	}
@@ -161,7 +164,7 @@ func (c *Container) kill() error {
 	if !gone(killPatience) {
 		return errors.New("container init still running")
 	}
-	return c.lib.Destroy()
+	return c.remove()
 }
 
 // watch holds on to the first process before it is killed, so that its end is

@@ -85,7 +85,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if err := c.start(process, o); err != nil {
 		return -1, err
 	}
-	if err := errors.Join(streams.started(), writePidFile(o.PidFile, process)); err != nil {
+	if err := c.setOff(process, streams, o); err != nil {
 		return -1, errors.Join(err, terminate(process))
 	}
 	if process.Init {
@@ -107,10 +107,26 @@ func (c *Container) start(process *libcontainer.Process, o Start) error {
 		defer socket.Close()
 		process.PidfdSocket = socket
 	}
-	if o.Wait {
-		return c.lib.Start(process)
+	return c.lib.Start(process)
+}
+
+// setOff lets go of a process that is there. A first one, which waits, is left to
+// the warden before it executes, here or by Exec.
+func (c *Container) setOff(process *libcontainer.Process, streams *streams, o Start) error {
+	if err := streams.started(); err != nil {
+		return err
 	}
-	return c.lib.Run(process)
+	if process.Init {
+		if err := c.created(process.Args); err != nil {
+			return err
+		}
+	}
+	if process.Init && !o.Wait {
+		if err := c.release(); err != nil {
+			return err
+		}
+	}
+	return writePidFile(o.PidFile, process)
 }
 
 // destroy says what it cannot do where the engine looks for it: the failure
@@ -119,7 +135,7 @@ func (c *Container) destroy(keep bool) {
 	if keep {
 		return
 	}
-	if err := c.lib.Destroy(); err != nil {
+	if err := c.remove(); err != nil {
 		logrus.Warn(err)
 	}
 }

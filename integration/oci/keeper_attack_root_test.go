@@ -1,0 +1,231 @@
+//go:build root
+
+package oci
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/oci"
+)
+
+// almighty gives the container's root every capability that a host's has.
+func almighty(s *specs.Spec) {
+	var all []string
+	for _, name := range []string{"KILL", "SETUID", "SETGID", "SYS_PTRACE", "SYS_ADMIN", "DAC_OVERRIDE", "NET_ADMIN", "SYS_RESOURCE"} {
+		all = append(all, "CAP_"+name)
+	}
+	// What this host does not have it cannot give.
+	bounded, _ := os.ReadFile("/proc/self/status")
+	_, text, _ := strings.Cut(string(bounded), "CapBnd:")
+	mask, _ := strconv.ParseUint(strings.Fields(text)[0], 16, 64)
+	if mask&(1<<unix.CAP_SYS_RESOURCE) == 0 {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == "CAP_SYS_RESOURCE" })
+	}
+	s.Process.Capabilities = &specs.LinuxCapabilities{Bounding: all, Effective: all, Permitted: all}
+}
+
+// hostPids shows the container the host's processes.
+func hostPids(s *specs.Spec) {
+	s.Linux.Namespaces = slices.DeleteFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.PIDNamespace })
+}
+
+// strangers gives the container a user namespace without the host's root.
+func strangers(s *specs.Spec) {
+	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
+	s.Linux.UIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: 3000000, Size: 65536}}
+	s.Linux.GIDMappings = s.Linux.UIDMappings
+	// A user namespace may mount no proc of a pid namespace that is not its own.
+	for i, m := range s.Mounts {
+		if m.Type == "proc" {
+			s.Mounts[i] = specs.Mount{Destination: "/proc", Source: "/proc", Type: "bind", Options: []string{"rbind"}}
+		}
+	}
+}
+
+// shared makes a directory of the test's that the container sees as /tmp.
+func (h *held) shared() (directory string, edit func(*specs.Spec)) {
+	h.t.Helper()
+	directory, err := os.MkdirTemp(h.Directory(), "shared")
+	if err == nil {
+		err = os.Chmod(directory, 0o777)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return directory, func(s *specs.Spec) {
+		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/tmp", Source: directory, Type: "bind", Options: []string{"bind"}})
+	}
+}
+
+// await waits for what a container writes into its shared directory.
+func (h *held) await(directory, name string) string {
+	h.t.Helper()
+	var text []byte
+	h.Await(name, func() bool {
+		text, _ = os.ReadFile(filepath.Join(directory, name))
+		return strings.HasSuffix(string(text), "\n")
+	})
+	return strings.TrimSpace(string(text))
+}
+
+// victim is a process of the host's root.
+func victim(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "100000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// TestTheKeeperIsOutOfReach of a root with every capability, in a pid namespace
+// of its own. That this root can kill the host's processes where it sees them is
+// the control, and why such a container gets no rules of clove's.
+func TestTheKeeperIsOutOfReach(t *testing.T) {
+	h := newHeld(t)
+	prey := victim(t)
+	directory, share := h.shared()
+	kill := func(pid int) string {
+		return "kill -9 " + strconv.Itoa(pid) + " 2>/dev/null; echo $? >/tmp/status; "
+	}
+	h.begin("free", h.Bundle(kill(prey.Process.Pid)+forever, almighty, hostPids, share, cgroup("free")))
+	if got := h.await(directory, "status"); got != "0" || prey.Wait() == nil || prey.ProcessState.String() != "signal: killed" {
+		t.Fatalf("the control: kill gave %s, the process is %v", got, prey.ProcessState)
+	}
+	h.Must("delete", "--force", "free")
+
+	for _, annotations := range [][]string{{oci.AnnotationTimeout, "1h"}, recordAt("x.json")} {
+		got := h.Do("create", "--bundle", h.Bundle(forever, almighty, hostPids, annotated(annotations...)), "refused")
+		if got.Status != 1 || !strings.Contains(got.Err, annotations[0]) || !strings.Contains(got.Err, "pid namespace") {
+			t.Errorf("%s: %+v", annotations[0], got)
+		}
+	}
+
+	directory, share = h.shared()
+	h.Must("create", "--bundle", h.Bundle("until test -e /tmp/pid; do :; done; kill -9 $(cat /tmp/pid); echo $? >/tmp/status; kill -9 -1; "+forever,
+		almighty, share, annotated(oci.AnnotationTimeout, "2s")), "one")
+	pid := h.State("one").Pid
+	h.Must("start", "one")
+	keeper := h.keeper()
+	if err := os.WriteFile(filepath.Join(directory, "pid"), []byte(strconv.Itoa(keeper)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.await(directory, "status"); got == "0" || !runs(keeper) {
+		t.Errorf("kill gave %s, the keeper lives: %t", got, runs(keeper))
+	}
+	h.Await("the deadline", func() bool { return !runs(pid) })
+	h.Must("delete", "one")
+}
+
+// daemons leaves processes in sessions of their own behind, twice forked.
+const daemons = "for i in 1 2 3; do setsid sh -c 'sleep 100000 & exit' & done; wait; echo $$ >/tmp/ready; "
+
+// TestDaemonsMeetTheDeadline where no pid namespace takes them with the first
+// process: among the host's processes, as nobody of the host's.
+func TestDaemonsMeetTheDeadline(t *testing.T) {
+	h := newHeld(t)
+	var spec *specs.Spec
+	keep := func(s *specs.Spec) { spec = s }
+	directory, share := h.shared()
+	free := h.begin("free", h.Bundle(daemons+forever, hostPids, strangers, share, cgroup("free"), keep))
+	h.await(directory, "ready")
+	if err := unix.Kill(free, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.Await("the end of the first process", func() bool { return !runs(free) })
+	if left := members(spec); len(left) != 3 {
+		t.Fatalf("the control: %d daemons outlive the first process", len(left))
+	}
+	h.Must("delete", "--force", "free")
+
+	for name, script := range map[string]string{"the first process lives": daemons + forever, "the first process has ended": daemons} {
+		directory, share := h.shared()
+		h.begin("one", h.Bundle(script, hostPids, strangers, share, keep, annotated(oci.AnnotationTimeout, "2s")))
+		h.await(directory, "ready")
+		h.Await(name+": the deadline", func() bool { return len(members(spec)) == 0 })
+		if bootTime(t) < h.deadline("one") {
+			t.Errorf("%s: all ended before the deadline", name)
+		}
+		h.Must("delete", "one")
+	}
+}
+
+// TestAForkBombMeetsTheDeadline, in sight of the host's processes, so that the
+// end of the first one ends nothing else.
+func TestAForkBombMeetsTheDeadline(t *testing.T) {
+	h := newHeld(t)
+	var spec *specs.Spec
+	limit := int64(60)
+	directory, share := h.shared()
+	h.begin("one", h.Bundle("bomb() { while :; do bomb & done; }; bomb 2>/dev/null & echo >/tmp/ready; "+forever, hostPids, strangers, share,
+		annotated(oci.AnnotationTimeout, "2s"), func(s *specs.Spec) {
+			spec = s
+			s.Linux.Resources.Pids = &specs.LinuxPids{Limit: &limit}
+		}))
+	h.await(directory, "ready")
+	h.Await("the explosion", func() bool { return len(members(spec)) > 20 })
+	h.Await("the deadline", func() bool { return len(members(spec)) == 0 })
+	h.Must("delete", "one")
+}
+
+// TestTheKeeperIsInNobodysCgroup: neither the engine's, from which create is
+// called, nor the container's.
+func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
+	h := newHeld(t)
+	engine := filepath.Dir(h.Spec("").Linux.CgroupsPath) + "/engine"
+	roots := []string{"/sys/fs/cgroup"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.procs"); err != nil {
+		roots = []string{"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
+	}
+	join := ""
+	for _, root := range roots {
+		if err := os.MkdirAll(root+engine, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Remove(root + engine) })
+		join += "echo $$ >" + root + engine + "/cgroup.procs; "
+	}
+	bundle := h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h"))
+	out, err := exec.Command("sh", "-c", join+`cat /proc/self/cgroup; exec "$@" >/dev/null 2>&1 </dev/null`, "-",
+		h.Binary, "--root", h.Root, "create", "--bundle", bundle, "one").Output()
+	if err != nil || !strings.Contains(string(out), engine) {
+		t.Fatalf("%v: create was not in the engine's cgroup:\n%s", err, out)
+	}
+	cgroups, err := os.ReadFile("/proc/" + strconv.Itoa(h.keeper()) + "/cgroup")
+	if err != nil || strings.Contains(string(cgroups), "clove-oci-test") {
+		t.Errorf("%v: the keeper is in\n%s", err, cgroups)
+	}
+	h.Must("delete", "--force", "one")
+}
+
+// TestTheKeeperHoldsNothingOfTheEngines: an engine waits for the end of its pipes.
+func TestTheKeeperHoldsNothingOfTheEngines(t *testing.T) {
+	h := newHeld(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	create := exec.Command(h.Binary, "--root", h.Root, "create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")), "one")
+	create.ExtraFiles = []*os.File{write}
+	err = create.Run()
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.keeper()
+	eof := make(chan error, 1)
+	go func() { _, err := read.Read(make([]byte, 1)); eof <- err }()
+	h.Await("the end of the pipe", func() bool { return len(eof) == 1 })
+	h.Must("delete", "--force", "one")
+}

@@ -1,0 +1,196 @@
+//go:build root
+
+package oci
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+)
+
+const forever = "exec sleep 100000"
+
+// TestTheDeadlineHoldsByItself: nobody calls clove-oci between start and the end.
+func TestTheDeadlineHoldsByItself(t *testing.T) {
+	h := newHeld(t)
+	free := h.begin("free", h.Bundle(forever, cgroup("free")))
+	if found := keepers(h.Root); len(found) != 0 {
+		t.Errorf("a container without rules has keepers: %v", found)
+	}
+	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
+	pid := h.State("one").Pid
+	// It counts from the start, not from create.
+	if h.deadline("one") != 0 {
+		t.Error("the deadline counts before the start")
+	}
+	before := bootTime(t)
+	h.Must("start", "one")
+	h.Await("the deadline", func() bool { return !runs(pid) })
+	if at := bootTime(t); at-before < 300e6 {
+		t.Errorf("it came after %d ms", (at-before)/1e6)
+	}
+	if !runs(free) {
+		t.Error("the container without a deadline has ended, too")
+	}
+	h.Must("delete", "one")
+	h.Must("delete", "--force", "free")
+}
+
+// TestRunInTheForegroundIsHeld, and tells how its container ended.
+func TestRunInTheForegroundIsHeld(t *testing.T) {
+	h := newHeld(t)
+	got := h.Do("run", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
+	if got.Status != 128+9 {
+		t.Errorf("%+v", got)
+	}
+	if got := h.Do("run", "--bundle", h.Bundle("exit 3", annotated(oci.AnnotationTimeout, "1h")), "one"); got.Status != 3 || got.Err != "" {
+		t.Errorf("before its deadline: %+v", got)
+	}
+}
+
+// TestAKilledKeeperIsStartedAgain by the next call, with the same deadline.
+func TestAKilledKeeperIsStartedAgain(t *testing.T) {
+	h := newHeld(t)
+	pid := h.begin("one", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1s")))
+	deadline := h.deadline("one")
+	h.killKeeper()
+	h.Await("the moment of the deadline", func() bool { return bootTime(t) > deadline+100e6 })
+	if !runs(pid) {
+		t.Fatal("it ended without a keeper: the rest of this test shows nothing")
+	}
+	h.Must("state", "one")
+	h.Await("the deadline", func() bool { return !runs(pid) })
+	h.Must("delete", "one")
+
+	pid = h.begin("two", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")))
+	deadline = h.deadline("two")
+	h.killKeeper()
+	h.Must("list")
+	if h.keeper(); h.deadline("two") != deadline || !runs(pid) {
+		t.Errorf("the deadline moved from %d to %d", deadline, h.deadline("two"))
+	}
+	h.Must("delete", "--force", "two")
+}
+
+// TestNothingStartsUnheld: between create and start the keeper may be killed, or
+// what it holds destroyed.
+func TestNothingStartsUnheld(t *testing.T) {
+	h := newHeld(t)
+	bundle := h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms"))
+	h.Must("create", "--bundle", bundle, "one")
+	pid := h.State("one").Pid
+	h.killKeeper()
+	h.Must("start", "one")
+	h.Await("the deadline", func() bool { return !runs(pid) })
+	h.Must("delete", "one")
+
+	h.Must("create", "--bundle", bundle, "two")
+	h.killKeeper()
+	file := filepath.Join(h.Root, "two", "keeper.json")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Do("start", "two"); got.Status != 1 || h.State("two").Status != specs.StateCreated {
+		t.Errorf("it started unheld: %+v", got)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	h.Must("delete", "--force", "two")
+}
+
+// TestAPausedContainerMeetsItsDeadline: on v1 a frozen process does not even die
+// of KILL, which the control shows.
+func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
+	h := newHeld(t)
+	var spec *specs.Spec
+	keep := func(s *specs.Spec) { spec = s }
+	free := h.begin("free", h.Bundle(forever, cgroup("free"), keep))
+	thaw := freeze(t, spec)
+	if err := unix.Kill(free, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a frozen container outlives KILL: %t", runs(free))
+
+	pid := h.begin("one", h.Bundle(forever, annotated(oci.AnnotationTimeout, "500ms"), keep))
+	freeze(t, spec)
+	h.Await("the deadline", func() bool { return !runs(pid) })
+	h.Must("delete", "one")
+	thaw()
+	h.Must("delete", "--force", "free")
+}
+
+// freeze stops a container as pause does.
+func freeze(t *testing.T, s *specs.Spec) (thaw func()) {
+	t.Helper()
+	for _, way := range []struct{ file, stop, on string }{
+		{"/sys/fs/cgroup/freezer" + s.Linux.CgroupsPath + "/freezer.state", "FROZEN", "THAWED"},
+		{"/sys/fs/cgroup" + s.Linux.CgroupsPath + "/cgroup.freeze", "1", "0"},
+	} {
+		if _, err := os.Stat(way.file); err != nil {
+			continue
+		}
+		write := func(text string) {
+			if err := os.WriteFile(way.file, []byte(text), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		write(way.stop)
+		return func() { write(way.on) }
+	}
+	t.Fatal("there is no freezer")
+	return nil
+}
+
+// TestTheContainersClockIsItsOwn: the keeper's is the host's.
+func TestTheContainersClockIsItsOwn(t *testing.T) {
+	h := newHeld(t)
+	directory, share := h.shared()
+	pid := h.begin("one", h.Bundle("cat /proc/uptime >/tmp/uptime; "+forever, share, annotated(oci.AnnotationTimeout, "1h"), func(s *specs.Spec) {
+		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.TimeNamespace})
+		s.Linux.TimeOffsets = map[string]specs.LinuxTimeOffset{"boottime": {Secs: 86400 * 365}}
+	}))
+	first, _, _ := strings.Cut(h.await(directory, "uptime"), " ")
+	inside, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outside := float64(bootTime(t)) / 1e9; inside < outside+86400 {
+		t.Errorf("inside it is %.0f s, outside %.0f s: the offset does not show", inside, outside)
+	}
+	if !runs(pid) {
+		t.Error("its own clock ended it")
+	}
+	h.Must("delete", "--force", "one")
+}
+
+// TestAnotherRootIsAnotherWorld: the same id below it is not this container.
+func TestAnotherRootIsAnotherWorld(t *testing.T) {
+	h := newHeld(t)
+	pid := h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
+	keeper := h.keeper()
+	other := *h.Runtime
+	other.Root = filepath.Join(h.Directory(), "other")
+	if err := os.Mkdir(other.Root, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Do("start", "one"); got.Status != 1 {
+		t.Errorf("start: %+v", got)
+	}
+	other.Must("delete", "--force", "one")
+	if !runs(pid) || h.keeper() != keeper {
+		t.Error("a call with another root ended the container or its keeper")
+	}
+	h.Must("delete", "--force", "one")
+	if got := h.record("one.json"); got.Status != agent.StatusSignaled {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,165 @@
+//go:build root
+
+package oci
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/oci"
+)
+
+// held is a runtime whose records go to a directory of the test's own.
+type held struct {
+	*ocitest.Runtime
+	t       *testing.T
+	records string
+}
+
+func newHeld(t *testing.T) *held {
+	t.Helper()
+	r := newRuntime(t)
+	state := filepath.Join(r.Directory(), "state")
+	t.Setenv("CLOVE_ROOT", state)
+	h := &held{Runtime: r, t: t, records: filepath.Join(state, "records")}
+	t.Cleanup(func() {
+		h.Await("the end of all keepers", func() bool { return len(keepers(r.Root)) == 0 })
+	})
+	return h
+}
+
+// annotated gives a bundle clove's own rules.
+func annotated(pairs ...string) func(*specs.Spec) {
+	return func(s *specs.Spec) {
+		s.Annotations = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			s.Annotations[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+// cgroup puts a bundle into one of its own beside the test's others.
+func cgroup(name string) func(*specs.Spec) {
+	return func(s *specs.Spec) { s.Linux.CgroupsPath = filepath.Dir(s.Linux.CgroupsPath) + "/" + name }
+}
+
+// begin creates and starts a container.
+func (h *held) begin(id, bundle string) (pid int) {
+	h.t.Helper()
+	h.Must("create", "--bundle", bundle, id)
+	pid = h.State(id).Pid
+	h.Must("start", id)
+	return pid
+}
+
+// keepers are the processes that hold containers below root.
+func keepers(root string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may be gone
+		words := strings.Split(string(text), "\x00")
+		if len(words) > 2 && words[1] == "keep" && strings.HasPrefix(words[2], root+"/") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// keeper is the one that there is.
+func (h *held) keeper() int {
+	h.t.Helper()
+	found := keepers(h.Root)
+	if len(found) != 1 {
+		h.t.Fatalf("there are %d keepers", len(found))
+	}
+	return found[0]
+}
+
+// killKeeper takes the keeper away, as the kernel does when memory is out.
+func (h *held) killKeeper() {
+	h.t.Helper()
+	if err := unix.Kill(h.keeper(), unix.SIGKILL); err != nil {
+		h.t.Fatal(err)
+	}
+	h.Await("the keeper's end", func() bool { return len(keepers(h.Root)) == 0 })
+}
+
+// runs tells whether a process is there and no zombie, without a call of
+// clove-oci: that would bring a killed keeper back.
+func runs(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+// deadline is the moment of CLOCK_BOOTTIME that the keeper has on disk.
+func (h *held) deadline(id string) int64 {
+	h.t.Helper()
+	var order struct {
+		Deadline int64 `json:"deadline_boot_ns"`
+	}
+	h.decode(filepath.Join(h.Root, id, "keeper.json"), &order)
+	return order.Deadline
+}
+
+func bootTime(t *testing.T) int64 {
+	t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		t.Fatal(err)
+	}
+	return now.Nano()
+}
+
+func (h *held) decode(path string, into any) {
+	h.t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// record reads one of the test's own.
+func (h *held) record(name string) (r agent.Record) {
+	h.t.Helper()
+	h.decode(filepath.Join(h.records, name), &r)
+	return r
+}
+
+// recordAt is the annotation for a record of this name.
+func recordAt(name string) []string {
+	return []string{oci.AnnotationRecord, oci.RecordsDir + "/" + name}
+}
+
+// members are the processes in a container's cgroups, whatever there is of them.
+func members(s *specs.Spec) (pids []int) {
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		files, _ := filepath.Glob(pattern + s.Linux.CgroupsPath + "/cgroup.procs")
+		for _, file := range files {
+			text, _ := os.ReadFile(file) // gone with the cgroup
+			for _, word := range strings.Fields(string(text)) {
+				pid, _ := strconv.Atoi(word)
+				pids = append(pids, pid)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}

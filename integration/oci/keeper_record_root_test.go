@@ -1,0 +1,262 @@
+//go:build root
+
+package oci
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/oci"
+)
+
+// newRecorded is newHeld where this kernel tells how another's child ended, and
+// else a host that refuses records, which it checks.
+func newRecorded(t *testing.T) (h *held, supported bool) {
+	t.Helper()
+	h = newHeld(t)
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	if !older(unix.ByteSliceToString(name.Release[:]), 6, 15) {
+		return h, true
+	}
+	got := h.Do("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
+	if got.Status != 1 || !strings.Contains(got.Err, oci.AnnotationRecord) || !strings.Contains(got.Err, "Linux 6.15") {
+		t.Errorf("a record that cannot be true was promised: %+v", got)
+	}
+	return h, false
+}
+
+// older compares a kernel's release.
+func older(release string, major, minor int) bool {
+	n := [2]int{}
+	part := 0
+	for _, c := range release {
+		switch {
+		case c >= '0' && c <= '9':
+			n[part] = n[part]*10 + int(c-'0')
+		case part == 1:
+			return n[0] < major || n[0] == major && n[1] < minor
+		default:
+			part++
+		}
+	}
+	return n[0] < major || n[0] == major && n[1] < minor
+}
+
+// finish waits until a container has stopped, and removes it.
+func (h *held) finish(id string) {
+	h.t.Helper()
+	h.Await("the end of "+id, func() bool { return h.State(id).Status == specs.StateStopped })
+	h.Must("delete", id)
+}
+
+// TestTheRecordSaysHowItEnded, for each way to end.
+func TestTheRecordSaysHowItEnded(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	memory := func(s *specs.Spec) {
+		limit := int64(16 << 20)
+		s.Linux.Resources.Memory = &specs.LinuxMemory{Limit: &limit, Swap: &limit}
+	}
+	const swell = "exec tail /dev/zero" // keeps the last line, which has no end
+	for name, row := range map[string]struct {
+		script string
+		edit   func(*specs.Spec)
+		kill   string
+		status agent.Status
+		code   int
+		signal string
+		limit  string
+	}{
+		"zero":        {script: "exit 0", status: agent.StatusExited},
+		"status":      {script: "exit 7", status: agent.StatusExited, code: 7},
+		"killed":      {script: forever, kill: "KILL", status: agent.StatusSignaled, code: 137, signal: "SIGKILL"},
+		"terminated":  {script: "trap 'exit 9' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", kill: "TERM", status: agent.StatusExited, code: 9},
+		"memory":      {script: swell, edit: memory, status: agent.StatusOOM, code: 137, signal: "SIGKILL", limit: agent.ControlMemory},
+		"a child's":   {script: "sh -c '" + swell + "'; exit $?", edit: memory, status: agent.StatusOOM, code: 137, limit: agent.ControlMemory},
+		"a survivor":  {script: "sh -c '" + swell + "'; exit 0", edit: memory, status: agent.StatusExited},
+		"no keeper's": {script: "exit 137", edit: memory, status: agent.StatusExited, code: 137},
+	} {
+		id := strings.NewReplacer(" ", "-", "'", "").Replace(name)
+		directory, share := h.shared()
+		edits := []func(*specs.Spec){annotated(recordAt("r-" + oci.RecordID + ".json")...), share}
+		if row.edit != nil {
+			edits = append(edits, row.edit)
+		}
+		h.begin(id, h.Bundle(row.script, edits...))
+		if row.kill == "TERM" {
+			h.await(directory, "ready")
+		}
+		if row.kill != "" {
+			h.Must("kill", id, row.kill)
+		}
+		h.finish(id)
+		got := h.record("r-" + id + ".json")
+		signal, limit := "", ""
+		if got.Signal != nil {
+			signal = *got.Signal
+		}
+		if got.Limit != nil {
+			limit = got.Limit.Name
+		}
+		if got.Status != row.status || got.ExitCode != row.code || signal != row.signal || limit != row.limit {
+			t.Errorf("%s: %s, %d, %q, %q", name, got.Status, got.ExitCode, signal, limit)
+		}
+		if got.Version != agent.RecordVersion || string(got.ID) != id || len(got.Command) != 3 || got.Usage.CPUMS == nil ||
+			got.Started.IsZero() || got.Ended.Before(got.Started) || got.Enforced == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestTheRecordOfADeadline names it, beside what the engine sees: KILL.
+func TestTheRecordOfADeadline(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "200ms", oci.AnnotationPids, "50")...)))
+	h.finish("one")
+	got := h.record("one.json")
+	if got.Status != agent.StatusTimeout || got.ExitCode != agent.ExitTimeout || *got.Signal != "SIGKILL" || got.Limit.Name != agent.ControlWallClock ||
+		got.Limit.Value != 200 || got.WallMS < 200 || got.Enforced[agent.ControlWallClock] == "" || got.Enforced[agent.ControlPids] == "" {
+		t.Errorf("%+v", got)
+	}
+	if info, err := os.Stat(filepath.Join(h.records, "one.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.records, ".*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestARecordIsNobodyElses: what another container left stays what it was, and
+// who names it makes nothing.
+func TestARecordIsNobodyElses(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	bundle := h.Bundle("exit 3", annotated(recordAt("one.json")...))
+	for range 2 { // an engine starts the same container again
+		h.begin("one", bundle)
+		h.finish("one")
+	}
+	refuse := func(why string) {
+		t.Helper()
+		got := h.Do("create", "--bundle", bundle, "two")
+		if got.Status != 1 || !strings.Contains(got.Err, oci.AnnotationRecord) || !strings.Contains(got.Err, oci.RecordID) {
+			t.Errorf("%s: %+v", why, got)
+		}
+	}
+	refuse("another container's")
+	if got := h.record("one.json"); string(got.ID) != "one" || got.ExitCode != 3 {
+		t.Errorf("%+v", got)
+	}
+	path := filepath.Join(h.records, "one.json")
+	secret := filepath.Join(h.Directory(), "secret")
+	if err := os.WriteFile(secret, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, make := range map[string]func() error{
+		"a link":      func() error { return os.Symlink(secret, path) },
+		"a directory": func() error { return os.Mkdir(path, 0o700) },
+		"a pipe":      func() error { return unix.Mkfifo(path, 0o600) },
+		"not ours":    func() error { return os.WriteFile(path, []byte(`{"id":"three"}`), 0o600) },
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		refuse(name)
+	}
+	if text, err := os.ReadFile(secret); err != nil || string(text) != "kept" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestOnlyTheNodeMovesRecords: the container's environment is its author's.
+func TestOnlyTheNodeMovesRecords(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	elsewhere := filepath.Join(h.Directory(), "elsewhere")
+	h.begin("one", h.Bundle("exit 0", annotated(recordAt("one.json")...), func(s *specs.Spec) {
+		s.Process.Env = append(s.Process.Env, "CLOVE_ROOT="+elsewhere)
+	}))
+	h.finish("one")
+	h.record("one.json")
+	if _, err := os.Stat(elsewhere); err == nil {
+		t.Error("the container chose where its record goes")
+	}
+}
+
+// TestWhatNeverRanHasNoRecord.
+func TestWhatNeverRanHasNoRecord(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	h.Must("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
+	h.Must("delete", "one")
+	if _, err := os.Stat(filepath.Join(h.records, "one.json")); !os.IsNotExist(err) {
+		t.Errorf("a record of nothing: %v", err)
+	}
+}
+
+// TestARecordWithoutItsKeeperIsHonest: nobody saw the end.
+func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	pid := h.begin("one", h.Bundle(forever, annotated(recordAt("one.json")...)))
+	h.killKeeper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH })
+	h.Must("delete", "one")
+	if got := h.record("one.json"); got.Status != agent.StatusKilled || got.Error == nil || got.Error.Step != "keeper" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
+func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	h.begin("one", h.Bundle("exit 4", annotated(recordAt("one.json")...)))
+	moved := h.records + ".moved"
+	if err := os.Rename(h.records, moved); err != nil {
+		t.Fatal(err)
+	}
+	h.Await("the end", func() bool { return h.State("one").Status == specs.StateStopped })
+	var got ocitest.Result
+	if got = h.Do("delete", "one"); got.Status != 1 || !strings.Contains(got.Err, "record") {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Rename(moved, h.records); err != nil {
+		t.Fatal(err)
+	}
+	h.Must("delete", "one")
+	if got := h.record("one.json"); got.ExitCode != 4 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,129 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+	"clove.run/clove/runtime/container"
+)
+
+// Client is what clove-oci's commands do about keepers, a container.Warden.
+type Client struct {
+	// Rules are those of the bundle, when a container is created. All later calls
+	// know them from the container's directory.
+	Rules oci.Rules
+	// Records is the directory that records go to, for oci.RecordsDir.
+	Records string
+}
+
+// Created starts the keeper of a container whose process waits for its start. A
+// container without a deadline and a record has none.
+func (c Client) Created(made *container.Container, command []string) error {
+	if c.Rules.Limits.WallClock == 0 && c.Rules.Record == "" {
+		return nil
+	}
+	kept, err := made.Kept()
+	if err != nil {
+		return err
+	}
+	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
+		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
+	if c.Rules.Record != "" {
+		if o.Record, err = c.prepareRecord(kept.ID); err != nil {
+			return failed(oci.AnnotationRecord, err)
+		}
+	}
+	held, err := lock(kept.Directory)
+	if err != nil || held == nil {
+		return errors.Join(err, errors.New("cannot lock the container's directory"))
+	}
+	defer held.Close()
+	if err := o.save(kept.Directory); err != nil {
+		return err
+	}
+	key := oci.AnnotationTimeout
+	if c.Rules.Limits.WallClock == 0 {
+		key = oci.AnnotationRecord
+	}
+	return failed(key, spawn(kept.Directory, held))
+}
+
+func (c Client) prepareRecord(id string) (string, error) {
+	if err := checkStatus(); errors.Is(err, errStatus) {
+		return "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
+	} else if err != nil {
+		return "", err
+	}
+	return recordPath(c.Records, c.Rules.Record, id)
+}
+
+// failed says which annotation asked for what could not be had.
+func failed(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	named := &agent.Error{Kind: agent.KindOf(err), Step: "annotation " + key, Message: err.Error(),
+		Hint: "leave it away, or run the agent with clove run"}
+	var known *agent.Error
+	if errors.As(err, &known) {
+		named.Message, named.Hint = known.Message, known.Hint
+	}
+	return named
+}
+
+// Loaded starts the keeper again where it was killed before its container was
+// accounted for.
+func (c Client) Loaded(found *container.Container) error {
+	directory := found.Directory()
+	// Without the lock: most containers have no keeper, most keepers live.
+	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
+		return err
+	}
+	held, err := lock(directory)
+	if err != nil || held == nil {
+		return err
+	}
+	defer held.Close()
+	// It may have ended its work since.
+	if o, _, err := readOrder(directory); err != nil || o.Phase == phaseEnded {
+		return err
+	}
+	return spawn(directory, held)
+}
+
+// startPatience is for a keeper that has only to write a file.
+const startPatience = 30 * time.Second
+
+// Starting returns when the keeper holds the container: its process executes next.
+func (c Client) Starting(found *container.Container) error {
+	_, has, err := readOrder(found.Directory())
+	if err != nil || !has {
+		return err
+	}
+	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
+		return fmt.Errorf("cannot hold the container to its rules: %w", err)
+	}
+	return nil
+}
+
+// finishPatience is for what the record still waits for: that the container's
+// parent takes its process away.
+const finishPatience = 10 * time.Second
+
+// Ended returns when the keeper of a container that has ended is done with it
+// and gone, so that its cgroup and its directory may be removed.
+func (c Client) Ended(found *container.Container) error {
+	directory := found.Directory()
+	if _, has, err := readOrder(directory); err != nil || !has {
+		return err
+	}
+	err := ask(directory, verbFinish, finishPatience)
+	// It may have ended by itself in this moment, or long ago.
+	if o, _, read := readOrder(directory); err == nil || read == nil && o.Phase == phaseEnded || errors.Is(err, errNobody) && o.Phase == phaseCreated {
+		return read
+	}
+	return fmt.Errorf("cannot account for the container: %w", err)
+}

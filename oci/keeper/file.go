@@ -1,0 +1,101 @@
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+)
+
+// recordPath is where the record of a container goes, for what the annotation
+// says. directory is the node's, in place of oci.RecordsDir: an annotation only
+// ever gives the name. It makes directory and refuses a name that another's
+// record has.
+func recordPath(directory, annotation, id string) (string, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(directory, strings.ReplaceAll(filepath.Base(annotation), oci.RecordID, id))
+	free, err := isFree(path, id)
+	if err != nil {
+		return "", err
+	}
+	if !free {
+		return "", &agent.Error{Kind: agent.KindConflict, Message: path + " is another container's record",
+			Hint: "remove it, or put " + oci.RecordID + " into the name, for the container's id"}
+	}
+	return path, nil
+}
+
+// isFree tells whether the container id may write path: nothing is there, or
+// what the same container left, which an engine started again.
+func isFree(path, id string) (bool, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return true, nil
+	}
+	if err == unix.ELOOP {
+		return false, nil
+	}
+	if err != nil {
+		return false, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	var there agent.Record
+	err = json.NewDecoder(file).Decode(&there)
+	return err == nil && string(there.ID) == id, nil
+}
+
+// writeRecord leaves a whole record at path, or none. Of two containers with
+// one name the first has it, and the other's id goes into its own.
+func writeRecord(path string, record agent.Record) error {
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary, err := writeTemporary(filepath.Dir(path), append(text, '\n'))
+	if err != nil {
+		return fmt.Errorf("cannot write the record: %w", err)
+	}
+	err = place(temporary, path, string(record.ID))
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write the record: %w", err), os.Remove(temporary))
+	}
+	return nil
+}
+
+func writeTemporary(directory string, text []byte) (path string, err error) {
+	file, err := os.CreateTemp(directory, ".record-") // no annotation's name begins with a dot
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+func place(temporary, path, id string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	free, err := isFree(path, id)
+	if err != nil {
+		return err
+	}
+	if !free {
+		path = strings.TrimSuffix(path, ".json") + "." + id + ".json"
+	}
+	return os.Rename(temporary, path)
+}

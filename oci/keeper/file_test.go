@@ -1,0 +1,94 @@
+package keeper
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+)
+
+func readRecord(t *testing.T, path string) (r agent.Record) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// TestAnAnnotationOnlyGivesTheName: the directory is the node's.
+func TestAnAnnotationOnlyGivesTheName(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "state", "records")
+	for annotation, want := range map[string]string{
+		oci.RecordsDir + "/job.json":                             "job.json",
+		oci.RecordsDir + "/" + oci.RecordID + ".json":            "one.json",
+		oci.RecordsDir + "/a-" + oci.RecordID + "-{id}-{x}.json": "a-one-one-{x}.json",
+	} {
+		got, err := recordPath(directory, annotation, "one")
+		if err != nil || got != filepath.Join(directory, want) {
+			t.Errorf("%s: %s, %v", annotation, got, err)
+		}
+	}
+	if info, err := os.Stat(directory); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := recordPath(directory, oci.RecordsDir+"/"+oci.RecordID+".json", strings.Repeat("x", 300)); err == nil {
+		t.Error("a name that no file can have was promised")
+	}
+}
+
+func TestARecordReplacesOnlyItsOwn(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "job.json")
+	write := func(id string, code int) {
+		t.Helper()
+		if err := writeRecord(path, agent.Record{ID: agent.ID(id), ExitCode: code}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one", 1)
+	write("one", 2)
+	if _, err := recordPath(directory, oci.RecordsDir+"/job.json", "one"); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	if _, err := recordPath(directory, oci.RecordsDir+"/job.json", "two"); agent.KindOf(err) != agent.KindConflict {
+		t.Errorf("another's: %v", err)
+	}
+	// Both were created before one of them ended.
+	write("two", 3)
+	if got := readRecord(t, path); got.ID != "one" || got.ExitCode != 2 {
+		t.Errorf("%+v", got)
+	}
+	if got := readRecord(t, filepath.Join(directory, "job.two.json")); got.ID != "two" || got.ExitCode != 3 {
+		t.Errorf("%+v", got)
+	}
+	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestARecordThatHasNoPlaceLeavesNothing(t *testing.T) {
+	directory := t.TempDir()
+	if err := writeRecord(filepath.Join(directory, "none", "job.json"), agent.Record{}); err == nil {
+		t.Error("it was written nowhere")
+	}
+	if err := os.Mkdir(filepath.Join(directory, "job.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(directory, "job.one.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRecord(filepath.Join(directory, "job.json"), agent.Record{ID: "one"}); err == nil {
+		t.Error("it was written over a directory")
+	}
+	if left, _ := filepath.Glob(filepath.Join(directory, ".*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,250 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// keeper is one container's, in its own process. Only the goroutine of keep uses
+// what changes in it.
+type keeper struct {
+	directory string
+	lock      *os.File // held as long as this process lives
+	order     order
+	group     *cgroups.Group
+	host      *cgroups.Host
+	pidfd     int // -1: the process was gone when the keeper came
+	alarm     *alarm
+	calls     chan call
+	ended     chan end
+	leaving   []call // who waits for the keeper's end
+}
+
+// end is how the first process ended; known is false where nobody held it then.
+type end struct {
+	status unix.WaitStatus
+	known  bool
+	at     time.Time
+	boot   time.Duration
+}
+
+// arm takes hold of the container, or says why it cannot be held.
+func arm(directory string, held *os.File) (*keeper, error) {
+	o, found, err := readOrder(directory)
+	if err != nil || !found {
+		return nil, errors.Join(err, os.ErrNotExist)
+	}
+	k := &keeper{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1)}
+	if k.pidfd, err = open(o.Pid, o.PidStart); err != nil {
+		return nil, err
+	}
+	if k.group, err = cgroups.OpenBundle(o.Cgroups); err != nil {
+		return nil, err
+	}
+	if k.host, err = cgroups.Detect(); err != nil {
+		return nil, err
+	}
+	if err := k.host.LeaveV1(); err != nil {
+		return nil, err
+	}
+	if o.Phase == phaseCreated && k.pidfd >= 0 {
+		// Nothing of the container's has executed: what is true now stays so.
+		if err := errors.Join(checkReach(o.Pid), k.group.Only(o.Pid)); err != nil {
+			return nil, err
+		}
+	}
+	if k.alarm, err = newAlarm(); err != nil {
+		return nil, err
+	}
+	if o.Deadline != 0 {
+		err = k.alarm.set(o.Deadline)
+	}
+	return k, err
+}
+
+// keep holds the container until it has ended and is accounted for.
+func (k *keeper) keep() {
+	go func(pid int, recorded bool) { k.ended <- await(k.pidfd, pid, recorded) }(k.order.Pid, k.order.Record != "")
+	fired := k.alarm.fired
+	for k.order.Phase != phaseEnded || k.lingers() {
+		select {
+		case <-fired:
+			fired = nil
+			k.expire()
+		case e := <-k.ended:
+			k.conclude(e)
+		case c := <-k.calls:
+			k.obey(c)
+		}
+	}
+	k.answerLeaving(nil)
+}
+
+// answerLeaving waits until each has its answer: this process ends next.
+func (k *keeper) answerLeaving(err error) {
+	for _, c := range k.leaving {
+		c.answer <- err
+		<-c.told
+	}
+	k.leaving = nil
+}
+
+// await waits for the end of the first process, for conclude. Where no record is
+// asked for it matters to nobody how it ended.
+func await(pidfd, pid int, recorded bool) (e end) {
+	if pidfd < 0 {
+		return e
+	}
+	waitEnd(pidfd)
+	e.at = time.Now()
+	e.boot, _ = bootTime() // arm's clock worked
+	if recorded {
+		e.status, e.known = status(pidfd, pid), true
+	}
+	return e
+}
+
+// lingers tells whether processes outlived the first one, as they do without a
+// pid namespace of their own: the deadline is theirs too, until the container is
+// removed.
+func (k *keeper) lingers() bool {
+	if k.order.Deadline == 0 || len(k.leaving) > 0 {
+		return false
+	}
+	pids, err := k.group.Pids()
+	return err == nil && len(pids) > 0 && k.owns()
+}
+
+// owns tells whether the container's directory is still the one that the keeper
+// locked: behind another's back its cgroup may be somebody else's by now.
+func (k *keeper) owns() bool {
+	there, err := os.Stat(k.directory + "/" + lockName)
+	if err != nil {
+		return false
+	}
+	ours, err := k.lock.Stat()
+	return err == nil && os.SameFile(there, ours)
+}
+
+func (k *keeper) obey(c call) {
+	switch c.verb {
+	case verbStart:
+		c.answer <- k.start()
+	case verbFinish:
+		k.leaving = append(k.leaving, c)
+	default:
+		c.answer <- fmt.Errorf("the keeper does not know %q", c.verb)
+	}
+}
+
+// start counts from now. The deadline is on disk before it is promised.
+func (k *keeper) start() error {
+	boot, err := bootTime()
+	if err != nil {
+		return err
+	}
+	next := k.order
+	if err := next.start(time.Now(), boot); err != nil {
+		return err
+	}
+	if err := next.save(k.directory); err != nil {
+		return err
+	}
+	k.order = next
+	if next.Deadline == 0 {
+		return nil
+	}
+	return k.alarm.set(next.Deadline)
+}
+
+const (
+	killPatience = 30 * time.Second // then it is told in the log
+	killPause    = time.Second      // until the next try
+)
+
+// expire kills everything in the container's cgroup, as often as it takes: a
+// cgroup above that is frozen, or a process that hangs in the kernel, may let go
+// only later.
+func (k *keeper) expire() {
+	if k.order.Phase == phaseStarted {
+		k.order.Phase = phaseExpired
+		k.note(k.order.save(k.directory)) // without it the record says killed, and no more is lost
+	}
+	for {
+		if k.pidfd >= 0 {
+			// With a pid namespace it takes those with it that left the cgroup.
+			_ = unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0)
+		}
+		if !k.owns() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), killPatience)
+		err := k.group.Kill(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		k.note(err)
+		<-time.After(killPause)
+	}
+}
+
+// conclude accounts for the container.
+func (k *keeper) conclude(e end) {
+	// A container whose process never executed has nothing to account for.
+	if k.order.Record != "" && k.order.Phase != phaseCreated {
+		k.deliver(k.record(e))
+	}
+	k.order.Phase = phaseEnded
+	k.note(k.order.save(k.directory))
+}
+
+// deliverPause is between two tries to write a record.
+const deliverPause = time.Second
+
+// deliver writes the record, as often as it takes: a full disk may be emptied.
+// Whoever wants to remove the container is told why it stays.
+func (k *keeper) deliver(r agent.Record) {
+	for try := 0; ; try++ {
+		err := writeRecord(k.order.Record, r)
+		if err == nil {
+			return
+		}
+		if try == 0 {
+			k.note(err) // once: the log is in memory
+		}
+		k.answerLeaving(err)
+		select {
+		case <-time.After(deliverPause):
+		case c := <-k.calls:
+			k.obey(c) // the next try answers
+		}
+		if !k.owns() {
+			return
+		}
+	}
+}
+
+func (k *keeper) note(err error) {
+	if err != nil && k.owns() { // a removed container needs no word
+		log.Print(err)
+	}
+}
+
+func waitEnd(pidfd int) {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
+		if n > 0 || err != nil && err != unix.EINTR {
+			return
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package keeper
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// holding is a keeper in this process, of a child in no cgroup of its own.
+func holding(t *testing.T, o order) (k *keeper, kept order) {
+	t.Helper()
+	cmd, pidfd, start := begun(t, "exec sleep 1000")
+	directory := t.TempDir()
+	held, err := lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close() })
+	group, err := cgroups.OpenBundle(map[string]string{"": "/sys/fs/cgroup/clove-no-such-cgroup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := cgroups.Detect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Version, o.Phase, o.ID, o.Pid, o.PidStart = orderVersion, phaseCreated, "one", cmd.Process.Pid, start
+	if err := o.save(directory); err != nil {
+		t.Fatal(err)
+	}
+	return &keeper{directory: directory, lock: held, order: o, group: group, host: host, pidfd: pidfd,
+		alarm: newTestAlarm(t), calls: make(chan call), ended: make(chan end, 1)}, o
+}
+
+// serveTest is the keeper's socket and its loop; the channel is closed behind it.
+func serveTest(t *testing.T, k *keeper) <-chan struct{} {
+	t.Helper()
+	listener, err := listen(k.directory, k.calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	done := make(chan struct{})
+	go func() { defer close(done); k.keep() }()
+	return done
+}
+
+func expectDone(t *testing.T, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("the keeper does not end")
+	}
+}
+
+func TestAKeeperCountsFromTheStart(t *testing.T) {
+	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Millisecond}})
+	done := serveTest(t, k)
+	if err := ask(k.directory, "dance", patience); err == nil || !strings.Contains(err.Error(), "dance") {
+		t.Errorf("it knows every word: %v", err)
+	}
+	if err := ask(k.directory, verbStart, patience); err != nil {
+		t.Fatal(err)
+	}
+	expectDone(t, done)
+	o, _, err := readOrder(k.directory)
+	if err != nil || o.Phase != phaseEnded || o.Deadline != o.StartedAt+time.Millisecond {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+// TestASecondStartIsRefused, and ends nothing.
+func TestASecondStartIsRefused(t *testing.T) {
+	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Hour}})
+	done := serveTest(t, k)
+	if err := ask(k.directory, verbStart, patience); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(k.directory, verbStart, patience); err == nil {
+		t.Error("it started twice")
+	}
+	if err := unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	expectDone(t, done)
+}
+
+// TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
+// that was removed without its keeper.
+func TestTheDirectoryIsTheClaim(t *testing.T) {
+	k, _ := holding(t, order{})
+	if !k.owns() {
+		t.Error("it does not know its own directory")
+	}
+	if err := os.Remove(filepath.Join(k.directory, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	if k.owns() {
+		t.Error("it owns what is gone")
+	}
+	other, err := lock(k.directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if k.owns() {
+		t.Error("it owns what is another's")
+	}
+}
+
+func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
+	directory := t.TempDir()
+	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
+		t.Errorf("no socket: %v", err)
+	}
+	calls := make(chan call)
+	listener, err := listen(directory, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
+		t.Errorf("a dead one's socket: %v", err)
+	}
+	if err := ask(filepath.Join(directory, "none"), verbStart, patience); err == nil || errors.Is(err, errNobody) {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// TestASocketFitsEverywhere: an address has room for 108 letters.
+func TestASocketFitsEverywhere(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), strings.Repeat("x", 150))
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds the first one's
+		calls := make(chan call)
+		listener, err := listen(directory, calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { c := <-calls; c.answer <- errors.New("heard " + c.verb) }()
+		if err := ask(directory, verbStart, patience); err == nil || err.Error() != "heard start" {
+			t.Error(err)
+		}
+		listener.Close()
+	}
+}
+
+func TestAKeeperIsNotForPeople(t *testing.T) {
+	if _, err := arm(t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it holds nothing: %v", err)
+	}
+}

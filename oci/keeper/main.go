@@ -1,0 +1,57 @@
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+// Argument is what clove-oci is called with to be a keeper; behind it comes the
+// container's directory. Engines and people have no use for it.
+const Argument = "keep"
+
+// The descriptors that a keeper is born with.
+const (
+	lockFD  = 3 // the container's lock, held
+	readyFD = 4 // takes why the container cannot be held, or nothing and one word
+)
+
+// armed is the word.
+const armed = "armed"
+
+// Main is a keeper's whole life; args come behind Argument. It gives the exit
+// status.
+func Main(args []string) int {
+	// What ends a session or a service is not meant for it: its container may live on.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
+	unix.Umask(0o077)
+	ready := os.NewFile(readyFD, "ready")
+	if len(args) != 1 || ready == nil {
+		fmt.Fprintln(os.Stderr, "clove-oci starts its keepers itself")
+		return 1
+	}
+	// It is the last to be chosen when the host runs out of memory, where that may be asked for.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-999"), 0)
+	k, err := begin(args[0])
+	if err != nil {
+		fmt.Fprint(ready, err)
+		return 1
+	}
+	if _, err := fmt.Fprint(ready, armed); err != nil {
+		return 1 // whoever waits for it is gone, and so is what it was about to start
+	}
+	ready.Close()
+	k.keep()
+	return 0
+}
+
+func begin(directory string) (*keeper, error) {
+	k, err := arm(directory, os.NewFile(lockFD, lockName))
+	if err != nil {
+		return nil, err
+	}
+	_, err = listen(directory, k.calls)
+	return k, err
+}
