@@ -47,7 +47,7 @@ func TestDialConnects(t *testing.T) {
 		}
 		defer listener.Close()
 		to := listener.Addr().(*net.TCPAddr).AddrPort()
-		file, err := dial(t.Context(), "tcp", to)
+		file, err := ownNetwork.dial(t.Context(), "tcp", to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestDialWaitsForAFarPeer(t *testing.T) {
 	accept, at := full(t)
 	ended := make(chan error, 1)
 	go func() {
-		file, err := dial(t.Context(), "tcp4", at)
+		file, err := ownNetwork.dial(t.Context(), "tcp4", at)
 		if err == nil {
 			err = file.Close()
 		}
@@ -82,11 +82,11 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	_, at := full(t)
 	ctx, cancel := context.WithTimeout(t.Context(), dialStagger)
 	defer cancel()
-	if _, err := dial(ctx, "tcp4", at); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := ownNetwork.dial(ctx, "tcp4", at); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ends with %v", err)
 	}
 	cancel()
-	if _, err := dial(ctx, "tcp4", at); err == nil {
+	if _, err := ownNetwork.dial(ctx, "tcp4", at); err == nil {
 		t.Error("connects after its context ended")
 	}
 }
@@ -102,7 +102,7 @@ func TestDialTellsWhyNot(t *testing.T) {
 		nobody: unix.ECONNREFUSED,
 		netip.MustParseAddrPort("255.255.255.255:9"): unix.ENETUNREACH, // broadcast, which TCP does not have
 	} {
-		if _, err := dial(t.Context(), "tcp4", to); !errors.Is(err, want) {
+		if _, err := ownNetwork.dial(t.Context(), "tcp4", to); !errors.Is(err, want) {
 			t.Errorf("%s: %v, not %v", to, err, want)
 		}
 	}

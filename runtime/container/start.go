@@ -24,6 +24,9 @@ type Start struct {
 	ConsoleSocket string // gets the terminal's master
 	PidfdSocket   string // gets the process's pidfd
 	PreserveFDs   int    // so many descriptors from 3 on are the process's
+	// Ready, where given, is called when everything is there and nothing executes
+	// yet; its error is the end of the container. Create's Wait leaves it to Exec.
+	Ready func(*Container) error
 }
 
 // Run starts the process that CheckProcess took, and unless it is detached stays
@@ -81,7 +84,16 @@ func (c *Container) start(process *libcontainer.Process, o Start) error {
 	if o.Wait {
 		return c.lib.Start(process)
 	}
-	return c.lib.Run(process)
+	if o.Ready == nil {
+		return c.lib.Run(process)
+	}
+	if err := c.lib.Start(process); err != nil {
+		return err
+	}
+	if err := o.Ready(c); err != nil {
+		return errors.Join(err, terminate(process))
+	}
+	return c.lib.Exec()
 }
 
 // destroy says what it cannot do where the engine looks for it: the failure
