@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,10 @@ func (p *program) startCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return found.Exec()
+			if err := holdNetwork(found); err != nil {
+				return err
+			}
+			return found.Exec(os.Getenv(notifySocket))
 		},
 	}
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"cmp"
+	"os"
+
+	"clove.run/clove/api"
+	"clove.run/clove/oci"
+	"clove.run/clove/runtime/container"
+	"clove.run/clove/runtime/guard"
+)
+
+// holdNetwork sees to it that the network rules of a container's annotations
+// hold before anything executes. Only now is every engine's network made.
+func holdNetwork(c *container.Container) error {
+	state, err := c.State()
+	if err != nil {
+		return err
+	}
+	order, member, err := oci.Guarded(state.Annotations)
+	switch {
+	case err != nil || order.Network == "":
+		return err
+	case state.Pid == 0:
+		return nil // it has ended; start says so
+	case member:
+		return guard.Ruled(state.Pid)
+	}
+	order.Directory, order.PID = c.Directory(), state.Pid
+	return guard.Ask(cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket), order)
+}
+
+// releaseNetwork takes the rules back.
+func releaseNetwork(c *container.Container) error {
+	return guard.Release(c.Directory(), c.NetworkPath())
+}
