@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress/broker"
-	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/resolver"
 )
 
@@ -33,18 +32,8 @@ func (g *guard) dial(ctx context.Context, network string, server netip.AddrPort)
 
 // resolver asks the servers that the engine gave the container, from inside, so
 // that what the engine says of them holds.
-func (g *guard) resolver(servers []netip.AddrPort) broker.Resolver {
-	if len(servers) == 0 {
-		return nobody{} // a resolver without servers would ask the host's
-	}
+func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial})
-}
-
-// nobody knows no name.
-type nobody struct{}
-
-func (nobody) Lookup(context.Context, string, uint16) (*dnsmsg.Reply, error) {
-	return nil, resolver.ErrNoServers
 }
 
 // servers are those of the container's resolv.conf at its start. Docker's own

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"os"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"clove.run/clove/api"
 	"clove.run/clove/oci"
 	"clove.run/clove/runtime/container"
@@ -21,8 +23,8 @@ func holdNetwork(c *container.Container) error {
 	switch {
 	case err != nil || order.Network == "":
 		return err
-	case state.Pid == 0:
-		return nil // it has ended; start says so
+	case state.Status != string(specs.StateCreated):
+		return nil // start refuses it
 	case member:
 		return guard.Ruled(state.Pid)
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	// means 53.
 	Servers []netip.AddrPort
 	// Dial connects to a server over udp or tcp; nil: from this process's network.
+	// In another network the host's files mean nothing, and none is read.
 	Dial func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
 	// ResolvConf and Hosts are other places for the host's files; empty means
 	// where the C library has them.
@@ -69,7 +70,7 @@ func New(config Config) *Resolver {
 	for _, server := range config.Servers {
 		r.servers = append(r.servers, withPort(server))
 	}
-	if len(r.servers) == 0 {
+	if len(r.servers) == 0 && config.Dial == nil {
 		r.conf = follow(or(config.ResolvConf, "/etc/resolv.conf"), parseResolvConf)
 		r.hosts = follow(or(config.Hosts, "/etc/hosts"), parseHosts)
 	}
