@@ -90,6 +90,19 @@ func (m match) icmpExpressions() []expr.Any {
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, equal([]byte{m.icmp})}
 }
 
+// words are the verdict as nft(8) writes it.
+func (v verdict) words() string {
+	switch v {
+	case divert:
+		return fmt.Sprintf("meta mark set %#x accept", markDivert)
+	case remember:
+		return fmt.Sprintf("ct mark set %#x accept", inbound)
+	case untrack:
+		return "notrack accept"
+	}
+	return string(v)
+}
+
 // statement is what the verdict does before it accepts.
 func (v verdict) statement() []expr.Any {
 	switch v {

@@ -171,7 +171,7 @@ func (r rule) String() string {
 	if r.verdict == tproxy {
 		words = append(words, fmt.Sprintf("tproxy %s to %s accept", family(r.socket.Addr()), r.socket))
 	} else {
-		words = append(words, string(r.verdict))
+		words = append(words, r.verdict.words())
 	}
 	return strings.Join(words, " ")
 }

@@ -17,23 +17,36 @@ import (
 	"clove.run/clove/oci"
 )
 
-const fetch = "wget -T 3 -q -O - http://"
+// fetch asks a web server for its address; busybox's own wget cannot be static.
+func fetch(address, port, host string) string {
+	return "printf 'GET / HTTP/1.0\\r\\nHost: " + host + "\\r\\n\\r\\n' | nc -w 3 " + address + " " + port + " | grep -o 'I am .*'"
+}
+
+// lookup asks for a name, of the container's name server or of another.
+func lookup(name, server, want string) string {
+	return "nslookup -type=a " + name + " " + server + " | grep -o '" + want + "$'"
+}
+
+// fetchName is what a program does with a name.
+func fetchName(name, want string) string {
+	return "a=$(" + lookup(name, "", want) + ") && " + fetch("$a", "80", name)
+}
 
 // attempts are what a container tries, and what it gets without rules.
 var attempts = []struct{ name, command, free string }{
-	{"allowed", fetch + ocitest.AllowedAddress, "I am " + ocitest.AllowedAddress},
-	{"other", fetch + ocitest.OtherAddress, "I am " + ocitest.OtherAddress},
-	{"private", fetch + ocitest.ServerAddress, "I am " + ocitest.ServerAddress},
-	{"port", fetch + ocitest.AllowedAddress + ":8080", "I am " + ocitest.AllowedAddress},
-	{"allowed6", fetch + "[" + ocitest.Allowed6 + "]", "I am " + ocitest.Allowed6},
-	{"other6", fetch + "[" + ocitest.Other6 + "]", "I am " + ocitest.Other6},
-	{"name", fetch + "allowed.test", "I am " + ocitest.AllowedAddress},
-	{"othername", fetch + "other.test", "I am " + ocitest.OtherAddress},
-	{"udp", "echo hi | nc -u -w 2 " + ocitest.AllowedAddress + " 9999", "hi"},
-	{"otherudp", "echo hi | nc -u -w 2 " + ocitest.OtherAddress + " 9999", "hi"},
-	{"resolver", "nslookup -type=a other.test " + ocitest.ServerAddress + " | grep -o " + ocitest.OtherAddress, ocitest.OtherAddress},
+	{"allowed", fetch(ocitest.AllowedAddress, "80", "a"), "I am " + ocitest.AllowedAddress},
+	{"other", fetch(ocitest.OtherAddress, "80", "a"), "I am " + ocitest.OtherAddress},
+	{"private", fetch(ocitest.ServerAddress, "80", "a"), "I am " + ocitest.ServerAddress},
+	{"port", fetch(ocitest.AllowedAddress, "8080", "a"), "I am " + ocitest.AllowedAddress},
+	{"allowed6", fetch(ocitest.Allowed6, "80", "a"), "I am " + ocitest.Allowed6},
+	{"other6", fetch(ocitest.Other6, "80", "a"), "I am " + ocitest.Other6},
+	{"name", fetchName("allowed.test", ocitest.AllowedAddress), "I am " + ocitest.AllowedAddress},
+	{"othername", fetchName("other.test", ocitest.OtherAddress), "I am " + ocitest.OtherAddress},
+	{"udp", lookup("allowed.test", ocitest.AllowedAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
+	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
+	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
 	{"ping", "ping -c 1 -w 2 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
-	{"self", "echo mine | nc -l -p 7777 >/dev/null & sleep 0.2; echo | nc -w 2 " + ocitest.InsideAddress + " 7777", "mine"},
+	{"self", "(echo mine | nc -l -p 7777 >/dev/null) & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 2 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
 func script() string {
@@ -98,7 +111,7 @@ func held(t *testing.T, n *node, id string, annotations ...string) (fetches func
 	t.Cleanup(func() { n.Do("delete", "--force", id) })
 	n.Must("start", id)
 	return func(address string) string {
-		return n.Do("exec", id, "sh", "-c", fetch+address+" 2>/dev/null").Out
+		return n.Do("exec", id, "sh", "-c", fetch(address, "80", "a")+" 2>/dev/null").Out
 	}
 }
 
@@ -132,7 +145,7 @@ func TestRulesOutliveCloved(t *testing.T) {
 		t.Error("the rules are left")
 	}
 	// Control: the namespace is as it was.
-	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, fetch+ocitest.OtherAddress, n.in()), "two")
+	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, fetch(ocitest.OtherAddress, "80", "a"), n.in()), "two")
 	if got.Out != "I am "+ocitest.OtherAddress {
 		t.Errorf("afterwards: %+v", got)
 	}

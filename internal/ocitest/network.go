@@ -27,12 +27,13 @@ const (
 	OtherAddress   = "44.1.1.6" // other.test
 	Allowed6       = "2a44::5"
 	Other6         = "2a44::6"
-	EchoPort       = 9999
+	NamesPort      = 9999
 )
 
 // Network is a network as an engine makes it: a namespace for containers with
 // one interface, and behind it another namespace with servers. HTTP on ports 80
-// and 8080 answers with the server's address, UDP on EchoPort with what it got.
+// and 8080 answers with the server's address; the name server listens on UDP port
+// NamesPort of AllowedAddress and OtherAddress too.
 type Network struct {
 	t       testing.TB
 	inside  *nsthread.Thread
@@ -113,18 +114,15 @@ func (n *Network) serve() error {
 		n.t.Cleanup(func() { server.Close() })
 		go server.Serve(listener)
 	}
-	for _, address := range []string{ServerAddress, AllowedAddress, OtherAddress} {
-		if err := n.datagrams(address); err != nil {
+	for _, address := range []string{ServerAddress + ":53", fmt.Sprintf("%s:%d", AllowedAddress, NamesPort), fmt.Sprintf("%s:%d", OtherAddress, NamesPort)} {
+		conn, err := net.ListenPacket("udp", address) // at one address: it answers from there
+		if err != nil {
 			return err
 		}
+		server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(answer)}
+		n.t.Cleanup(func() { conn.Close() })
+		go server.ActivateAndServe()
 	}
-	names, err := net.ListenPacket("udp", ServerAddress+":53")
-	if err != nil {
-		return err
-	}
-	server := &dns.Server{PacketConn: names, Handler: dns.HandlerFunc(answer)}
-	n.t.Cleanup(func() { names.Close() })
-	go server.ActivateAndServe()
 	return nil
 }
 
@@ -134,27 +132,6 @@ func whoAmI(w http.ResponseWriter, r *http.Request) {
 		local = at.Addr().Unmap().String()
 	}
 	io.WriteString(w, "I am "+local+"\n")
-}
-
-// datagrams says back what comes to one address: from it, which a socket for all
-// addresses would not.
-func (n *Network) datagrams(address string) error {
-	conn, err := net.ListenPacket("udp", fmt.Sprintf("%s:%d", address, EchoPort))
-	if err != nil {
-		return err
-	}
-	n.t.Cleanup(func() { conn.Close() })
-	go func() {
-		buffer := make([]byte, 1500)
-		for {
-			size, from, err := conn.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			conn.WriteTo(buffer[:size], from)
-		}
-	}()
-	return nil
 }
 
 // answer knows two names, each with an IPv4 address.
