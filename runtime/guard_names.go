@@ -50,21 +50,27 @@ func (g *guard) servers() ([]netip.AddrPort, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers := resolver.ServersOf(text)
-	if !slices.ContainsFunc(servers, isLoopback) {
-		return servers, nil
+	return serversOf(text, "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"), nil
+}
+
+// serversOf are those of a container's file; instead of each that is at an
+// address of loopback stand those of the first of the host's files that has others.
+func serversOf(text string, host ...string) []netip.AddrPort {
+	all := resolver.ServersOf(text)
+	servers := slices.DeleteFunc(slices.Clone(all), isLoopback)
+	if len(servers) == len(all) {
+		return servers
 	}
-	servers = slices.DeleteFunc(servers, isLoopback)
-	for _, path := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
+	for _, path := range host {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // the other one, or no names
+			continue // the next one, or no names
 		}
-		if hosts := slices.DeleteFunc(resolver.ServersOf(string(text)), isLoopback); len(hosts) > 0 {
-			return append(servers, hosts...), nil
+		if others := slices.DeleteFunc(resolver.ServersOf(string(text)), isLoopback); len(others) > 0 {
+			return append(servers, others...)
 		}
 	}
-	return servers, nil
+	return servers
 }
 
 func isLoopback(server netip.AddrPort) bool { return server.Addr().IsLoopback() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -132,5 +133,32 @@ func TestWhereASocketLeadsIsAsked(t *testing.T) {
 	}
 	if err := leadsTo(fd, own, netip.MustParseAddrPort("93.184.216.34:80")); err == nil {
 		t.Error("a connection to somewhere else passes")
+	}
+}
+
+// TestTheOutsideLegIsWhereItsSocketsAre: every socket of it is the caller's.
+func TestTheOutsideLegIsWhereItsSocketsAre(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	to := listener.Addr().(*net.TCPAddr).AddrPort()
+	var made []int
+	b := New(Config{Socket: func(family, kind int) (int, error) {
+		made = append(made, kind&^(unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK))
+		return unix.Socket(family, kind, 0)
+	}})
+	file, err := b.dial(t.Context(), "tcp4", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if !b.routed(to.Addr()) || !slices.Equal(made, []int{unix.SOCK_STREAM, unix.SOCK_DGRAM}) {
+		t.Errorf("made %v", made)
+	}
+	failing := func(int, int) (int, error) { return -1, unix.EMFILE }
+	if _, err := Dial(t.Context(), failing, "udp4", to); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("without a socket: %v", err)
 	}
 }

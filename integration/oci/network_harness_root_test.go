@@ -138,13 +138,9 @@ func allowing(targets string, more ...string) []string {
 	return append([]string{oci.AnnotationNetworkMode, agent.NetworkAllowlist, oci.AnnotationNetworkAllow, targets}, more...)
 }
 
-// tell is a script whose lines are NAME=what COMMAND said, or nothing.
-func tell(commands map[string]string) string {
-	var b strings.Builder
-	for name, command := range commands {
-		b.WriteString("echo \"" + name + "=$(" + command + " 2>/dev/null | tr '\\n' ' ')\"\n")
-	}
-	return b.String()
+// tell is a script that writes NAME=what COMMAND said, or nothing behind it.
+func tell(name, command string) string {
+	return "echo " + name + "=$( { " + command + "; } 2>/dev/null)\n"
 }
 
 // told reads what tell wrote.

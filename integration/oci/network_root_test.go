@@ -3,11 +3,14 @@
 package oci
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -46,15 +49,15 @@ var attempts = []struct{ name, command, free string }{
 	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
 	{"ping", "ping -c 1 -w 2 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
-	{"self", "(echo mine | nc -l -p 7777 >/dev/null) & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 2 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
+	{"self", "echo mine | nc -l -p 7777 >/dev/null & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 2 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
 func script() string {
-	commands := map[string]string{}
+	var b strings.Builder
 	for _, a := range attempts {
-		commands[a.name] = a.command
+		b.WriteString(tell(a.name, a.command))
 	}
-	return tell(commands)
+	return b.String()
 }
 
 // TestNetworkRulesHold tries the same things under each mode, and without rules.
@@ -261,4 +264,41 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	if !n.ruled() {
 		t.Error("a member's end took the pod's rules")
 	}
+}
+
+// TestWhatBeganOutsideGoesOn where a gate is: published ports and probes are the
+// engine's affair. Mode none has neither.
+func TestWhatBeganOutsideGoesOn(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	for mode, want := range map[string]string{agent.NetworkAllowlist: "served", agent.NetworkPublic: "served", agent.NetworkNone: "", "": "served"} {
+		annotations := []string{oci.AnnotationNetworkMode, mode}
+		if mode == "" { // control
+			annotations = nil
+		}
+		n.Must("run", "--detach", "--bundle", n.bundle(ocitest.ServerAddress, "echo served | nc -l -p 7777 >/dev/null", n.in(annotations...)), "one")
+		n.Await("its server", func() bool {
+			return n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp6").Status == 0 || n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp").Status == 0
+		})
+		if got := visit(t, n, ocitest.InsideAddress+":7777"); got != want {
+			t.Errorf("mode %q: %q, want %q", mode, got, want)
+		}
+		n.Must("delete", "--force", "one")
+	}
+}
+
+// visit reads what a server in the container says to a client outside.
+func visit(t *testing.T, n *node, address string) string {
+	t.Helper()
+	var said []byte
+	n.network.DoOutside(func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return nil // that is the answer
+		}
+		defer conn.Close()
+		said, _ = io.ReadAll(conn)
+		return nil
+	})
+	return strings.TrimSpace(string(said))
 }
