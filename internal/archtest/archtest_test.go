@@ -80,7 +80,7 @@ var owners = []struct {
 	{"github.com/containerd/cgroups/v3", "cgroups", "one reader of limits"},
 	{"github.com/vishvananda/netlink", "netns", "networks are made in one place"},
 	{"github.com/google/nftables", "netns", "rules are made in one place"},
-	{"github.com/miekg/dns", "egress/dnsmsg", "one reader of DNS messages"},
+	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
