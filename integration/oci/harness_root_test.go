@@ -160,9 +160,8 @@ func background(t *testing.T, r *ocitest.Runtime, files []*os.File, env []string
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { output.Close(); cancel() })
 	return func() int {
-		defer cancel()
-		defer output.Close()
 		if err := cmd.Wait(); err != nil && ctx.Err() != nil {
 			t.Errorf("%v: %v", args, err)
 		}

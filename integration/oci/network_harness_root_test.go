@@ -143,8 +143,8 @@ func tell(name, command string) string {
 	return "echo " + name + "=$( { " + command + "; } 2>/dev/null)\n"
 }
 
-// told reads what tell wrote.
-func told(text string) map[string]string {
+// answers reads what tell wrote.
+func answers(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, said, _ := strings.Cut(strings.TrimSpace(line), "=")

@@ -89,7 +89,7 @@ func TestNetworkRulesHold(t *testing.T) {
 			if got.Status != 0 {
 				t.Fatalf("%+v", got)
 			}
-			said := told(got.Out)
+			said := answers(got.Out)
 			for _, a := range attempts {
 				want := ""
 				if strings.Contains(" "+row.passes+" ", " "+a.name+" ") {
