@@ -39,5 +39,12 @@ const (
 // HostID returns the host id of id 0 inside the sandbox.
 func (l Lease) HostID() uint32 { return FirstHostID + uint32(l.IDRange)*IDsPerAgent }
 
+// GuardGateID returns the host id of the gate of a guard, which has no lease:
+// of those of the last range that no lease means, by the guard's process.
+// Another guard may have the same one, and they share a limit of processes.
+func GuardGateID(pid int) uint32 {
+	return FirstHostID + IDRanges*IDsPerAgent + IDRanges + uint32(pid)%(IDsPerAgent-IDRanges)
+}
+
 // GateID returns the host id that the agent's gate runs as, user and group.
 func (l Lease) GateID() uint32 { return FirstHostID + IDRanges*IDsPerAgent + uint32(l.IDRange) }

@@ -13,6 +13,8 @@ const (
 	MethodReload = "daemon.reload"
 	MethodDrain  = "daemon.drain"
 	MethodCancel = "request.cancel"
+	// MethodGuard is clove-oci's.
+	MethodGuard = "network.guard"
 )
 
 // Nothing is the parameters or the result of a method that has none.
@@ -33,6 +35,11 @@ type InfoResult struct {
 // DrainParams turns the drain on or off.
 type DrainParams struct {
 	On bool `json:"on"`
+}
+
+// GuardParams ask for network rules in a container that an engine made.
+type GuardParams struct {
+	Guard agent.Guard `json:"guard"`
 }
 
 // CancelParams names a request that is being answered.

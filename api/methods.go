@@ -67,6 +67,8 @@ var Methods = []Method{
 		"What cloved is doing inside, one part after the other (clove debug asks for all). No part holds what an agent was given or wrote."},
 	{MethodCancel, ShapeCall, AccessMember, CancelParams{}, Nothing{}, "", nil,
 		"Ends a request of the same connection, which is answered with the error cancelled."},
+	{MethodGuard, ShapeCall, AccessRoot, GuardParams{}, Nothing{}, "", []Code{CodeConflict, CodeUnenforceable},
+		"Makes network rules hold in the namespace of a container that an engine made and that does not execute yet, and answers when they do. clove-oci asks for it, and takes the rules back when the container is deleted; a cloved that ends changes nothing."},
 
 	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait for more than other starts."},

@@ -32,6 +32,7 @@ func TestMethodsAsk(t *testing.T) {
 		call           func() error
 	}{
 		{api.MethodInfo, `{}`, func() error { _, err := c.Info(ctx); return err }},
+		{api.MethodGuard, `"pid":7`, func() error { return c.Guard(ctx, agent.Guard{PID: 7}) }},
 		{api.MethodRunStart, `"name":"n"`, func() error { _, err := c.Start(ctx, api.StartParams{Spec: agent.Spec{Name: "n"}}); return err }},
 		{api.MethodRunList, `{"all":true}`, func() error { _, err := c.List(ctx, api.ListParams{All: true}); return err }},
 		{api.MethodRunGet, `{"run":"n"}`, func() error { _, err := c.Get(ctx, "n"); return err }},

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
 
@@ -10,6 +11,11 @@ import (
 func (c *Client) Info(ctx context.Context) (r api.InfoResult, err error) {
 	err = c.Call(ctx, api.MethodInfo, api.Nothing{}, &r)
 	return r, err
+}
+
+// Guard makes network rules hold in an engine's container, and answers when they do.
+func (c *Client) Guard(ctx context.Context, g agent.Guard) error {
+	return c.Call(ctx, api.MethodGuard, api.GuardParams{Guard: g}, nil)
 }
 
 // Drain holds back every start, or lets them go on.

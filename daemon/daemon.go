@@ -52,6 +52,7 @@ type Daemon struct {
 	mirror    *mirror
 	keeper    *keeper
 	starter   starter
+	guards    guards
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
 	readers   *slots     // of layers
@@ -71,6 +72,7 @@ func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
 		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
 		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
+	d.guards = d.starter.(processes)
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)

@@ -19,6 +19,7 @@ var handlers = map[string]handler{
 		return api.Nothing{}, nil
 	}),
 	api.MethodDebug: handle(lookInside),
+	api.MethodGuard: handle(startGuard),
 
 	api.MethodRunStart:  handle(start),
 	api.MethodRunList:   handle(list),

@@ -41,7 +41,7 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 		return answer, nil, err
 	}
 	defer failures.Close()
-	give, hear, gone, err := p.spawn(failures)
+	give, hear, gone, err := p.spawn(failures, "supervise")
 	if err != nil {
 		return answer, nil, err
 	}
@@ -69,9 +69,9 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	return answer, gone, nil
 }
 
-// spawn starts the process, in a cgroup that is not cloved's where there is one.
+// spawn starts the process for word, in a cgroup that is not cloved's where there is one.
 // The pipes are the caller's: give takes the order, hear has the answer.
-func (p processes) spawn(failures *os.File) (give, hear *os.File, gone <-chan struct{}, err error) {
+func (p processes) spawn(failures *os.File, word string) (give, hear *os.File, gone <-chan struct{}, err error) {
 	group, err := p.cgroup()
 	if err != nil {
 		return nil, nil, nil, err
@@ -90,7 +90,7 @@ func (p processes) spawn(failures *os.File) (give, hear *os.File, gone <-chan st
 		return nil, nil, nil, err
 	}
 	defer answers.Close()
-	command := p.command(group)
+	command := p.command(group, word)
 	command.Stderr = failures
 	// In the order of supervisor.OrderFD and supervisor.AnswerFD.
 	command.ExtraFiles = []*os.File{orders, answers}
@@ -104,10 +104,10 @@ func (p processes) spawn(failures *os.File) (give, hear *os.File, gone <-chan st
 	return give, hear, ended, nil
 }
 
-// command gives the supervisor nothing of cloved's but its order and its errors:
+// command is what word names, a hidden command of clove's, and gives it nothing of cloved's but its order and its errors:
 // it is to outlive cloved. group is nil where it begins in cloved's own.
-func (p processes) command(group *os.File) *exec.Cmd {
-	command := exec.Command(p.program, "supervise", "--root", p.state, "--run-dir", p.run)
+func (p processes) command(group *os.File, word string) *exec.Cmd {
+	command := exec.Command(p.program, word, "--root", p.state, "--run-dir", p.run)
 	command.Dir = "/"
 	// One processor is enough for one agent; Go keeps some 200 KiB for each
 	// further one.

@@ -18,5 +18,15 @@
 // agent could fill. Where no socket of the gate is left, TCP is reset and the
 // rest is dropped: without a gate there is no network.
 //
+// An EnginePlan is for a namespace that a container engine made, with interfaces
+// and routes that stay as they are. What is sent is marked, a route for the mark
+// leads it to loopback, and from there it goes the same way; only sockets that
+// Namespace.Socket made, which carry another mark, send by an interface:
+//
+//	connect(203.0.113.5:443) ─ output: mark ─▶ lo ─ prerouting: tproxy ─▶ gate
+//	gate's outside socket, marked ─ output ─▶ eth0 ─▶ the engine's own rules
+//
+// There the rules outlive the gate, until Clear.
+//
 // It refuses to decide who may talk to whom: that is policy.
 package netns

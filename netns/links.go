@@ -15,7 +15,7 @@ type route struct{ to, source netip.Prefix }
 func (r route) String() string { return fmt.Sprintf("local %s dev lo src %s", r.to, r.source.Addr()) }
 
 func (p Plan) routes() []route {
-	if !p.everything {
+	if !p.everything || p.engine {
 		return nil
 	}
 	routes := []route{{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("127.0.0.1/32")}}
@@ -26,7 +26,7 @@ func (p Plan) routes() []route {
 }
 
 func (p Plan) addresses() []netip.Prefix {
-	if !p.everything {
+	if !p.everything || p.engine {
 		return nil
 	}
 	if p.ipv6 {

@@ -60,7 +60,9 @@ func (s socket) rule(port uint16) rule {
 func (p Plan) sockets() []socket {
 	var all []socket
 	if p.everything {
-		all = append(all, socket{kind: KindDNSTCP, at: nameserver}, socket{kind: KindDNSUDP, at: nameserver})
+		if !p.engine { // there another may listen at this address, and what is sent to it is led to the next two
+			all = append(all, socket{kind: KindDNSTCP, at: nameserver}, socket{kind: KindDNSUDP, at: nameserver})
+		}
 		all = append(all, gateSockets(gate4)...)
 		if p.ipv6 {
 			all = append(all, gateSockets(gate6)...)

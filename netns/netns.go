@@ -71,11 +71,15 @@ func Open(path string) (*Namespace, error) {
 	return &Namespace{file: file}, nil
 }
 
+// ErrNoNamespace says that a path is some other file, as a namespace's is when
+// its mount is gone.
+var ErrNoNamespace = errors.New("it is no namespace")
+
 func checkForeign(file *os.File) error {
 	// ioctl_nsfs(2); anything that is no namespace answers ENOTTY.
 	kind, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE)
 	if err != nil {
-		return fmt.Errorf("it is no namespace: %w", err)
+		return errors.Join(ErrNoNamespace, err)
 	}
 	if kind != unix.CLONE_NEWNET {
 		return errors.New("it is a namespace of another kind")

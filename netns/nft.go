@@ -15,10 +15,12 @@ import (
 // hooks and priorities are the library's words for ours.
 var (
 	hooks = map[hook]*nftables.ChainHook{
-		prerouting: nftables.ChainHookPrerouting,
-		output:     nftables.ChainHookOutput,
+		prerouting:  nftables.ChainHookPrerouting,
+		output:      nftables.ChainHookOutput,
+		postrouting: nftables.ChainHookPostrouting,
 	}
 	priorities = map[string]*nftables.ChainPriority{
+		"raw":    nftables.ChainPriorityRaw,
 		"mangle": nftables.ChainPriorityMangle,
 		"filter": nftables.ChainPriorityFilter,
 	}
@@ -59,10 +61,16 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 		connection.DelTable(table)
 		connection.AddTable(table)
 	}
-	policy := nftables.ChainPolicyDrop
 	for _, c := range chains {
+		kind, policy := nftables.ChainTypeFilter, nftables.ChainPolicyDrop
+		if c.route {
+			kind = nftables.ChainTypeRoute
+		}
+		if c.open {
+			policy = nftables.ChainPolicyAccept
+		}
 		added := connection.AddChain(&nftables.Chain{
-			Name: string(c.hook), Table: table, Type: nftables.ChainTypeFilter,
+			Name: c.called(), Table: table, Type: kind,
 			Hooknum: hooks[c.hook], Priority: priorities[c.priority], Policy: &policy,
 		})
 		for _, r := range c.rules {
@@ -106,7 +114,7 @@ func lacking(err error, option string, others ...unix.Errno) error {
 
 // expressions are the rule as the kernel's little machine wants it.
 func (r rule) expressions() []expr.Any {
-	var all []expr.Any
+	all := r.match.expressions()
 	if r.version != 0 {
 		all = append(all, versionIs(r.version)...)
 	}
@@ -142,6 +150,8 @@ func (r rule) end() []expr.Any {
 		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}}
 	case accept:
 		return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
+	case divert, remember, untrack:
+		return append(r.verdict.statement(), &expr.Verdict{Kind: expr.VerdictAccept})
 	}
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 }

@@ -22,6 +22,7 @@ type Plan struct {
 	everything bool
 	ipv6       bool // without it everything of IPv6 but the agent's own ::1 fails
 	hostPorts  []uint16
+	engine     bool // the namespace is an engine's, see EnginePlan
 }
 
 // The addresses that a plan needs of its own. Those of the gate's transparent
@@ -72,7 +73,7 @@ func hasIPv6(switchPath string) bool {
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link lo up\n")
-	if !p.ipv6 {
+	if !p.ipv6 && (p.everything || !p.engine) {
 		fmt.Fprintf(&b, "without IPv6: this host has none\n")
 	}
 	for _, a := range p.addresses() {
@@ -80,6 +81,9 @@ func (p Plan) String() string {
 	}
 	if chains := p.chains(); chains != nil {
 		fmt.Fprintf(&b, "table inet %s {\n%s}\n", tableName, joined(chains))
+	}
+	for _, r := range p.policyRoutes() {
+		fmt.Fprintf(&b, "rule and route %s\n", r)
 	}
 	for _, r := range p.routes() {
 		fmt.Fprintf(&b, "route %s\n", r)
@@ -107,6 +111,9 @@ func (p Plan) Make() (*Namespace, error) {
 // rules change in one transaction. It must not run beside Listen.
 func (p Plan) Apply(n *Namespace) error {
 	err := n.do(func() error {
+		if p.engine {
+			return p.applyToEngine()
+		}
 		if err := raiseLoopback(); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -12,6 +13,9 @@ const tableName = "clove"
 
 // chain is a base chain that drops what no rule takes.
 type chain struct {
+	name     string // "": the hook's
+	route    bool   // of type route: a mark that it sets changes where the packet goes
+	open     bool   // accepts what no rule takes
 	hook     hook
 	priority string
 	rules    []rule
@@ -20,8 +24,9 @@ type chain struct {
 type hook string
 
 const (
-	prerouting hook = "prerouting"
-	output     hook = "output"
+	prerouting  hook = "prerouting"
+	output      hook = "output"
+	postrouting hook = "postrouting"
 )
 
 // rule is one line of nft(8): what is zero is not looked at.
@@ -30,6 +35,7 @@ type rule struct {
 	version  int // of IP; 0 both, or as the prefixes say
 	protocol int
 	port     uint16 // destination
+	match    match  // besides, in an engine's namespace
 	verdict  verdict
 	socket   netip.AddrPort // of verdict tproxy
 }
@@ -46,7 +52,12 @@ const (
 
 // chains are the whole rule set; nil without Everything.
 func (p Plan) chains() []chain {
-	if !p.everything {
+	switch {
+	case p.engine && p.everything:
+		return p.engineGated()
+	case p.engine:
+		return engineSilent()
+	case !p.everything:
 		return nil
 	}
 	return []chain{
@@ -122,7 +133,14 @@ func joined(chains []chain) string {
 // String is the chain as nft(8) lists it.
 func (c chain) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\tchain %s {\n\t\ttype filter hook %s priority %s; policy drop;\n", c.hook, c.hook, c.priority)
+	kind, policy := "filter", "drop"
+	if c.route {
+		kind = "route"
+	}
+	if c.open {
+		policy = "accept"
+	}
+	fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %s hook %s priority %s; policy %s;\n", c.called(), kind, c.hook, c.priority, policy)
 	for _, r := range c.rules {
 		fmt.Fprintf(&b, "\t\t%s\n", r)
 	}
@@ -130,8 +148,11 @@ func (c chain) String() string {
 	return b.String()
 }
 
+// called is the chain's name.
+func (c chain) called() string { return cmp.Or(c.name, string(c.hook)) }
+
 func (r rule) String() string {
-	var words []string
+	words := r.match.words()
 	if r.version != 0 {
 		words = append(words, fmt.Sprintf("meta nfproto ipv%d", r.version))
 	}
@@ -150,7 +171,7 @@ func (r rule) String() string {
 	if r.verdict == tproxy {
 		words = append(words, fmt.Sprintf("tproxy %s to %s accept", family(r.socket.Addr()), r.socket))
 	} else {
-		words = append(words, string(r.verdict))
+		words = append(words, r.verdict.words())
 	}
 	return strings.Join(words, " ")
 }

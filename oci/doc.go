@@ -4,6 +4,7 @@
 //	config.json ─ annotations ─ Parse ─▶ Rules ─ checked together
 //	     │                                 │
 //	     │ resources ◀── tighten ──────────┤ limits
+//	     │ capabilities ◀──────────────────┤ network, which holds from start on (runtime/guard)
 //	     ▼                                 └ what nobody holds: refused
 //	runtime/container
 //
@@ -15,8 +16,9 @@
 // fail the create. There is no warning: a container that runs without its
 // deadline is what nobody asked for.
 //
-// Annotations are read once, at create, and limits become part of config.json's
-// resources before libcontainer sees them. An engine may keep annotations from
+// Annotations are read at create, and limits become part of config.json's
+// resources before libcontainer sees them. libcontainer keeps them for start and
+// exec, which read the network's again. An engine may keep annotations from
 // the runtime: containerd hands on only those of pods that its configuration
 // names (pod_annotations), which nothing here can see.
 package oci

@@ -17,29 +17,14 @@ func Apply(spec *specs.Spec) (Rules, error) {
 	if err != nil {
 		return Rules{}, err
 	}
-	if isSandbox(spec.Annotations) {
+	if roleOf(spec.Annotations) == podSandbox {
 		// It has its pod's annotations and no agent in it: what is meant for that is the other containers'.
 		rules = Rules{Network: rules.Network, Egress: rules.Egress}
 	}
-	if err := rules.enforceable(); err != nil {
+	if err := rules.tightenNetwork(spec); err != nil {
 		return Rules{}, err
 	}
 	return rules, rules.tighten(spec)
-}
-
-// isSandbox tells whether a bundle is the container that only holds a pod's
-// namespaces, in the words of containerd and of CRI-O.
-func isSandbox(annotations map[string]string) bool {
-	return annotations["io.kubernetes.cri.container-type"] == "sandbox" || annotations["io.kubernetes.cri-o.ContainerType"] == "sandbox"
-}
-
-// enforceable refuses what nobody holds yet: such a rule is worse than none.
-func (r Rules) enforceable() error {
-	if r.Network == "" {
-		return nil
-	}
-	return &agent.Error{Kind: agent.KindUnenforceable, Step: "annotation " + AnnotationNetworkMode, Message: "clove-oci cannot enforce it",
-		Hint: "leave it away, or run the agent with clove run"}
 }
 
 // defaultPeriod is the kernel's CFS period in microseconds (sched-bwc.rst).

@@ -38,7 +38,7 @@ func isGateID(line string) bool {
 	}
 	id, err := strconv.ParseUint(fields[0], 10, 32)
 	first := uint64(agent.Lease{}.GateID())
-	return err == nil && id >= first && id < first+agent.IDRanges
+	return err == nil && id >= first && id < first+agent.IDsPerAgent
 }
 
 // sweepGate kills an orphan, if its number still means it.

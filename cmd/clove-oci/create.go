@@ -108,7 +108,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
-	e.Warden = keeper.Client{Rules: rules, Records: recordsDir()}
+	e.Warden = warden{keeper.Client{Rules: rules, Records: recordsDir()}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})

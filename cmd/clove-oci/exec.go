@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/oci"
 	"clove.run/clove/runtime/container"
 )
 
@@ -82,6 +83,13 @@ func (p *program) join(c *cli.Context) error {
 	}
 	process, err := p.guest(c, found)
 	if err != nil {
+		return err
+	}
+	state, err := found.State()
+	if err != nil {
+		return err
+	}
+	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}
 	p.status, err = found.Join(process, container.Start{

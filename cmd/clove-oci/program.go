@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 )
 
@@ -131,7 +130,7 @@ func (p *program) prepare(c *cli.Context) error {
 
 // engine is where this command line's containers are.
 func engine(c *cli.Context) container.Engine {
-	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Warden: keeper.Client{}}
+	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Warden: warden{}}
 }
 
 // printVersion has the lines that engines look for, in the form of runc's.

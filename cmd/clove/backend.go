@@ -14,6 +14,7 @@ import (
 type runner interface {
 	Run(ctx context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error)
 	Refuse(id agent.ID, cause error) error
+	Guard(ctx context.Context, order agent.Guard, held func()) error
 }
 
 // archive answers for the runs that are known.

@@ -51,6 +51,8 @@ func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO
 	}
 	return f.record, f.failure
 }
+func (f *fakeBackend) Guard(context.Context, agent.Guard, func()) error { return nil }
+
 func (f *fakeBackend) Refuse(agent.ID, error) error { return f.failure }
 func (f *fakeBackend) List() ([]agent.Run, error)   { return f.runs, f.failure }
 

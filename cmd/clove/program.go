@@ -66,7 +66,7 @@ func (p *program) commands() []*cli.Command {
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(),
 		p.diffCommand(), p.applyCommand(),
 		p.whyCommand(), p.renderCommand(), p.nodeCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
-		p.superviseCommand(), p.manualCommand(),
+		p.superviseCommand(), p.guardCommand(), p.manualCommand(),
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"

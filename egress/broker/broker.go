@@ -41,6 +41,9 @@ type Config struct {
 	// Listeners go to the gate when Serve begins. Serve closes them: held here,
 	// they would take connections after the gate's death.
 	Listeners []Listener
+	// Socket makes the sockets of the outside leg, as socket(2); nil: socket(2)
+	// itself, in this process's network.
+	Socket func(family, kind int) (int, error)
 	// Log is told every decision, Denied the first denial of each target. Both
 	// are called by many goroutines at once and before the answer goes out, so
 	// they must be safe for that, and hand over what takes long (a disk, a
@@ -68,8 +71,12 @@ type Broker struct {
 
 // New makes a broker; Serve starts it.
 func New(config Config) *Broker {
+	outside := ownNetwork
+	if config.Socket != nil {
+		outside.socket = config.Socket
+	}
 	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied),
-		lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: routed, dial: dial}
+		lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
 	b.setClock(time.Now)
 	for _, l := range config.Listeners {
 		if l.Kind == wire.ListenPublish {

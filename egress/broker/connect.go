@@ -11,26 +11,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// outside makes the sockets of the outside leg.
+type outside struct {
+	socket func(family, kind int) (int, error)
+}
+
+// ownNetwork is that of this process.
+var ownNetwork = outside{func(family, kind int) (int, error) { return unix.Socket(family, kind, 0) }}
+
+// Dial connects to an address by a socket of Config.Socket's sort; network is
+// tcp4, tcp6, udp4 or udp6. The file does not block.
+func Dial(ctx context.Context, socket func(family, kind int) (int, error), network string, to netip.AddrPort) (*os.File, error) {
+	return outside{socket}.dial(ctx, network, to)
+}
+
 // dial connects to an address, never to a name. It is net.Dialer's work without
 // what the broker has no use for: the socket leaves this process at once, so
 // it is not set up for reading, and who relays sets its options. That is a fifth
 // of what the gate adds to a new connection. A plain socket also never
 // broadcasts (net sets SO_BROADCAST), and has one peer address (no MPTCP).
-func dial(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
-	file, err := connect(ctx, network, to)
+func (o outside) dial(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
+	file, err := o.connect(ctx, network, to)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to %s over %s: %w", to, network[:3], err)
 	}
 	return file, nil
 }
 
-func connect(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
+func (o outside) connect(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
 	kind := unix.SOCK_STREAM
 	if network == "udp4" || network == "udp6" {
 		kind = unix.SOCK_DGRAM
 	}
 	family, address := socketName(to)
-	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := o.socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}

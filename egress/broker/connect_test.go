@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,7 @@ func TestDialConnects(t *testing.T) {
 		}
 		defer listener.Close()
 		to := listener.Addr().(*net.TCPAddr).AddrPort()
-		file, err := dial(t.Context(), "tcp", to)
+		file, err := ownNetwork.dial(t.Context(), "tcp", to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func TestDialWaitsForAFarPeer(t *testing.T) {
 	accept, at := full(t)
 	ended := make(chan error, 1)
 	go func() {
-		file, err := dial(t.Context(), "tcp4", at)
+		file, err := ownNetwork.dial(t.Context(), "tcp4", at)
 		if err == nil {
 			err = file.Close()
 		}
@@ -82,11 +83,11 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	_, at := full(t)
 	ctx, cancel := context.WithTimeout(t.Context(), dialStagger)
 	defer cancel()
-	if _, err := dial(ctx, "tcp4", at); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := ownNetwork.dial(ctx, "tcp4", at); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ends with %v", err)
 	}
 	cancel()
-	if _, err := dial(ctx, "tcp4", at); err == nil {
+	if _, err := ownNetwork.dial(ctx, "tcp4", at); err == nil {
 		t.Error("connects after its context ended")
 	}
 }
@@ -102,7 +103,7 @@ func TestDialTellsWhyNot(t *testing.T) {
 		nobody: unix.ECONNREFUSED,
 		netip.MustParseAddrPort("255.255.255.255:9"): unix.ENETUNREACH, // broadcast, which TCP does not have
 	} {
-		if _, err := dial(t.Context(), "tcp4", to); !errors.Is(err, want) {
+		if _, err := ownNetwork.dial(t.Context(), "tcp4", to); !errors.Is(err, want) {
 			t.Errorf("%s: %v, not %v", to, err, want)
 		}
 	}
@@ -132,5 +133,32 @@ func TestWhereASocketLeadsIsAsked(t *testing.T) {
 	}
 	if err := leadsTo(fd, own, netip.MustParseAddrPort("93.184.216.34:80")); err == nil {
 		t.Error("a connection to somewhere else passes")
+	}
+}
+
+// TestTheOutsideLegIsWhereItsSocketsAre: every socket of it is the caller's.
+func TestTheOutsideLegIsWhereItsSocketsAre(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	to := listener.Addr().(*net.TCPAddr).AddrPort()
+	var made []int
+	b := New(Config{Socket: func(family, kind int) (int, error) {
+		made = append(made, kind&^(unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK))
+		return unix.Socket(family, kind, 0)
+	}})
+	file, err := b.dial(t.Context(), "tcp4", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if !b.routed(to.Addr()) || !slices.Equal(made, []int{unix.SOCK_STREAM, unix.SOCK_DGRAM}) {
+		t.Errorf("made %v", made)
+	}
+	failing := func(int, int) (int, error) { return -1, unix.EMFILE }
+	if _, err := Dial(t.Context(), failing, "udp4", to); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("without a socket: %v", err)
 	}
 }

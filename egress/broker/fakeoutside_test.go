@@ -146,9 +146,9 @@ func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPor
 		n.hold()
 		return nil, unix.ECONNREFUSED
 	case lead != "":
-		return dial(ctx, network[:3]+"4", netip.MustParseAddrPort(lead))
+		return ownNetwork.dial(ctx, network[:3]+"4", netip.MustParseAddrPort(lead))
 	case to.Addr().IsLoopback():
-		return dial(ctx, network, to)
+		return ownNetwork.dial(ctx, network, to)
 	}
 	return nil, unix.ECONNREFUSED
 }

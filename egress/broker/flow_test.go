@@ -125,7 +125,7 @@ func TestACutFlowIsSilent(t *testing.T) {
 // TestNoFlowSendsToABroadcastAddress: net's own socket, which may, is the control.
 func TestNoFlowSendsToABroadcastAddress(t *testing.T) {
 	const broadcast = "127.255.255.255:9"
-	if file, err := dial(t.Context(), "udp4", netip.MustParseAddrPort(broadcast)); !errors.Is(err, unix.EACCES) {
+	if file, err := ownNetwork.dial(t.Context(), "udp4", netip.MustParseAddrPort(broadcast)); !errors.Is(err, unix.EACCES) {
 		t.Errorf("as dialled: %v, %v", file, err)
 	}
 	conn, err := net.Dial("udp4", broadcast)

@@ -217,7 +217,7 @@ func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
 
 func TestRoutesAreTheKernels(t *testing.T) {
 	for text, want := range map[string]bool{"127.0.0.1": true, "fe80::1": false} { // link-local, without a link
-		if got := routed(netip.MustParseAddr(text)); got != want {
+		if got := ownNetwork.routed(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

@@ -206,11 +206,11 @@ func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("cannot read socket's address: %w", errors.Join(err, unix.EAFNOSUPPORT))
 }
 
-// routed tells whether this host would send a packet to addr. connect(2) on a
+// routed tells whether the outside leg would send a packet to addr. connect(2) on a
 // datagram socket sends nothing: it looks up the route.
-func routed(addr netip.Addr) bool {
+func (o outside) routed(addr netip.Addr) bool {
 	family, name := socketName(netip.AddrPortFrom(addr.Unmap(), 53))
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := o.socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC)
 	if err == nil {
 		err = unix.Connect(fd, name)
 		unix.Close(fd)

@@ -54,23 +54,23 @@ func (r *Resolver) ask(ctx context.Context, servers []netip.AddrPort, name strin
 func (r *Resolver) try(ctx context.Context, server netip.AddrPort, name string, qtype uint16) (*dnsmsg.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	reply, err := exchange(ctx, server, name, qtype, true)
+	reply, err := r.exchange(ctx, server, name, qtype, true)
 	if err != nil || (reply.RCode() != dnsmsg.RCodeFormatError && reply.RCode() != dnsmsg.RCodeNotImplemented) {
 		return reply, err
 	}
-	return exchange(ctx, server, name, qtype, false) // a server from before EDNS, RFC 6891 section 6.2.2
+	return r.exchange(ctx, server, name, qtype, false) // a server from before EDNS, RFC 6891 section 6.2.2
 }
 
 // exchange asks by UDP, and by TCP if the answer is truncated.
-func exchange(ctx context.Context, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
-	reply, err := exchangeOver(ctx, "udp", server, name, qtype, edns)
+func (r *Resolver) exchange(ctx context.Context, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
+	reply, err := r.exchangeOver(ctx, "udp", server, name, qtype, edns)
 	if errors.Is(err, dnsmsg.ErrTruncated) {
-		return exchangeOver(ctx, "tcp", server, name, qtype, edns)
+		return r.exchangeOver(ctx, "tcp", server, name, qtype, edns)
 	}
 	return reply, err
 }
 
-func exchangeOver(ctx context.Context, network string, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
+func (r *Resolver) exchangeOver(ctx context.Context, network string, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
 	question := dnsmsg.Question{ID: randomID(), Name: name, Type: qtype}
 	packet, err := question.Pack(edns)
 	if err != nil {
@@ -78,7 +78,7 @@ func exchangeOver(ctx context.Context, network string, server netip.AddrPort, na
 	}
 	// Connected also by UDP: the kernel picks the port, and drops what comes from
 	// anybody else.
-	conn, err := new(net.Dialer).DialContext(ctx, network, server.String())
+	conn, err := r.dial(ctx, network, server)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,10 @@ func exchangeOver(ctx context.Context, network string, server netip.AddrPort, na
 		return askStream(conn, question, packet)
 	}
 	return askDatagram(conn, question, packet)
+}
+
+func dial(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, server.String())
 }
 
 // askDatagram waits on through forged and late answers.

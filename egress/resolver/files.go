@@ -81,6 +81,9 @@ type resolvConf struct {
 	search  []string
 }
 
+// ServersOf are the name servers of the text of a resolv.conf, in its order.
+func ServersOf(text string) []netip.AddrPort { return parseResolvConf(strings.NewReader(text)).servers }
+
 func parseResolvConf(r io.Reader) resolvConf {
 	var conf resolvConf
 	for line := range lines(r) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ type Config struct {
 	// Servers, where given, are asked in this order, and no file is read. Port 0
 	// means 53.
 	Servers []netip.AddrPort
+	// Dial connects to a server over udp or tcp; nil: from this process's network.
+	// In another network the host's files mean nothing, and none is read.
+	Dial func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
 	// ResolvConf and Hosts are other places for the host's files; empty means
 	// where the C library has them.
 	ResolvConf, Hosts string
@@ -52,17 +56,21 @@ type Resolver struct {
 	cache   *cache
 	flights singleflight.Group
 	slots   chan struct{}
+	dial    func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
 	now     func() time.Time
 	timeout time.Duration // of one try
 }
 
 // New makes a resolver; it opens nothing yet.
 func New(config Config) *Resolver {
-	r := &Resolver{cache: newCache(), slots: make(chan struct{}, maxFlights), now: time.Now, timeout: tryTimeout}
+	r := &Resolver{cache: newCache(), slots: make(chan struct{}, maxFlights), dial: config.Dial, now: time.Now, timeout: tryTimeout}
+	if r.dial == nil {
+		r.dial = dial
+	}
 	for _, server := range config.Servers {
 		r.servers = append(r.servers, withPort(server))
 	}
-	if len(r.servers) == 0 {
+	if len(r.servers) == 0 && config.Dial == nil {
 		r.conf = follow(or(config.ResolvConf, "/etc/resolv.conf"), parseResolvConf)
 		r.hosts = follow(or(config.Hosts, "/etc/hosts"), parseHosts)
 	}

@@ -53,7 +53,8 @@ var mayImport = []struct {
 	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
 	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "egress", "kubernetes", "node", "policies", "rootfs", "runtime", "seccomp", "internal/bundle", "internal/initproto"}, "flags to calls; rlimit names have one table"},
-	{"cmd/clove-oci", []string{"agent", "oci", "oci/keeper", "runtime/container"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
+	{"runtime/guard", []string{"agent", "client", "netns"}, "a container's side of its network rules; knows no gate"},
+	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/keeper", "runtime/container", "runtime/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/initproto"}, "PID 1 of every sandbox stays tiny"},
 	{"internal/bundle", nil, "an archive of what it is given"},
 	{"internal/initproto", nil, "a protocol is values and one connection"},
@@ -65,7 +66,7 @@ var mayImport = []struct {
 	{"internal/doctest", nil, "what tests need of the documents"},
 	{"internal/kubetest", []string{"oci"}, "what tests need of Kubernetes"},
 	{"internal/linear", []string{"agent", "api", "client"}, "a test's view of cloved is a client's"},
-	{"internal/ocitest", []string{"internal/testhost"}, "what tests need of an OCI runtime's command line"},
+	{"internal/ocitest", []string{"internal/nsthread", "internal/testhost"}, "what tests need of an OCI runtime's command line"},
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
@@ -84,7 +85,7 @@ var owners = []struct {
 	{"github.com/containerd/cgroups/v3", "cgroups", "one reader of limits"},
 	{"github.com/vishvananda/netlink", "netns", "networks are made in one place"},
 	{"github.com/google/nftables", "netns", "rules are made in one place"},
-	{"github.com/miekg/dns", "egress/dnsmsg", "one reader of DNS messages"},
+	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},

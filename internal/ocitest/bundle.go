@@ -16,7 +16,7 @@ import (
 
 // applets are the names that busybox has in a bundle.
 var applets = strings.Fields("sh ash cat chmod chown cut dd echo env false grep head hostname id kill ln ls mkdir mknod mount " +
-	"nc od ps readlink rm seq sha256sum sleep sort stat stty sync test touch tr true tty ulimit umount uname wc yes")
+	"nc nslookup od ping ps readlink rm seq sha256sum sleep sort stat stty sync test touch tr true tty ulimit umount uname wc yes")
 
 // Rootfs makes a root file system of busybox in directory.
 func Rootfs(t testing.TB, directory string) {

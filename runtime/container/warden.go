@@ -1,8 +1,6 @@
 package container
 
 import (
-	"path/filepath"
-
 	"github.com/opencontainers/runc/libcontainer/utils"
 	"github.com/sirupsen/logrus"
 )
@@ -39,9 +37,6 @@ func (c *Container) Kept() (Kept, error) {
 	return Kept{ID: state.ID, Directory: c.Directory(), Pid: state.InitProcessPid,
 		StartTime: state.InitProcessStartTime, Cgroups: state.CgroupPaths}, nil
 }
-
-// Directory is the container's own; it is gone with it.
-func (c *Container) Directory() string { return filepath.Join(c.engine.Root, c.lib.ID()) }
 
 // created hands a container to the warden. What a warden starts must not have
 // this program's descriptors: the engine waits for the end of its streams.

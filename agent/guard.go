@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// Guard asks for rules in the network namespace of a container that an engine
+// made.
+type Guard struct {
+	// Directory is the container's own on the host. GuardStateFile and
+	// GuardLogFile are written there, and go with it.
+	Directory string `json:"directory"`
+	PID       int    `json:"pid"`   // the container's first process
+	Start     uint64 `json:"start"` // when it began, field 22 of proc_pid_stat(5): no other process is meant
+	// Network is NetworkNone, NetworkAllowlist or NetworkPublic.
+	Network string       `json:"network"`
+	Rules   []EgressRule `json:"rules"`
+}
+
+// The files of a guard in the container's directory.
+const (
+	GuardStateFile = "network.json"
+	GuardLogFile   = "network.log" // the first denial of each target, one line of JSON each
+)
+
+// GuardState is what takes a guard back, whoever died.
+type GuardState struct {
+	Namespace string `json:"namespace"` // device and inode: that of no other one while it exists
+	PID       int    `json:"pid"`       // of the guard; 0: rules that need none
+	Start     uint64 `json:"start"`     // as Guard.Start
+}
+
+// WriteGuardState puts the state into the container's directory, whole or not at all.
+func WriteGuardState(directory string, s GuardState) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(directory, GuardStateFile)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// ReadGuardState gives an error of fs.ErrNotExist where no guard was asked for.
+func ReadGuardState(directory string) (s GuardState, err error) {
+	text, err := os.ReadFile(filepath.Join(directory, GuardStateFile))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	return s, err
+}

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestAGuardsStateIsReadAsWritten(t *testing.T) {
+	directory := t.TempDir()
+	if _, err := ReadGuardState(directory); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before: %v", err)
+	}
+	want := GuardState{Namespace: "4:4026531840", PID: 7, Start: 1 << 40}
+	for range 2 { // over an older one, too
+		if err := WriteGuardState(directory, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := ReadGuardState(directory); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, GuardStateFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadGuardState(directory); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half a file: %v", err)
+	}
+	if err := WriteGuardState(filepath.Join(directory, "absent"), want); err == nil {
+		t.Error("it was written nowhere")
+	}
+}
+
+// TestGuardsGatesAreNobodysElse: neither an agent's id nor that of an agent's gate.
+func TestGuardsGatesAreNobodysElse(t *testing.T) {
+	last := Lease{IDRange: IDRanges - 1}.GateID()
+	for _, pid := range []int{1, IDsPerAgent - IDRanges - 1, IDsPerAgent - IDRanges, 1 << 22} {
+		if id := GuardGateID(pid); id <= last || id >= 0x7FFE0000 {
+			t.Errorf("%d has %#x", pid, id)
+		}
+	}
+}

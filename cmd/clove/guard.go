@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+const guardName = "guard"
+
+// guardCommand is cloved's, which starts one for each engine's container with
+// network rules.
+func (p *program) guardCommand() *cli.Command {
+	return &cli.Command{
+		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", Hidden: true,
+		Action: p.guard,
+	}
+}
+
+func (p *program) guard(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	orders, pipe := os.NewFile(supervisor.OrderFD, "order"), os.NewFile(supervisor.AnswerFD, "answer")
+	var order agent.Guard
+	err := json.NewDecoder(orders).Decode(&order)
+	orders.Close()
+	if err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: guardName, Message: "there is no order on descriptor 3", Err: err,
+			Hint: "cloved starts this command: give a container's bundle network annotations"}
+	}
+	b, err := p.backend(c)
+	held := false
+	answer := func(a supervisor.Answer) {
+		_ = json.NewEncoder(pipe).Encode(a) // cloved may be gone, which changes nothing
+		pipe.Close()
+	}
+	if err == nil {
+		err = b.Guard(c.Context, order, func() {
+			held = true
+			answer(supervisor.Answer{Started: true})
+			debug.FreeOSMemory() // there is one of us for each container, and the start is over
+		})
+	}
+	if err != nil && !held {
+		answer(supervisor.Answer{Error: api.ErrorOf(err)})
+	}
+	return err
+}

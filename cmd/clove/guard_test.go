@@ -1,0 +1,11 @@
+package main
+
+import "testing"
+
+// It is no command for people: with arguments it says so and does nothing.
+func TestGuardRefuses(t *testing.T) {
+	b := newBench(t)
+	if status, stdout, stderr := b.clove("guard", "now"); status != exitFailed || stdout != "" || stderr == "" || b.paths != 0 {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}

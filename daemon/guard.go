@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+// guards are processes that hold engines' containers to their network rules.
+type guards interface {
+	guard(order agent.Guard) (supervisor.Answer, error)
+}
+
+// startGuard answers when the rules hold, or cannot.
+func startGuard(c *call, p api.GuardParams) (any, error) {
+	if p.Guard.PID <= 0 || !filepath.IsAbs(p.Guard.Directory) {
+		return nil, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")
+	}
+	answer, err := c.guards.guard(p.Guard)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Error != nil {
+		return nil, answer.Error
+	}
+	c.log.Info("a container's network is guarded", "directory", p.Guard.Directory, "mode", p.Guard.Network, "rules", len(p.Guard.Rules))
+	return api.Nothing{}, nil
+}
+
+// guard starts one, which outlives this cloved as a supervisor does.
+func (p processes) guard(order agent.Guard) (answer supervisor.Answer, err error) {
+	path := filepath.Join(order.Directory, agent.GuardLogFile)
+	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return answer, fmt.Errorf("cannot write a guard's log: %w", err)
+	}
+	defer log.Close()
+	give, hear, _, err := p.spawn(log, "guard")
+	if err != nil {
+		return answer, err
+	}
+	defer give.Close()
+	defer hear.Close()
+	if err := json.NewEncoder(give).Encode(order); err != nil {
+		return answer, fmt.Errorf("cannot give a guard its order: %w", err)
+	}
+	give.Close()
+	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it ended without a word")
+		}
+		return answer, fmt.Errorf("a guard failed (%s says more): %w", path, err)
+	}
+	return answer, nil
+}

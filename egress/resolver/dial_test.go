@@ -1,0 +1,37 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"clove.run/clove/egress/dnsmsg"
+)
+
+// TestAnotherNetworksServersAreReachedThere, and this host's files are not read:
+// its servers and names are not that network's.
+func TestAnotherNetworksServersAreReachedThere(t *testing.T) {
+	server := serve(t, records(t, "a.test. 60 IN A 198.51.100.7"))
+	var dialled []string
+	there := netip.MustParseAddrPort("192.0.2.53:53")
+	r := New(Config{Servers: []netip.AddrPort{there}, Dial: func(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+		dialled = append(dialled, network+" "+to.String())
+		return dial(ctx, network, server.addr)
+	}})
+	reply, err := r.Lookup(deadline(t), "a.test", dnsmsg.TypeA)
+	if err != nil || !slices.Equal(addresses(reply), []string{"198.51.100.7"}) || !slices.Equal(dialled, []string{"udp 192.0.2.53:53"}) {
+		t.Errorf("%v, %v, dialled %q", reply, err, dialled)
+	}
+	none := New(Config{Dial: func(context.Context, string, netip.AddrPort) (net.Conn, error) {
+		t.Error("dialled without a server")
+		return nil, net.ErrClosed
+	}})
+	for _, name := range []string{"localhost", "a.test"} {
+		if _, err := none.Lookup(deadline(t), name, dnsmsg.TypeA); !errors.Is(err, ErrNoServers) {
+			t.Errorf("%s without servers: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+//go:build root
+
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/client"
+	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/internal/testhost"
+	"clove.run/clove/netns"
+	"clove.run/clove/oci"
+)
+
+// node is a host with an engine's network, and a cloved once serve was called.
+type node struct {
+	*ocitest.Runtime
+	t       *testing.T
+	network *ocitest.Network
+	cloved  *exec.Cmd
+	log     bytes.Buffer
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{t: t, Runtime: newRuntime(t)}
+	t.Setenv("CLOVE_SOCKET", n.path("clove.sock"))
+	n.network = ocitest.NewNetwork(t)
+	return n
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.Directory(), name) }
+
+// serve starts a cloved, which the test's end kills.
+func (n *node) serve() {
+	n.t.Helper()
+	config := n.path("clove.yaml")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	n.cloved = exec.Command(testhost.Binary(n.t, "cloved"), "--root", n.path("state"), "--run-dir", n.path("run"),
+		"--socket", n.path("clove.sock"), "--config", config)
+	n.cloved.Stderr = &n.log
+	if err := n.cloved.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(n.killCloved)
+	n.Await("cloved", func() bool {
+		c, err := client.Dial(context.Background(), n.path("clove.sock"))
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// killCloved gives it no time to say goodbye.
+func (n *node) killCloved() {
+	if n.cloved == nil {
+		return
+	}
+	n.cloved.Process.Kill()
+	n.cloved.Wait()
+	n.cloved = nil
+	if n.t.Failed() {
+		n.t.Log(n.log.String())
+	}
+}
+
+// in puts a container into the engine's network, with annotations key, value, …
+func (n *node) in(annotations ...string) func(*specs.Spec) {
+	return func(s *specs.Spec) {
+		s.Root.Readonly = false
+		s.Annotations = map[string]string{}
+		for i := 0; i < len(annotations); i += 2 {
+			s.Annotations[annotations[i]] = annotations[i+1]
+		}
+		for i := range s.Linux.Namespaces {
+			if s.Linux.Namespaces[i].Type == specs.NetworkNamespace {
+				s.Linux.Namespaces[i].Path = n.network.Path()
+			}
+		}
+	}
+}
+
+// bundle is Bundle with a resolv.conf, as engines mount one.
+func (n *node) bundle(nameserver, script string, edits ...func(*specs.Spec)) string {
+	n.t.Helper()
+	bundle := n.Bundle(script, edits...)
+	text := []byte("nameserver " + nameserver + "\n")
+	if err := os.WriteFile(filepath.Join(bundle, "rootfs/etc/resolv.conf"), text, 0o644); err != nil {
+		n.t.Fatal(err)
+	}
+	return bundle
+}
+
+// ruled tells whether rules of clove's hold in the engine's namespace.
+func (n *node) ruled() bool {
+	n.t.Helper()
+	inside, err := netns.Open(n.network.Path())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer inside.Close()
+	ruled, err := inside.Ruled()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return ruled
+}
+
+// guard is the process that holds a container's rules.
+func (n *node) guard(id string) agent.GuardState {
+	n.t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.Root, id, agent.GuardStateFile))
+	var state agent.GuardState
+	if err == nil {
+		err = json.Unmarshal(text, &state)
+	}
+	if err != nil || state.PID == 0 {
+		n.t.Fatalf("no guard: %s, %v", text, err)
+	}
+	return state
+}
+
+// allowing are the annotations of an allowlist.
+func allowing(targets string, more ...string) []string {
+	return append([]string{oci.AnnotationNetworkMode, agent.NetworkAllowlist, oci.AnnotationNetworkAllow, targets}, more...)
+}
+
+// tell is a script that writes NAME=what COMMAND said, or nothing behind it.
+func tell(name, command string) string {
+	return "echo " + name + "=$( { " + command + "; } 2>/dev/null)\n"
+}
+
+// answers reads what tell wrote.
+func answers(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, said, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[name] = strings.TrimSpace(said)
+	}
+	return all
+}

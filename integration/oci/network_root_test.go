@@ -1,0 +1,331 @@
+//go:build root
+
+package oci
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/oci"
+)
+
+// fetch asks a web server for its address; busybox's own wget cannot be static.
+func fetch(address, port, host string) string {
+	return "printf 'GET / HTTP/1.0\\r\\nHost: " + host + "\\r\\n\\r\\n' | nc -w 3 " + address + " " + port + " | grep -o 'I am .*'"
+}
+
+// lookup asks for a name, of the container's name server or of another.
+func lookup(name, server, want string) string {
+	return "nslookup -type=a " + name + " " + server + " | grep -o '" + want + "$'"
+}
+
+// fetchName is what a program does with a name.
+func fetchName(name, want string) string {
+	return "a=$(" + lookup(name, "", want) + ") && " + fetch("$a", "80", name)
+}
+
+// attempts are what a container tries, and what it gets without rules.
+var attempts = []struct{ name, command, free string }{
+	{"allowed", fetch(ocitest.AllowedAddress, "80", "a"), "I am " + ocitest.AllowedAddress},
+	{"other", fetch(ocitest.OtherAddress, "80", "a"), "I am " + ocitest.OtherAddress},
+	{"private", fetch(ocitest.ServerAddress, "80", "a"), "I am " + ocitest.ServerAddress},
+	{"port", fetch(ocitest.AllowedAddress, "8080", "a"), "I am " + ocitest.AllowedAddress},
+	{"allowed6", fetch(ocitest.Allowed6, "80", "a"), "I am " + ocitest.Allowed6},
+	{"other6", fetch(ocitest.Other6, "80", "a"), "I am " + ocitest.Other6},
+	{"name", fetchName("allowed.test", ocitest.AllowedAddress), "I am " + ocitest.AllowedAddress},
+	{"othername", fetchName("other.test", ocitest.OtherAddress), "I am " + ocitest.OtherAddress},
+	{"udp", lookup("allowed.test", ocitest.AllowedAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
+	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
+	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
+	{"ping", "ping -c 1 -w 2 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
+	{"self", "echo mine | nc -l -p 7777 >/dev/null & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 2 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
+}
+
+func script() string {
+	var b strings.Builder
+	for _, a := range attempts {
+		b.WriteString(tell(a.name, a.command))
+	}
+	return b.String()
+}
+
+// TestNetworkRulesHold tries the same things under each mode, and without rules.
+func TestNetworkRulesHold(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	raw := func(s *specs.Spec) { // what Docker gives, and with --cap-add NET_ADMIN
+		for _, set := range []*[]string{&s.Process.Capabilities.Bounding, &s.Process.Capabilities.Effective, &s.Process.Capabilities.Permitted} {
+			*set = append(*set, "CAP_NET_RAW", "CAP_NET_ADMIN")
+		}
+	}
+	for name, row := range map[string]struct {
+		annotations []string
+		passes      string // names of attempts
+	}{
+		"without rules":   {nil, "allowed other private port allowed6 other6 name othername udp otherudp resolver ping self"},
+		"by address":      {allowing(ocitest.AllowedAddress + ",[" + ocitest.Allowed6 + "]"), "allowed allowed6 self"},
+		"by name":         {allowing("allowed.test"), "name self"},
+		"datagrams":       {allowing("udp://" + ocitest.AllowedAddress + ":9999"), "udp self"},
+		"a private one":   {allowing(ocitest.ServerAddress), "private self"},
+		"nothing":         {[]string{oci.AnnotationNetworkMode, agent.NetworkAllowlist}, "self"},
+		"none":            {[]string{oci.AnnotationNetworkMode, agent.NetworkNone}, "self"},
+		"public":          {[]string{oci.AnnotationNetworkMode, agent.NetworkPublic}, "allowed other port allowed6 other6 name othername resolver self"},
+		"public, but one": {[]string{oci.AnnotationNetworkMode, agent.NetworkPublic, oci.AnnotationNetworkDeny, "other.test," + ocitest.OtherAddress}, "allowed port allowed6 other6 name self"},
+		"a neighbour's":   {allowing(ocitest.OtherAddress), "other self"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, script(), n.in(row.annotations...), raw), "one")
+			if got.Status != 0 {
+				t.Fatalf("%+v", got)
+			}
+			said := answers(got.Out)
+			for _, a := range attempts {
+				want := ""
+				if strings.Contains(" "+row.passes+" ", " "+a.name+" ") {
+					want = a.free
+				}
+				if said[a.name] != want {
+					t.Errorf("%s: %q, want %q", a.name, said[a.name], want)
+				}
+			}
+			if n.ruled() {
+				t.Error("the rules are left")
+			}
+		})
+	}
+}
+
+// held is a container that runs under rules and, for each line that it reads,
+// fetches from the address.
+func held(t *testing.T, n *node, id string, annotations ...string) (fetches func(address string) string) {
+	t.Helper()
+	n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "exec sleep 1000", n.in(annotations...)), id)
+	t.Cleanup(func() { n.Do("delete", "--force", id) })
+	n.Must("start", id)
+	return func(address string) string {
+		return n.Do("exec", id, "sh", "-c", fetch(address, "80", "a")+" 2>/dev/null").Out
+	}
+}
+
+const allowedSays = "I am " + ocitest.AllowedAddress
+
+// TestRulesOutliveCloved, and a container without its guard has no network.
+func TestRulesOutliveCloved(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Fatalf("%q", got)
+	}
+	n.killCloved()
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Errorf("without cloved: %q", got)
+	}
+	if got := fetches(ocitest.OtherAddress); got != "" {
+		t.Errorf("without cloved, another: %q", got)
+	}
+	guard := n.guard("one")
+	if err := unix.Kill(guard.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	n.Await("the gate's end", func() bool { return fetches(ocitest.AllowedAddress) == "" })
+	if got := fetches(ocitest.OtherAddress); got != "" {
+		t.Errorf("without its guard, another: %q", got)
+	}
+	n.Must("delete", "--force", "one")
+	if n.ruled() {
+		t.Error("the rules are left")
+	}
+	// Control: the namespace is as it was.
+	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, fetch(ocitest.OtherAddress, "80", "a"), n.in()), "two")
+	if got.Out != "I am "+ocitest.OtherAddress {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestDeleteEndsTheGuard, whether it lives or not, and so does the container's end.
+func TestDeleteEndsTheGuard(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	guard := n.guard("one").PID
+	lives := func() bool { return unix.Kill(guard, 0) == nil }
+	if !lives() {
+		t.Fatal("no guard")
+	}
+	n.Must("kill", "one", "KILL")
+	n.Await("the guard's end", func() bool { return !lives() })
+	if !n.ruled() {
+		t.Error("the rules ended before the container was deleted")
+	}
+	n.Must("delete", "one")
+	if n.ruled() {
+		t.Error("the rules are left")
+	}
+	held(t, n, "two", allowing(ocitest.AllowedAddress)...)
+	guard = n.guard("two").PID
+	n.Must("delete", "--force", "two")
+	if lives() || n.ruled() {
+		t.Errorf("after a removal by force: guard %v, rules %v", lives(), n.ruled())
+	}
+}
+
+// TestRefusedTargetsAreSaid once each, where the container's directory is.
+func TestRefusedTargetsAreSaid(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	fetches(ocitest.OtherAddress)
+	fetches(ocitest.OtherAddress)
+	text, err := os.ReadFile(filepath.Join(n.Root, "one", agent.GuardLogFile))
+	if err != nil || strings.Count(string(text), "tcp://"+ocitest.OtherAddress+":80") != 1 {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestNetworkRulesAreRefused where nobody would hold them: nothing executes.
+func TestNetworkRulesAreRefused(t *testing.T) {
+	n := newNode(t)
+	some := allowing(ocitest.AllowedAddress)
+	refuse := func(name, want string, edits ...func(*specs.Spec)) {
+		t.Helper()
+		got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", edits...), "refused")
+		if got.Status != 1 || !strings.Contains(got.Err, want) || strings.Contains(got.Out, "executed") {
+			t.Errorf("%s: %+v, want %q", name, got, want)
+		}
+		if n.ruled() {
+			t.Errorf("%s: rules are left", name)
+		}
+	}
+	refuse("without cloved", "cloved, which does not run", n.in(some...))
+	n.serve()
+	refuse("the host's network", "in the host's network", n.in(some...), func(s *specs.Spec) {
+		var others []specs.LinuxNamespace
+		for _, namespace := range s.Linux.Namespaces {
+			if namespace.Type != specs.NetworkNamespace {
+				others = append(others, namespace)
+			}
+		}
+		s.Linux.Namespaces = others
+	})
+	refuse("the host's network by path", "its own", n.in(some...), func(s *specs.Spec) {
+		for i := range s.Linux.Namespaces {
+			if s.Linux.Namespaces[i].Type == specs.NetworkNamespace {
+				s.Linux.Namespaces[i].Path = "/proc/" + strconv.Itoa(os.Getpid()) + "/ns/net"
+			}
+		}
+	})
+	refuse("privileged", "CAP_SYS_ADMIN", n.in(some...), func(s *specs.Spec) {
+		s.Process.Capabilities.Bounding = append(s.Process.Capabilities.Bounding, "CAP_SYS_ADMIN")
+	})
+	refuse("a pod's member without its sandbox", "no rules hold in the pod's network", n.in(append(some, "io.kubernetes.cri.container-type", "container")...))
+	held(t, n, "first", some...)
+	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(some...)), "refused")
+	if got.Status != 1 || !strings.Contains(got.Err, "rules of clove's hold there already") {
+		t.Errorf("a second one: %+v", got)
+	}
+	if !n.ruled() {
+		t.Error("the first one's rules are gone")
+	}
+}
+
+// TestAPodsRulesAreItsSandboxes: the member brings no rules, and is held to the
+// pod's; nothing that it executes later gets more.
+func TestAPodsRulesAreItsSandboxes(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	const kind = "io.kubernetes.cri.container-type"
+	held(t, n, "sandbox", allowing(ocitest.AllowedAddress, kind, "sandbox")...)
+	fetches := held(t, n, "member", allowing(ocitest.AllowedAddress, kind, "container")...)
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Errorf("%q", got)
+	}
+	if got := fetches(ocitest.OtherAddress); got != "" {
+		t.Errorf("another: %q", got)
+	}
+	if got := n.Do("exec", "--cap", "CAP_NET_RAW", "member", "ping", "-c", "1", "-w", "2", ocitest.AllowedAddress); got.Status == 0 {
+		t.Errorf("a raw socket by exec: %+v", got)
+	}
+	if got := n.Do("exec", "--cap", "CAP_SYS_ADMIN", "member", "true"); got.Status == 0 || !strings.Contains(got.Err, "CAP_SYS_ADMIN") {
+		t.Errorf("a privileged exec: %+v", got)
+	}
+	n.Must("delete", "--force", "member")
+	if !n.ruled() {
+		t.Error("a member's end took the pod's rules")
+	}
+}
+
+// TestWhatBeganOutsideGoesOn where a gate is: published ports and probes are the
+// engine's affair. Mode none has neither.
+func TestWhatBeganOutsideGoesOn(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	for mode, want := range map[string]string{agent.NetworkAllowlist: "served", agent.NetworkPublic: "served", agent.NetworkNone: "", "": "served"} {
+		annotations := []string{oci.AnnotationNetworkMode, mode}
+		if mode == "" { // control
+			annotations = nil
+		}
+		n.Must("run", "--detach", "--bundle", n.bundle(ocitest.ServerAddress, "echo served | nc -l -p 7777 >/dev/null", n.in(annotations...)), "one")
+		n.Await("its server", func() bool {
+			return n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp6").Status == 0 || n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp").Status == 0
+		})
+		if got := visit(t, n, ocitest.InsideAddress+":7777"); got != want {
+			t.Errorf("mode %q: %q, want %q", mode, got, want)
+		}
+		n.Must("delete", "--force", "one")
+	}
+}
+
+// visit reads what a server in the container says to a client outside.
+func visit(t *testing.T, n *node, address string) string {
+	t.Helper()
+	var said []byte
+	n.network.DoOutside(func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return nil // that is the answer
+		}
+		defer conn.Close()
+		said, _ = io.ReadAll(conn)
+		return nil
+	})
+	return strings.TrimSpace(string(said))
+}
+
+// TestMarksAreOutOfReach: who may set one would leave as the gate does.
+func TestMarksAreOutOfReach(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	const marking = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW
+	for mode, want := range map[string]uint64{agent.NetworkNone: 0, agent.NetworkPublic: 0, "": marking} {
+		annotations := []string{oci.AnnotationNetworkMode, mode}
+		if mode == "" { // control
+			annotations = nil
+		}
+		all := func(s *specs.Spec) {
+			for _, set := range []*[]string{&s.Process.Capabilities.Bounding, &s.Process.Capabilities.Effective, &s.Process.Capabilities.Permitted} {
+				*set = append(*set, "CAP_NET_RAW", "CAP_NET_ADMIN")
+			}
+		}
+		script := "grep CapBnd /proc/self/status | cut -f 2; echo 1 2>&1 >/proc/sys/net/ipv4/tcp_fwmark_accept | grep -o Read-only"
+		said := strings.Fields(n.Must("run", "--bundle", n.bundle(ocitest.ServerAddress, script, n.in(annotations...), all), "one"))
+		if len(said) != 2 || said[1] != "Read-only" {
+			t.Fatalf("mode %q: %q", mode, said)
+		}
+		bounding, err := strconv.ParseUint(said[0], 16, 64)
+		if err != nil || bounding&marking != want {
+			t.Errorf("mode %q: %#x, %v", mode, bounding, err)
+		}
+	}
+}

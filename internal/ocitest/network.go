@@ -1,0 +1,148 @@
+package ocitest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/testhost"
+)
+
+// The other side of a Network. The public ones are others' addresses, which no
+// packet of these tests reaches: the namespaces have no way out.
+const (
+	ServerAddress  = "10.77.0.1" // the gateway, with a name server on port 53
+	InsideAddress  = "10.77.0.2"
+	AllowedAddress = "44.1.1.5" // allowed.test
+	OtherAddress   = "44.1.1.6" // other.test
+	Allowed6       = "2a44::5"
+	Other6         = "2a44::6"
+	NamesPort      = 9999
+)
+
+// Network is a network as an engine makes it: a namespace for containers with
+// one interface, and behind it another namespace with servers. HTTP on ports 80
+// and 8080 answers with the server's address; the name server listens on UDP port
+// NamesPort of AllowedAddress and OtherAddress too.
+type Network struct {
+	t       testing.TB
+	inside  *nsthread.Thread
+	outside *nsthread.Thread
+	held    *os.File
+}
+
+// NewNetwork makes one that goes with the test.
+func NewNetwork(t testing.TB) *Network {
+	t.Helper()
+	n := &Network{t: t, inside: space(t), outside: space(t)}
+	n.Do(func() (err error) { n.held, err = os.Open("/proc/thread-self/ns/net"); return err })
+	t.Cleanup(func() { n.held.Close() })
+	n.ip(n.inside, "link add eth0 type veth peer name peer0", "link set lo up", "link set eth0 up",
+		"addr add "+InsideAddress+"/24 dev eth0", "addr add fd77::2/64 dev eth0 nodad")
+	n.move()
+	n.ip(n.outside, "link set lo up", "link set peer0 up", "addr add "+ServerAddress+"/24 dev peer0", "addr add fd77::1/64 dev peer0 nodad",
+		"addr add "+AllowedAddress+"/32 dev lo", "addr add "+OtherAddress+"/32 dev lo",
+		"addr add "+Allowed6+"/128 dev lo nodad", "addr add "+Other6+"/128 dev lo nodad")
+	n.ip(n.inside, "route add default via "+ServerAddress, "-6 route add default via fd77::1")
+	check(t, n.outside.Do(n.serve))
+	return n
+}
+
+func space(t testing.TB) *nsthread.Thread {
+	t.Helper()
+	thread, err := nsthread.Start(unix.CLONE_NEWNET)
+	check(t, err)
+	t.Cleanup(thread.Close)
+	return thread
+}
+
+// move gives the other end of the wire to the servers' namespace.
+func (n *Network) move() {
+	n.t.Helper()
+	var there *os.File
+	check(n.t, n.outside.Do(func() (err error) { there, err = os.Open("/proc/thread-self/ns/net"); return err }))
+	defer there.Close()
+	n.ip(n.inside, fmt.Sprintf("link set peer0 netns /proc/%d/fd/%d", os.Getpid(), there.Fd()))
+}
+
+// Path names the containers' namespace, for a bundle.
+func (n *Network) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.held.Fd()) }
+
+// Do runs f in the containers' namespace, as its engine would.
+func (n *Network) Do(f func() error) {
+	n.t.Helper()
+	check(n.t, n.inside.Do(f))
+}
+
+// DoOutside runs f where the servers are.
+func (n *Network) DoOutside(f func() error) {
+	n.t.Helper()
+	check(n.t, n.outside.Do(f))
+}
+
+func (n *Network) ip(where *nsthread.Thread, lines ...string) {
+	n.t.Helper()
+	for _, line := range lines {
+		check(n.t, where.Do(func() error {
+			out, err := exec.Command(testhost.Tool(n.t, "ip"), strings.Fields(line)...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("ip %s: %w: %s", line, err, out)
+			}
+			return nil
+		}))
+	}
+}
+
+// serve runs in the servers' namespace.
+func (n *Network) serve() error {
+	for _, port := range []string{"80", "8080"} {
+		listener, err := net.Listen("tcp", ":"+port)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: http.HandlerFunc(whoAmI)}
+		n.t.Cleanup(func() { server.Close() })
+		go server.Serve(listener)
+	}
+	for _, address := range []string{ServerAddress + ":53", fmt.Sprintf("%s:%d", AllowedAddress, NamesPort), fmt.Sprintf("%s:%d", OtherAddress, NamesPort)} {
+		conn, err := net.ListenPacket("udp", address) // at one address: it answers from there
+		if err != nil {
+			return err
+		}
+		server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(answer)}
+		n.t.Cleanup(func() { conn.Close() })
+		go server.ActivateAndServe()
+	}
+	return nil
+}
+
+func whoAmI(w http.ResponseWriter, r *http.Request) {
+	local := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+	if at, err := netip.ParseAddrPort(local); err == nil {
+		local = at.Addr().Unmap().String()
+	}
+	io.WriteString(w, "I am "+local+"\n")
+}
+
+// answer knows two names, each with an IPv4 address.
+func answer(w dns.ResponseWriter, question *dns.Msg) {
+	reply := new(dns.Msg).SetReply(question)
+	address, known := map[string]string{"allowed.test.": AllowedAddress, "other.test.": OtherAddress}[strings.ToLower(question.Question[0].Name)]
+	switch {
+	case !known:
+		reply.Rcode = dns.RcodeNameError
+	case question.Question[0].Qtype == dns.TypeA:
+		reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: question.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.ParseIP(address)}}
+	}
+	w.WriteMsg(reply)
+}

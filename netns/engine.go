@@ -1,0 +1,251 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// What tells packets apart in an engine's namespace. A process sets a mark only
+// with CAP_NET_ADMIN or CAP_NET_RAW over the namespace, and a connection's mark
+// only rules do. The values are clove's own, so that an engine's marks are none
+// of them.
+const (
+	markGate   uint32 = 0x636c0701 // sent by the gate's own sockets
+	markDivert uint32 = 0x636c0702 // on its way to the gate
+	inbound    uint32 = 0x636c0703 // a connection that began outside
+	// engineTable and enginePriority are of the route that brings what is diverted
+	// to loopback.
+	engineTable    = 0x636c07
+	enginePriority = 100
+)
+
+// ErrRuled says that rules hold in a namespace already.
+var ErrRuled = errors.New("rules of clove's hold there already")
+
+// EnginePlan plans for n, which an engine made: it has interfaces, addresses and
+// routes, and keeps them all. With everything, what is sent out comes to the
+// gate, and only the gate's sockets (Socket) send; without, nobody sends or
+// receives. What began outside is answered where there is a gate: who may reach
+// the container is the engine's affair.
+func EnginePlan(n *Namespace, everything bool) (Plan, error) {
+	p := Plan{engine: true, everything: everything}
+	err := n.do(func() error {
+		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
+		return checkMarks()
+	})
+	return p, err
+}
+
+// checkMarks refuses a namespace in which a connection that is accepted gets the
+// mark of who connects: one from the gate would hand its mark to the container.
+func checkMarks() error {
+	const name = "/proc/sys/net/ipv4/tcp_fwmark_accept"
+	value, err := os.ReadFile(name)
+	if err == nil && strings.TrimSpace(string(value)) != "0" {
+		err = fmt.Errorf("the sysctl %s is on there, which would let the container send as the gate", name)
+	}
+	return err
+}
+
+// engineSilent is a namespace whose only traffic is its own loopback's. The
+// engine's name server listens there as well, and would ask outside.
+func engineSilent() []chain {
+	lo := match{out: "lo"}
+	own := prefixOf(nameserver.Addr())
+	return []chain{
+		{hook: prerouting, priority: "mangle", rules: []rule{{match: match{in: "lo"}, verdict: accept}}},
+		{hook: output, priority: "filter", rules: []rule{
+			{to: own, protocol: unix.IPPROTO_TCP, verdict: resetTCP},
+			{to: own, verdict: unreachable},
+			{match: lo, verdict: accept},
+			{protocol: unix.IPPROTO_TCP, verdict: resetTCP},
+			{protocol: unix.IPPROTO_UDP, verdict: unreachable},
+		}},
+		{hook: postrouting, priority: "filter", rules: []rule{{match: lo, verdict: accept}}},
+	}
+}
+
+// engineGated leads what is sent to the gate. The last chain is the one that
+// holds: whatever the others missed leaves by no interface.
+func (p Plan) engineGated() []chain {
+	engineDNS := prefixOf(nameserver.Addr())
+	gates, replies := match{mark: markGate}, match{replies: true}
+	return []chain{
+		// Docker's resolver is at an address of loopback, behind a translation of
+		// ports that packets without connection tracking do not meet.
+		{name: "untracked", open: true, hook: output, priority: "raw", rules: []rule{
+			{to: engineDNS, match: match{mark: markGate, otherMark: true}, verdict: untrack},
+		}},
+		{name: "divert", open: true, route: true, hook: output, priority: "mangle", rules: []rule{
+			{match: gates, verdict: accept},
+			{to: engineDNS, verdict: divert},
+			{match: match{out: "lo"}, verdict: accept},
+			{match: replies, verdict: accept},
+			{protocol: unix.IPPROTO_TCP, verdict: divert},
+			{protocol: unix.IPPROTO_UDP, verdict: divert},
+		}},
+		{name: "arrive", hook: prerouting, priority: "mangle", rules: p.arriving()},
+		{name: "leave", hook: postrouting, priority: "filter", rules: append([]rule{
+			{match: match{out: "lo"}, verdict: accept},
+			{match: gates, verdict: accept},
+			{match: replies, verdict: accept},
+		}, neighbours()...)},
+	}
+}
+
+// arriving sees what comes from outside, and once more what was diverted.
+func (p Plan) arriving() []rule {
+	rules := []rule{
+		{match: match{in: "lo", otherIn: true, fresh: true}, verdict: remember},
+		{match: match{in: "lo", otherIn: true}, verdict: accept},
+		{match: match{mark: markDivert, otherMark: true}, verdict: accept},
+	}
+	for _, s := range p.sockets() {
+		if s.at.Port() == dnsPort {
+			rules = append(rules, s.rule(dnsPort))
+		}
+	}
+	engineDNS := prefixOf(nameserver.Addr())
+	rules = append(rules,
+		rule{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: resetTCP},
+		rule{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: unreachable},
+		// Where Docker's resolver really listens is a port like any other.
+		rule{to: engineDNS, protocol: unix.IPPROTO_TCP, verdict: resetTCP},
+		rule{to: engineDNS, verdict: unreachable})
+	for _, s := range p.sockets() {
+		if s.at.Port() != dnsPort {
+			rules = append(rules, s.rule(0))
+		}
+	}
+	return append(rules,
+		rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP},
+		rule{protocol: unix.IPPROTO_UDP, verdict: unreachable})
+}
+
+// neighbours lets IPv6 find its way, RFC 4861: the kernel sends these, and
+// nobody without CAP_NET_RAW.
+func neighbours() []rule {
+	var rules []rule
+	const solicitRouter, solicit, advertise = 133, 135, 136
+	for _, kind := range []byte{solicitRouter, solicit, advertise} {
+		rules = append(rules, rule{version: 6, protocol: unix.IPPROTO_ICMPV6, match: match{icmp: kind}, verdict: accept})
+	}
+	return rules
+}
+
+func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// policyRoute brings to loopback what the rules marked.
+type policyRoute struct{ to netip.Prefix }
+
+func (r policyRoute) String() string {
+	return fmt.Sprintf("fwmark %#x lookup %d: local %s dev lo", markDivert, engineTable, r.to)
+}
+
+func (p Plan) policyRoutes() []policyRoute {
+	if !p.engine || !p.everything {
+		return nil
+	}
+	routes := []policyRoute{{netip.MustParsePrefix("0.0.0.0/0")}}
+	if p.ipv6 {
+		routes = append(routes, policyRoute{netip.MustParsePrefix("::/0")})
+	}
+	return routes
+}
+
+func (r policyRoute) rule() *netlink.Rule {
+	rule := netlink.NewRule()
+	rule.Family, rule.Priority, rule.Table, rule.Mark = unix.AF_INET, enginePriority, engineTable, markDivert
+	if r.to.Addr().Is6() {
+		rule.Family = unix.AF_INET6
+	}
+	return rule
+}
+
+func (r policyRoute) route() *netlink.Route {
+	return &netlink.Route{LinkIndex: loopbackIndex, Dst: ipNet(r.to), Type: unix.RTN_LOCAL, Table: engineTable, Scope: netlink.SCOPE_HOST}
+}
+
+// applyToEngine runs on a thread inside. It changes nothing where rules hold
+// already. After another error the namespace has no way out that was not there.
+func (p Plan) applyToEngine() error {
+	ruled, err := tablePresent()
+	if err != nil {
+		return err
+	}
+	if ruled {
+		return ErrRuled
+	}
+	if err := raiseLoopback(); err != nil {
+		return err
+	}
+	if err := setRules(p.chains()); err != nil {
+		return err
+	}
+	for _, r := range p.policyRoutes() {
+		if err := netlink.RouteReplace(r.route()); err != nil {
+			return fmt.Errorf("cannot add route %s: %w", r, err)
+		}
+		if err := netlink.RuleAdd(r.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("cannot add rule %s: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// Ruled tells whether a Plan was applied to n, by whomever.
+func (n *Namespace) Ruled() (ruled bool, err error) {
+	err = n.do(func() error { ruled, err = tablePresent(); return err })
+	return ruled, err
+}
+
+func tablePresent() (bool, error) {
+	connection, err := nftables.New()
+	if err != nil {
+		return false, fmt.Errorf("cannot speak to nftables: %w", err)
+	}
+	tables, err := connection.ListTablesOfFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return false, fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
+	}
+	for _, t := range tables {
+		if t.Name == tableName {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Clear takes what an EnginePlan brought away again. What is not there is no error.
+func (n *Namespace) Clear() error {
+	return n.do(func() error {
+		ruled, err := tablePresent()
+		if err != nil || !ruled {
+			return err
+		}
+		for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
+			for _, err := range []error{netlink.RuleDel(r.rule()), netlink.RouteDel(r.route())} {
+				if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EAFNOSUPPORT) {
+					return fmt.Errorf("cannot remove %s: %w", r, err)
+				}
+			}
+		}
+		// Last, so that a Clear that failed is one that is done again.
+		connection, err := nftables.New()
+		if err != nil {
+			return fmt.Errorf("cannot speak to nftables: %w", err)
+		}
+		connection.DelTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: tableName})
+		if err := connection.Flush(); err != nil {
+			return fmt.Errorf("cannot remove nft rules: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,126 @@
+package netns
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/nftables/expr"
+)
+
+// match is what a rule in an engine's namespace also looks at: what is zero is not.
+type match struct {
+	in, out   string // interface: "lo", the only one that a rule names
+	otherIn   bool   // any interface but in
+	mark      uint32
+	otherMark bool // any mark but mark
+	fresh     bool // the first packet of its connection
+	replies   bool // an answer within a connection that began outside
+	icmp      byte // type of a message of ICMPv6
+}
+
+// The verdicts of an engine's namespace; each also accepts.
+const (
+	divert   verdict = "divert"   // leads to the gate
+	remember verdict = "remember" // that the connection began outside
+	untrack  verdict = "untrack"
+)
+
+// words are the match as nft(8) writes it.
+func (m match) words() []string {
+	var words []string
+	if m.in != "" {
+		words = append(words, "iif "+not(m.otherIn)+m.in)
+	}
+	if m.out != "" {
+		words = append(words, "oif "+m.out)
+	}
+	if m.mark != 0 {
+		words = append(words, fmt.Sprintf("meta mark %s%#x", not(m.otherMark), m.mark))
+	}
+	if m.fresh {
+		words = append(words, "ct state new")
+	}
+	if m.replies {
+		words = append(words, "ct direction reply", fmt.Sprintf("ct mark %#x", inbound))
+	}
+	if m.icmp != 0 {
+		words = append(words, fmt.Sprintf("icmpv6 type %d", m.icmp))
+	}
+	return words
+}
+
+func not(other bool) string {
+	if other {
+		return "!= "
+	}
+	return ""
+}
+
+func (m match) expressions() []expr.Any {
+	var all []expr.Any
+	if m.in != "" {
+		all = append(all, &expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, compare(m.otherIn, native(loopbackIndex)))
+	}
+	if m.out != "" {
+		all = append(all, &expr.Meta{Key: expr.MetaKeyOIF, Register: 1}, compare(false, native(loopbackIndex)))
+	}
+	if m.mark != 0 {
+		all = append(all, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, compare(m.otherMark, native(m.mark)))
+	}
+	if m.fresh {
+		all = append(all, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: native(expr.CtStateBitNEW), Xor: native(0)},
+			compare(true, native(0)))
+	}
+	if m.replies {
+		const reply = 1 // IP_CT_DIR_REPLY
+		all = append(all, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1}, compare(false, []byte{reply}),
+			&expr.Ct{Key: expr.CtKeyMARK, Register: 1}, compare(false, native(inbound)))
+	}
+	return append(all, m.icmpExpressions()...)
+}
+
+// icmpExpressions ask for the protocol first: the type is the header's first byte.
+func (m match) icmpExpressions() []expr.Any {
+	if m.icmp == 0 {
+		return nil
+	}
+	const icmpv6 = 58
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal([]byte{icmpv6}),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, equal([]byte{m.icmp})}
+}
+
+// words are the verdict as nft(8) writes it.
+func (v verdict) words() string {
+	switch v {
+	case divert:
+		return fmt.Sprintf("meta mark set %#x accept", markDivert)
+	case remember:
+		return fmt.Sprintf("ct mark set %#x accept", inbound)
+	case untrack:
+		return "notrack accept"
+	}
+	return string(v)
+}
+
+// statement is what the verdict does before it accepts.
+func (v verdict) statement() []expr.Any {
+	switch v {
+	case divert:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: native(markDivert)},
+			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1}}
+	case remember:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: native(inbound)},
+			&expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: 1}}
+	}
+	return []expr.Any{&expr.Notrack{}}
+}
+
+func compare(other bool, data []byte) expr.Any {
+	if other {
+		return &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: data}
+	}
+	return equal(data)
+}
+
+func native(value uint32) []byte { return binary.NativeEndian.AppendUint32(nil, value) }

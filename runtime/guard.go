@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/broker"
+	"clove.run/clove/internal/undo"
+	"clove.run/clove/netns"
+)
+
+// guard holds an engine's container to its network rules.
+type guard struct {
+	agent.Guard
+	namespace *netns.Namespace
+	process   *os.File // pidfd of the container's first process
+	gate      *gate    // nil: mode none needs none
+	undo      undo.Stack
+}
+
+// Guard makes the rules hold that order asks for, calls held, and stays until
+// the container's first process or the gate has ended. After that the rules
+// still hold and nobody serves them: the container has no network. To take them
+// back is the work of who deletes the container.
+//
+// Where the error comes before held, nothing was changed.
+func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) error {
+	g := &guard{Guard: order}
+	if err := g.begin(r); err != nil {
+		return errors.Join(err, g.undo.Run())
+	}
+	held()
+	if g.gate == nil {
+		return nil
+	}
+	return g.stay(ctx)
+}
+
+func (g *guard) begin(r *Runtime) (err error) {
+	rules, err := g.rules()
+	if err != nil {
+		return err
+	}
+	if g.namespace, g.process, err = netns.OpenProcess(g.PID, g.Start); err != nil {
+		return g.refused(err, "the container needs a network namespace of its own, which the host's user namespace owns")
+	}
+	g.undo.Add("namespace", g.namespace.Close)
+	g.undo.Add("process", g.process.Close)
+	if err := g.apply(); err != nil {
+		return err
+	}
+	if g.Network == agent.NetworkNone {
+		return nil
+	}
+	servers, err := g.servers()
+	if err != nil {
+		return err
+	}
+	g.gate, err = startGate(
+		gateInheritance{executable: besideInit(r.init, gateProgram), id: agent.GuardGateID(os.Getpid()), namespace: g.namespace},
+		broker.Config{Rules: rules, Resolver: g.resolver(servers), Socket: g.namespace.Socket, Denied: g.denied()})
+	if err != nil {
+		return err
+	}
+	g.undo.Add("gate", g.gate.stop)
+	return nil
+}
+
+// rules are checked before anything is done.
+func (g *guard) rules() (*egress.Rules, error) {
+	if g.Network == agent.NetworkHost {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "network", Message: "mode host holds no rules", Hint: "use none, allowlist or public"}
+	}
+	config := egress.Config{Mode: g.Network, IsHost: g.isHost}
+	for _, r := range g.Rules {
+		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
+	}
+	return egress.New(config)
+}
+
+// isHost counts the node's addresses and the namespace's own.
+func (g *guard) isHost(addr netip.Addr) bool {
+	if isHost(addr) {
+		return true
+	}
+	owned, err := g.namespace.Owns(addr)
+	return err != nil || owned
+}
+
+// apply writes down what it is going to do first, so that it can be taken back
+// whatever happens to this process.
+func (g *guard) apply() error {
+	identity, err := g.namespace.Identity()
+	if err != nil {
+		return err
+	}
+	plan, err := netns.EnginePlan(g.namespace, g.Network != agent.NetworkNone)
+	if err != nil {
+		return g.refused(err, "")
+	}
+	// Before the file: another container's rules are not this one's to take back.
+	if ruled, err := g.namespace.Ruled(); err != nil || ruled {
+		return g.refused(errors.Join(err, netns.ErrRuled), "give each container with network annotations a namespace of its own; in a pod they belong to the pod")
+	}
+	state := agent.GuardState{Namespace: identity}
+	if g.Network != agent.NetworkNone {
+		state.PID = os.Getpid()
+		if state.Start, err = netns.StartTime(state.PID); err != nil {
+			return err
+		}
+	}
+	if err := agent.WriteGuardState(g.Directory, state); err != nil {
+		return err
+	}
+	g.undo.Add("state", func() error { return os.Remove(filepath.Join(g.Directory, agent.GuardStateFile)) })
+	g.undo.Add("rules", g.namespace.Clear)
+	return g.refused(plan.Apply(g.namespace), "")
+}
+
+func (g *guard) refused(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "cannot hold the container's network rules", Hint: hint, Err: err}
+}
+
+// denied writes each target that is refused, once, to standard error, which is
+// the guard's log.
+func (g *guard) denied() func(broker.Denial) {
+	var mu sync.Mutex // guards the encoder
+	encoder := json.NewEncoder(os.Stderr)
+	return func(d broker.Denial) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = encoder.Encode(struct { // the log's disk may be full; the refusal holds
+			agent.Denial
+			Reason string `json:"reason"`
+			Hint   string `json:"hint,omitempty"`
+		}{denial(d), d.Reason, d.Hint})
+	}
+}
+
+// stay returns when there is nothing more to hold.
+func (g *guard) stay(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		awaitEnd(g.process)
+	}()
+	select {
+	case <-ended:
+		return g.gate.stop()
+	case reason := <-g.gate.served:
+		return errors.Join(errors.New("the gate is lost, and the container has no network any more"), g.gate.ending(reason))
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), g.gate.stop())
+	}
+}
+
+// awaitEnd returns when the process of a pidfd has ended: it is readable then.
+func awaitEnd(pidfd *os.File) {
+	raw, err := pidfd.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return err != nil && err != unix.EINTR || n > 0
+	})
+}

@@ -1,0 +1,136 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/client"
+	"clove.run/clove/netns"
+)
+
+// askTime is longer than a guard takes to begin on a busy node.
+const askTime = time.Minute
+
+// Ask has the cloved at socket hold a container to its rules. The container
+// must not execute before it has said yes.
+func Ask(socket string, order agent.Guard) error {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	var err error
+	if order.Start, err = netns.StartTime(order.PID); err != nil {
+		return err
+	}
+	cloved, err := client.Dial(ctx, socket)
+	if agent.KindOf(err) == agent.KindNotFound {
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "its rules need cloved, which does not run on this node",
+			Hint: "install and start it: systemctl start clove", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	defer cloved.Close()
+	return cloved.Guard(ctx, order)
+}
+
+// Ruled refuses a container in a namespace that is another's and where no rules
+// hold, because nobody would hold its own.
+func Ruled(pid int) error {
+	start, err := netns.StartTime(pid)
+	if err != nil {
+		return err
+	}
+	n, process, err := netns.OpenProcess(pid, start)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	defer process.Close()
+	ruled, err := n.Ruled()
+	if err == nil && !ruled {
+		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no rules hold in the pod's network",
+			Hint: "the pod's sandbox needs the same annotations: containerd hands them on when pod_annotations of the runtime names run.clove.*"}
+	}
+	return err
+}
+
+// endTime bounds the wait for a guard that was killed.
+const endTime = 10 * time.Second
+
+// Release takes back what Ask brought: the guard, its gate, and the rules in the
+// namespace. directory is the container's; path names the namespace on the
+// host, "" for one that goes with the container's processes.
+func Release(directory, path string) error {
+	state, err := agent.ReadGuardState(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read what holds the network rules: %w", err)
+	}
+	if err := end(state); err != nil {
+		return err
+	}
+	if err := clear(state, path); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(directory, agent.GuardStateFile))
+}
+
+// end kills the guard, if it is still the one that was started. Its gate dies
+// with it.
+func end(state agent.GuardState) error {
+	if state.PID == 0 {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(state.PID, 0)
+	if err == unix.ESRCH {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open the guard's process: %w", err)
+	}
+	defer unix.Close(fd)
+	if start, err := netns.StartTime(state.PID); err != nil || start != state.Start {
+		return nil // it has ended, and its number is another's
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("cannot end the guard: %w", err)
+	}
+	for deadline := time.Now().Add(endTime); ; {
+		left := max(time.Until(deadline), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if n > 0 {
+			return nil
+		}
+		if err != unix.EINTR {
+			return errors.New("cannot end the guard: it hangs in the kernel")
+		}
+	}
+}
+
+// clear leaves a namespace alone that only has the path of the one that is gone.
+func clear(state agent.GuardState, path string) error {
+	if path == "" {
+		return nil
+	}
+	n, err := netns.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, netns.ErrNoNamespace) {
+		return nil // the engine took it down first
+	}
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	if identity, err := n.Identity(); err != nil || identity != state.Namespace {
+		return err
+	}
+	return n.Clear()
+}
