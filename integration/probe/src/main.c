@@ -44,6 +44,7 @@ static const struct command {
 	{"ids", cmd_ids, ""},
 	{"setuid-exec", cmd_setuid_exec, "SETUID-COPY-OF-THE-PROBE"},
 	{"swap", cmd_swap, "DIRECTORY NAME NAME SECONDS"},
+	{"world", cmd_world, "[PATH...]"},
 };
 
 void usage(const char *message)

@@ -78,5 +78,6 @@ int cmd_mknod(int argc, char **argv);
 int cmd_ids(int argc, char **argv);
 int cmd_setuid_exec(int argc, char **argv);
 int cmd_swap(int argc, char **argv);
+int cmd_world(int argc, char **argv);	  /* world.c */
 
 #endif
