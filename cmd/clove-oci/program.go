@@ -82,8 +82,8 @@ func (p *program) execute(args []string) int {
 	if p.log.File != "" {
 		fmt.Fprintln(p.err, text)
 	}
-	var coded cli.ExitCoder
-	if errors.As(err, &coded) {
+	// Only what the library says itself: deeper inside, a hook's end has a status too.
+	if coded, direct := err.(cli.ExitCoder); direct {
 		return coded.ExitCode()
 	}
 	return exitFailed

@@ -4,6 +4,7 @@ package oci
 
 import (
 	"math/rand/v2"
+	"os"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -31,7 +32,7 @@ var processChanges = []change{
 	{"empty argument", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{""} }},
 	{"no such program", func(b *bundle, d *rand.Rand) { b.process().Args = []string{pick(d, "/none", "none", "./none", "/tmp/none/x")} }},
 	{"program is a folder", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{"/tmp"} }},
-	{"program may not execute", func(b *bundle, _ *rand.Rand) { b.site.write("rootfs/tmp/x", "x"); b.process().Args = []string{"/tmp/x"} }},
+	{"program may not execute", func(b *bundle, _ *rand.Rand) { b.site.write("rootfs/x", "x"); _ = os.Chmod(b.site.path("rootfs/x"), 0o644); b.process().Args = []string{"/x"} }},
 	{"program without interpreter", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{"/exec"} }},
 	{"program by PATH", func(b *bundle, _ *rand.Rand) { b.process().Args[0] = "probe" }},
 	{"program by no PATH", func(b *bundle, _ *rand.Rand) { b.process().Args[0], b.process().Env = "probe", []string{"A=1"} }},

@@ -136,10 +136,8 @@ var hookChanges = []change{
 		addHook(b, name, slow)
 	}},
 	{"hook without time", func(b *bundle, d *rand.Rand) {
-		name := outside(d)
-		none := hook(b, name, "true")
-		none.Timeout = pointer(pick(d, 0, -1))
-		addHook(b, name, none)
+		// It is a race what such a hook still does, so this one does nothing.
+		addHook(b, outside(d), specs.Hook{Path: "/bin/true", Timeout: pointer(pick(d, 0, -1))})
 	}},
 }
 

@@ -47,9 +47,11 @@ func (s *site) live(flags ...string) []string {
 	in, input := s.pipe()
 	output, out := s.pipe()
 	args := append([]string{"create", "--pid-file", s.path("pid")}, append(flags, s.id)...)
-	created := s.callWith(streams{in, out}, args...)
+	errs := s.create("process-stderr") // the process's, too
+	created := s.callWith(streams{in, out, errs}, args...)
 	in.Close()
 	out.Close()
+	errs.Close()
 	h.told("create", created)
 	h.told("state after create", s.call("state", s.id))
 	if created.status == 0 {
@@ -60,6 +62,7 @@ func (s *site) live(flags ...string) []string {
 	h.told("delete", s.call("delete", s.id))
 	h.told("state after delete", s.call("state", s.id))
 	s.call("delete", "--force", s.id) // what the delete above did not do
+	h.note("process", "stderr %s", s.read("process-stderr"))
 	h.left()
 	return h.normal()
 }
@@ -150,7 +153,7 @@ func (h *history) left() {
 		}
 		name, _ := filepath.Rel(h.site.dir, path)
 		info, err := entry.Info()
-		if err != nil || slices.Contains([]string{"log", "stderr", "config.json", "pid"}, name) {
+		if err != nil || slices.Contains([]string{"log", "stderr", "process-stderr", "config.json", "pid"}, name) {
 			return nil
 		}
 		h.note("left", "%s %s", info.Mode(), name)

@@ -74,6 +74,15 @@ func (s *site) write(name, text string) string {
 	return s.path(name)
 }
 
+func (s *site) create(name string) *os.File {
+	s.t.Helper()
+	file, err := os.Create(s.path(name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
 func (s *site) read(name string) string {
 	text, err := os.ReadFile(s.path(name))
 	if err != nil {
@@ -121,8 +130,9 @@ type said struct {
 	logProblems string // lines of the log that are no JSON
 }
 
-// streams are a container's, when they are not the command's own.
-type streams struct{ in, out *os.File }
+// streams are a container's, when they are not the command's own. What is
+// missing is a file's of the site.
+type streams struct{ in, out, err *os.File }
 
 // call runs one command line of the runtime to its end.
 func (s *site) call(args ...string) said { return s.callWith(streams{}, args...) }
@@ -150,20 +160,20 @@ func (s *site) raw(io streams, args ...string) said {
 		cmd.Stdin, cmd.Stdout = io.in, io.out
 	}
 	// A file: a container that stays would keep a pipe open.
-	errs, err := os.Create(s.path("stderr"))
-	if err != nil {
-		s.t.Fatal(err)
+	errs := io.err
+	if errs == nil {
+		errs = s.create("stderr")
+		defer errs.Close()
 	}
-	defer errs.Close()
 	cmd.Stderr = errs
 	// What an old version mounts astray does not reach the host.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		s.t.Fatalf("%s %v: %v, %v\n%s", s.runtime.name, args, err, ctx.Err(), s.read("stderr"))
 	}
-	return said{status: cmd.ProcessState.ExitCode(), out: out.String(), err: s.read("stderr")}
+	return said{status: cmd.ProcessState.ExitCode(), out: out.String(), err: s.read(filepath.Base(errs.Name()))}
 }
 
 // lastError finds what a shim would show.
@@ -198,7 +208,7 @@ func (s *site) run(args ...string) said {
 		text, _ := io.ReadAll(reading) // what came is what counts
 		read <- string(text)
 	}()
-	got := s.callWith(streams{null, writing}, append([]string{"run"}, append(args, s.id)...)...)
+	got := s.callWith(streams{in: null, out: writing}, append([]string{"run"}, append(args, s.id)...)...)
 	writing.Close()
 	got.out = <-read
 	return got
