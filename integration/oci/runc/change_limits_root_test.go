@@ -1,6 +1,6 @@
 //go:build root
 
-package oci
+package runc
 
 import (
 	"math/rand/v2"
