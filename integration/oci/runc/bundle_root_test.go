@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
-
 )
 
 // bundle is one that is being made.

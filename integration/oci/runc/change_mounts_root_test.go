@@ -31,7 +31,9 @@ var mountChanges = []change{
 	{"volume is not there", func(b *bundle, _ *rand.Rand) { b.mount("/vol", "bind", b.site.path("none"), "bind") }},
 	{"volume without source", func(b *bundle, _ *rand.Rand) { b.mount("/vol", "bind", "", "bind") }},
 	{"volume with data", func(b *bundle, _ *rand.Rand) { bind(b, "/vol", "size=4k") }},
-	{"volume is a file", func(b *bundle, d *rand.Rand) { b.mount("/vol", "bind", b.site.path("volume/file"), "bind", pick(d, "ro", "rw")) }},
+	{"volume is a file", func(b *bundle, d *rand.Rand) {
+		b.mount("/vol", "bind", b.site.path("volume/file"), "bind", pick(d, "ro", "rw"))
+	}},
 	{"volume deep", func(b *bundle, _ *rand.Rand) { bind(b, "/a/b/c/vol") }},
 	{"volume on a file", func(b *bundle, _ *rand.Rand) { bind(b, "/exec") }},
 	{"volume relative destination", func(b *bundle, _ *rand.Rand) { bind(b, "vol") }},
@@ -48,7 +50,9 @@ var mountChanges = []change{
 		b.Mounts[len(b.Mounts)-1].GIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: 2000, Size: 10}}
 	}},
 	{"volume with ids mapped by no map", func(b *bundle, _ *rand.Rand) { bind(b, "/vol", "idmap") }},
-	{"tmpfs", func(b *bundle, d *rand.Rand) { b.mount("/vol", "tmpfs", "tmpfs", pick(d, "size=64k", "mode=700", "nr_inodes=9"), "nosuid") }},
+	{"tmpfs", func(b *bundle, d *rand.Rand) {
+		b.mount("/vol", "tmpfs", "tmpfs", pick(d, "size=64k", "mode=700", "nr_inodes=9"), "nosuid")
+	}},
 	{"tmpfs read-only", func(b *bundle, _ *rand.Rand) { b.mount("/vol", "tmpfs", "tmpfs", "ro") }},
 	{"tmpfs with a copy", func(b *bundle, _ *rand.Rand) {
 		b.site.mkdir("rootfs/vol")
@@ -69,7 +73,9 @@ var mountChanges = []change{
 	{"no sys", func(b *bundle, _ *rand.Rand) { b.unmount("/sys") }},
 	{"no mounts", func(b *bundle, _ *rand.Rand) { b.Mounts = nil }},
 	{"sys writable", func(b *bundle, _ *rand.Rand) { b.unmount("/sys"); b.mount("/sys", "sysfs", "sysfs", "nosuid") }},
-	{"cgroups", func(b *bundle, d *rand.Rand) { b.mount("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid", pick(d, "ro", "rw")) }},
+	{"cgroups", func(b *bundle, d *rand.Rand) {
+		b.mount("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid", pick(d, "ro", "rw"))
+	}},
 	{"cgroups of version 2", func(b *bundle, _ *rand.Rand) { b.mount("/sys/fs/cgroup", "cgroup2", "cgroup2", "ro") }},
 	{"mount over proc", func(b *bundle, d *rand.Rand) {
 		bind(b, pick(d, "/proc", "/proc/sys", "/proc/1", "/proc/self/attr", "/proc/../proc/fs", "/sys/../proc"))
@@ -84,7 +90,10 @@ var mountChanges = []change{
 		b.mount("/link2", "proc", "proc")
 	}},
 	{"proc twice", func(b *bundle, _ *rand.Rand) { b.mount("/proc", "proc", "proc") }},
-	{"proc with options", func(b *bundle, d *rand.Rand) { b.unmount("/proc"); b.mount("/proc", "proc", "proc", pick(d, "hidepid=2", "subset=pid", "ro")) }},
+	{"proc with options", func(b *bundle, d *rand.Rand) {
+		b.unmount("/proc")
+		b.mount("/proc", "proc", "proc", pick(d, "hidepid=2", "subset=pid", "ro"))
+	}},
 	{"dev of the host's devices", func(b *bundle, _ *rand.Rand) { b.mount("/dev/host", "bind", "/dev/null", "bind") }},
 	{"device", func(b *bundle, d *rand.Rand) {
 		b.linux().Devices = []specs.LinuxDevice{{Path: pick(d, "/dev/fuse", "/dev/own"), Type: "c", Major: 10, Minor: 229, FileMode: pointer(pick[os.FileMode](d, 0o600, 0o666)), UID: pointer[uint32](1), GID: pointer[uint32](2)}}

@@ -30,9 +30,15 @@ var processChanges = []change{
 	{"cwd empty", func(b *bundle, _ *rand.Rand) { b.process().Cwd = "" }},
 	{"no arguments", func(b *bundle, _ *rand.Rand) { b.process().Args = nil }},
 	{"empty argument", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{""} }},
-	{"no such program", func(b *bundle, d *rand.Rand) { b.process().Args = []string{pick(d, "/none", "none", "./none", "/tmp/none/x")} }},
+	{"no such program", func(b *bundle, d *rand.Rand) {
+		b.process().Args = []string{pick(d, "/none", "none", "./none", "/tmp/none/x")}
+	}},
 	{"program is a folder", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{"/tmp"} }},
-	{"program may not execute", func(b *bundle, _ *rand.Rand) { b.site.write("rootfs/x", "x"); _ = os.Chmod(b.site.path("rootfs/x"), 0o644); b.process().Args = []string{"/x"} }},
+	{"program may not execute", func(b *bundle, _ *rand.Rand) {
+		b.site.write("rootfs/x", "x")
+		_ = os.Chmod(b.site.path("rootfs/x"), 0o644)
+		b.process().Args = []string{"/x"}
+	}},
 	{"program without interpreter", func(b *bundle, _ *rand.Rand) { b.process().Args = []string{"/exec"} }},
 	{"program by PATH", func(b *bundle, _ *rand.Rand) { b.process().Args[0] = "probe" }},
 	{"program by no PATH", func(b *bundle, _ *rand.Rand) { b.process().Args[0], b.process().Env = "probe", []string{"A=1"} }},
@@ -56,7 +62,9 @@ var processChanges = []change{
 	{"rlimit soft above hard", func(b *bundle, _ *rand.Rand) {
 		b.process().Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_CORE", Soft: 2, Hard: 1}}
 	}},
-	{"rlimit twice", func(b *bundle, _ *rand.Rand) { b.process().Rlimits = append(b.process().Rlimits, b.process().Rlimits[0]) }},
+	{"rlimit twice", func(b *bundle, _ *rand.Rand) {
+		b.process().Rlimits = append(b.process().Rlimits, b.process().Rlimits[0])
+	}},
 	{"rlimit unknown", func(b *bundle, d *rand.Rand) {
 		b.process().Rlimits = []specs.POSIXRlimit{{Type: pick(d, "RLIMIT_FUN", "NOFILE", "rlimit_nofile", "")}}
 	}},

@@ -52,18 +52,26 @@ var securityChanges = []change{
 		b.linux().Sysctl = map[string]string{"net.ipv4.ip_unprivileged_port_start": pick(d, "0", "80"), "kernel.msgmax": "4096",
 			"kernel.domainname": "d", "fs.mqueue.msg_max": "9"}
 	}},
-	{"sysctl with slashes", func(b *bundle, _ *rand.Rand) { b.linux().Sysctl = map[string]string{"net/ipv4/ip_unprivileged_port_start": "70"} }},
+	{"sysctl with slashes", func(b *bundle, _ *rand.Rand) {
+		b.linux().Sysctl = map[string]string{"net/ipv4/ip_unprivileged_port_start": "70"}
+	}},
 	{"sysctl of the host", func(b *bundle, d *rand.Rand) {
 		b.linux().Sysctl = map[string]string{pick(d, "kernel.core_pattern", "vm.overcommit_memory", "user.max_user_namespaces", "kernel.hostname", "", "net"): "1"}
 	}},
-	{"sysctl that is none", func(b *bundle, d *rand.Rand) { b.linux().Sysctl = map[string]string{pick(d, "net.none.such", "net.ipv4/../../none"): "1"} }},
+	{"sysctl that is none", func(b *bundle, d *rand.Rand) {
+		b.linux().Sysctl = map[string]string{pick(d, "net.none.such", "net.ipv4/../../none"): "1"}
+	}},
 	{"sysctl of a wrong value", func(b *bundle, _ *rand.Rand) { b.linux().Sysctl = map[string]string{"kernel.msgmax": "much"} }},
 	{"filter that refuses", func(b *bundle, d *rand.Rand) {
 		b.linux().Seccomp = filter(specs.ActErrno, pick(d, "keyctl", "uname", "getcwd"), "none_such")
 		b.linux().Seccomp.Syscalls[0].ErrnoRet = pointer(pick[uint](d, 1, 38, 97))
 	}},
-	{"filter that kills", func(b *bundle, d *rand.Rand) { b.linux().Seccomp = filter(pick(d, specs.ActKill, specs.ActKillProcess, specs.ActTrap), "keyctl") }},
-	{"filter of the runtime's own calls", func(b *bundle, d *rand.Rand) { b.linux().Seccomp = filter(specs.ActErrno, pick(d, "execve", "close", "mount", "write")) }},
+	{"filter that kills", func(b *bundle, d *rand.Rand) {
+		b.linux().Seccomp = filter(pick(d, specs.ActKill, specs.ActKillProcess, specs.ActTrap), "keyctl")
+	}},
+	{"filter of the runtime's own calls", func(b *bundle, d *rand.Rand) {
+		b.linux().Seccomp = filter(specs.ActErrno, pick(d, "execve", "close", "mount", "write"))
+	}},
 	{"filter with privileges", func(b *bundle, _ *rand.Rand) {
 		b.process().NoNewPrivileges = false
 		b.linux().Seccomp = filter(specs.ActErrno, "keyctl")
@@ -112,7 +120,9 @@ func addHook(b *bundle, name string, h specs.Hook) {
 }
 
 // outside are the hooks that run in the host's root; startContainer's does not.
-func outside(d *rand.Rand) string { return pick(d, "prestart", "createRuntime", "createContainer", "poststart", "poststop") }
+func outside(d *rand.Rand) string {
+	return pick(d, "prestart", "createRuntime", "createContainer", "poststart", "poststop")
+}
 
 var hookChanges = []change{
 	{"hooks", func(b *bundle, _ *rand.Rand) {
@@ -126,7 +136,10 @@ var hookChanges = []change{
 	{"hook inside", func(b *bundle, d *rand.Rand) {
 		addHook(b, "startContainer", specs.Hook{Path: pick(d, "/probe", "/none"), Args: []string{"probe", pick(d, "ids", "none")}})
 	}},
-	{"hook that fails", func(b *bundle, d *rand.Rand) { name := outside(d); addHook(b, name, hook(b, name, "echo sorry >&2; exit 3")) }},
+	{"hook that fails", func(b *bundle, d *rand.Rand) {
+		name := outside(d)
+		addHook(b, name, hook(b, name, "echo sorry >&2; exit 3"))
+	}},
 	{"hook that is not there", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), specs.Hook{Path: "/none"}) }},
 	{"hook by a relative path", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), specs.Hook{Path: "none"}) }},
 	{"hook that takes long", func(b *bundle, d *rand.Rand) {

@@ -16,8 +16,8 @@ type difference struct {
 
 // differences are all that there may be between clove-oci and runc.
 var differences = []difference{
-	{regexp.MustCompile(`^create (stderr|log): RUNTIME create failed: dial unix none: `),
-		regexp.MustCompile(`^create (stderr|log): RUNTIME create failed: failed to dail none: dial unix none: `),
+	{regexp.MustCompile(`^(create stderr:|create log:|process: stderr) RUNTIME create failed: dial unix none: `),
+		regexp.MustCompile(`^(create stderr:|create log:|process: stderr) RUNTIME create failed: failed to dail none: dial unix none: `),
 		"runc's own words for --pidfd-socket, with their slip, are not repeated"},
 }
 

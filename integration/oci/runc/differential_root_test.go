@@ -41,6 +41,12 @@ func bundles(t *testing.T) int {
 func TestBundlesAreTheSameToBoth(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)
+	t.Cleanup(func() {
+		removeParents()
+		if left := cgroups(cgroupParent); len(left) > 0 {
+			t.Errorf("cgroups are left: %v", left)
+		}
+	})
 	runtimes := []runtime{tested(t), peer(t)}
 	seed, count := setting(t, "CLOVE_SEED", 1), bundles(t)
 	only := setting(t, "CLOVE_BUNDLE", -1)

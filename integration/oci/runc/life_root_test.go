@@ -153,7 +153,7 @@ func (h *history) left() {
 		}
 		name, _ := filepath.Rel(h.site.dir, path)
 		info, err := entry.Info()
-		if err != nil || slices.Contains([]string{"log", "stderr", "process-stderr", "config.json", "pid"}, name) {
+		if err != nil || slices.Contains([]string{"log", "stdout", "stderr", "process-stderr", "config.json", "pid"}, name) {
 			return nil
 		}
 		h.note("left", "%s %s", info.Mode(), name)
@@ -162,11 +162,29 @@ func (h *history) left() {
 		}
 		return nil
 	})
-	for _, root := range []string{"", "*/", "*/*/", "*/*/*/"} {
-		found, _ := filepath.Glob("/sys/fs/cgroup/" + root + h.site.id + "*")
-		for _, group := range found {
-			h.note("left", "cgroup %s", group)
-		}
+	for _, group := range cgroups(h.site.id) {
+		h.note("left", "cgroup %s", group)
+	}
+}
+
+// cgroupParent is the cgroup above those that have one.
+const cgroupParent = "runc-beside-clove-oci"
+
+// cgroups finds those with this name in every hierarchy.
+func cgroups(name string) (all []string) {
+	for _, root := range []string{"", "*/", "*/*/", "*/*/*/", "*/*/*/*/"} {
+		found, _ := filepath.Glob("/sys/fs/cgroup/" + root + name)
+		all = append(all, found...)
+	}
+	return all
+}
+
+// removeParents takes away the cgroups that libcontainer makes on the way to a
+// container's, and leaves.
+func removeParents() {
+	for _, parent := range cgroups(cgroupParent) {
+		_ = os.Remove(filepath.Join(parent, "deep")) // it may not be there
+		_ = os.Remove(parent)
 	}
 }
 

@@ -3,7 +3,6 @@
 package runc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,7 +130,7 @@ type said struct {
 }
 
 // streams are a container's, when they are not the command's own. What is
-// missing is a file's of the site.
+// missing is a file of the site.
 type streams struct{ in, out, err *os.File }
 
 // call runs one command line of the runtime to its end.
@@ -154,18 +153,20 @@ func (s *site) raw(io streams, args ...string) said {
 	cmd := exec.CommandContext(ctx, s.runtime.program, args...)
 	cmd.Dir = s.dir
 	cmd.Args[0] = s.runtime.name // it is in some texts
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if io.in != nil {
-		cmd.Stdin, cmd.Stdout = io.in, io.out
+	// Files: a container that stays would keep a pipe open.
+	out, errs := io.out, io.err
+	if out == nil {
+		out = s.create("stdout")
+		defer out.Close()
 	}
-	// A file: a container that stays would keep a pipe open.
-	errs := io.err
 	if errs == nil {
 		errs = s.create("stderr")
 		defer errs.Close()
 	}
-	cmd.Stderr = errs
+	cmd.Stdout, cmd.Stderr = out, errs
+	if io.in != nil {
+		cmd.Stdin = io.in
+	}
 	// What an old version mounts astray does not reach the host.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	err := cmd.Run()
@@ -173,7 +174,11 @@ func (s *site) raw(io streams, args ...string) said {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		s.t.Fatalf("%s %v: %v, %v\n%s", s.runtime.name, args, err, ctx.Err(), s.read("stderr"))
 	}
-	return said{status: cmd.ProcessState.ExitCode(), out: out.String(), err: s.read(filepath.Base(errs.Name()))}
+	got := said{status: cmd.ProcessState.ExitCode(), err: s.read(filepath.Base(errs.Name()))}
+	if io.out == nil {
+		got.out = s.read("stdout")
+	}
+	return got
 }
 
 // lastError finds what a shim would show.
