@@ -21,6 +21,7 @@ import (
 // place and a text.
 type history struct {
 	site  *site
+	input *os.File // of the commands; nil is the null device
 	lines []string
 }
 
