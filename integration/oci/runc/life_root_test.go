@@ -169,7 +169,7 @@ func (h *history) left() {
 }
 
 // cgroupParent is the cgroup above those that have one.
-const cgroupParent = "runc-beside-clove-oci"
+const cgroupParent = "beside-each-other"
 
 // cgroups finds those with this name in every hierarchy.
 func cgroups(name string) (all []string) {
