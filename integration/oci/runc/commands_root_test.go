@@ -21,13 +21,13 @@ import (
 var withoutContainer = strings.Split(`state none|start none|kill none|kill none KILL|kill --all none 9|delete none|delete --force none|exec none /probe
 ps none|pause none|resume none|update none|update --memory 1 none|events none|events --stats none
 state|start|kill|delete|exec|exec none|ps|pause|resume|update|events|state a b|start a b|kill a b c|delete a b|pause a b|list a|create|run|create a b|features a
-state |delete |delete --force |create |run |state a/b|state ..|state .|state /|create ..|create a/b|create a+b|run a:b|create ä|delete --force ../x|exec a/b /probe
-state --flag none|--flag state none|kill --signal 9 none|frobnicate|create --bundle|create --preserve-fds x one|update --pids-limit x none
+state |delete |delete --force |create |run |state a/b|state ..|state .|state /|create ..|create a/b|create a,b|run a:b|create ä|delete --force ../x|exec a/b /probe
+state --flag none|--flag state none|kill --signal 9 none|frobnicate|create --bundle|create --preserve-fds x @1|update --pids-limit x none
 list|list -q|list --format json|list --format table|list --format xml|list -f json -q
 --log-format xml list|--root / list|--debug list --format json
-create --bundle none one|run --bundle none one|create --bundle volume one|create --bundle rootfs/probe one|create --pid-file none/pid one
-create --console-socket none one|run --console-socket none one|run --detach --console-socket none one|create --pidfd-socket none one
-spec --bundle none|spec --bundle volume|spec --bundle volume|spec a|checkpoint none|restore none`, "|")
+create --bundle none @1|run --bundle none @1|create --bundle volume @1|create --bundle rootfs/probe @1|create --pid-file none/pid @1
+create --console-socket none @1|run --console-socket none @1|run --detach --console-socket none @1|create --pidfd-socket none @1
+spec --bundle none|spec --bundle volume|spec --bundle volume|spec a|checkpoint none|restore none|checkpoint|restore`, "|")
 
 // withContainer are the command lines of one container's life. @ is its id; a word
 // alone with a colon is something that the test does.
@@ -38,7 +38,7 @@ exec --cwd tmp @ /probe ids|exec --cwd /tmp @ /probe ids|exec --cwd /none/new @ 
 exec --user x @ /probe ids|exec --user 1:y @ /probe ids|exec --env A=1 @ /probe ids|exec -e A @ /probe ids|exec --additional-gids 5 @ /probe ids
 exec --cap CAP_SYS_ADMIN @ /probe ids|exec --cap CAP_FLY @ /probe ids|exec --no-new-privs @ /probe ids|exec --process volume/process.json @|exec --process none @
 exec --process volume/broken.json @|exec --process volume/file @|exec --process volume/process.json @ /probe|exec --preserve-fds 2 @ /probe ids
-exec --tty --detach @ /probe ids|exec --console-socket none @ /probe ids|exec --cgroup none @ /probe ids|exec --cgroup ../.. @ /probe ids|exec @ -- /probe ids
+exec --tty --detach @ /probe ids|exec --console-socket none @ /probe ids|exec --cgroup ../.. @ /probe ids|exec @ -- /probe ids
 ps @|ps --format json @|ps --format xml @|ps @ -ef|events --stats @
 update --pids-limit 20 @|update --memory 64000000 @|update --memory much @|update --cpu-quota 50000 --cpu-period 100000 @|update --cpu-share 100 @
 update --cpuset-cpus 900 @|update --memory 1 @|update --resources volume/resources.json @|update --resources none @|update --resources volume/file @|update @
@@ -61,7 +61,7 @@ func words(lines []string) (all [][]string) {
 var help = regexp.MustCompile(`(?s)(Incorrect Usage[^\n]*\n\n)?NAME:.*`)
 
 // figures are what events and ps tell of a moment.
-var figures = regexp.MustCompile(`\d\d+`)
+var figures = regexp.MustCompile(`\d+`)
 
 // ordered runs one line of the tables in every container's life.
 func (h *history) ordered(args []string, watched *int) {
@@ -85,17 +85,32 @@ func (h *history) ordered(args []string, watched *int) {
 	}
 	name := strings.Join(args, " ")
 	for i := range args {
-		if args[i] == "@" {
-			args[i] = s.id
-		}
+		args[i] = strings.ReplaceAll(args[i], "@", s.id)
 	}
-	got := s.callWith(streams{in: h.input}, args...)
+	own := streams{in: h.input}
+	if args[0] == "create" || args[0] == "run" {
+		own.out = s.create("process-stdout") // it is the process's longer than the command's
+		defer own.out.Close()
+	}
+	got := s.callWith(own, args...)
+	if own.out != nil {
+		got.out = s.commandsOwn()
+	}
 	got.out = help.ReplaceAllString(got.out, "${1}help\n")
 	got.err = help.ReplaceAllString(got.err, "${1}help\n")
 	if args[0] == "events" || args[0] == "ps" {
 		got.out = figures.ReplaceAllString(got.out, "N")
 	}
 	h.told(name, got)
+}
+
+// commandsOwn is what create or run said before the process did: help, if anything.
+func (s *site) commandsOwn() string {
+	text := s.read("process-stdout")
+	if !strings.HasPrefix(text, "Incorrect Usage") {
+		return ""
+	}
+	return text
 }
 
 // pid is the first process's.

@@ -154,7 +154,7 @@ func (h *history) left() {
 		}
 		name, _ := filepath.Rel(h.site.dir, path)
 		info, err := entry.Info()
-		if err != nil || slices.Contains([]string{"log", "stdout", "stderr", "process-stderr", "config.json", "pid"}, name) {
+		if err != nil || slices.Contains([]string{"log", "stdout", "stderr", "process-stderr", "process-stdout", "config.json", "pid"}, name) {
 			return nil
 		}
 		h.note("left", "%s %s", info.Mode(), name)
