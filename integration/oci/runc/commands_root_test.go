@@ -40,7 +40,7 @@ exec --cap CAP_SYS_ADMIN @ /probe ids|exec --cap CAP_FLY @ /probe ids|exec --no-
 exec --process volume/broken.json @|exec --process volume/file @|exec --process volume/process.json @ /probe|exec --preserve-fds 2 @ /probe ids
 exec --tty --detach @ /probe ids|exec --console-socket none @ /probe ids|exec --cgroup ../.. @ /probe ids|exec @ -- /probe ids
 ps @|ps --format json @|ps --format xml @|ps @ -ef|events --stats @
-update --pids-limit 20 @|update --memory 64000000 @|update --memory much @|update --cpu-quota 50000 --cpu-period 100000 @|update --cpu-share 100 @
+update --pids-limit 20 @|update --memory 64000000 @|update --memory much @|update --cpu-quota 20000 --cpu-period 50000 @|update --cpu-share 100 @|update --cpu-quota 30000 @
 update --cpuset-cpus 900 @|update --memory 1 @|update --resources volume/resources.json @|update --resources none @|update --resources volume/file @|update @
 limits:|pause @|state @|pause @|exec @ /probe ids|kill @ WINCH|start @|delete @|ps --format json @|resume @|state @|resume @
 kill @ KILL|ended:|state @|list -q|start @|kill @|kill --all @ KILL|exec @ /probe ids|pause @|resume @|ps @|ps --format json @|events --stats @|update --pids-limit 9 @|create @

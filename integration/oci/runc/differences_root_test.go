@@ -4,38 +4,54 @@ package runc
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"clove.run/clove/internal/doctest"
 )
 
 // difference is one that is meant. Both patterns match what is said in shared words.
 type difference struct {
+	what, why    string // docs/oci.md has the same rows
 	ours, theirs *regexp.Regexp
-	reason       string // docs/oci.md has the same rows
 }
 
-// differences are all that there may be between clove-oci and runc.
+// differences are all that there may be between clove-oci and runc in these tests.
 var differences = []difference{
-	meant("--pidfd-socket to nothing: runc's words, with their slip, are not repeated",
+	meant("what `clove-oci create` says when there is no socket for its pidfd", "runc's words have a slip, which is not repeated",
 		`RUNTIME \w+ failed: dial unix none: `, `RUNTIME \w+ failed: failed to dail none: dial unix none: `),
-	meant("--pidfd-socket to nothing: runc leaves the container's directory, clove-oci what it found",
+	meant("and nothing is left of that container", "runc leaves its directory, and `list` complains of it",
 		`^$`, `^(list -q stderr: load container ID1: container does not exist|left: drwx--x--x state/ID1)$`),
-	meant("a flag that there is not: the two programs' libraries for flags are of different versions",
+	meant("a dot in what is said of a flag that there is not", "another version of the library of flags",
 		`^--flag state none output: Incorrect Usage: flag`, `^--flag state none output: Incorrect Usage\. flag`),
-	meant("--root /: clove-oci tells it to the log; runc has none yet when it looks at its flags",
+	meant("`--root /` is refused in the log", "runc looks at it before it has a log",
 		`^--root / list (stderr|log): option --root should not be set to /$`,
 		`^--root / list (stderr: level=error msg="Option --root argument should not be set to /"|log is not JSON: )`),
-	meant("spec where there is one: clove-oci's own words",
+	meant("what `clove-oci spec` says when there is a config.json", "clove-oci's own words",
 		`^spec .*: file config\.json exists: remove it first$`, `^spec .*: File config\.json exists\. Remove it first$`),
-	meant("checkpoint and restore are refused, whatever container is meant",
+	meant("no checkpoint and restore, and `clove-oci features` says so; the two commands are refused",
+		"a restored process would have been outside of its rules meanwhile",
 		`^(checkpoint|restore)\b.*`, `^((checkpoint|restore)\b.*|left: drw------- checkpoint$)`),
-	meant("exec --user: clove-oci takes no number that is no user's, and says how it reads one",
+	meant("an id that no user can have is refused", "clove-oci reads ids as such, and says how",
 		`^exec --user .*: exec failed: bad [ug]id: strconv\.ParseUint: `, `^exec --user .*: exec failed: bad [ug]id: strconv\.Atoi: `),
+	meant("an update keeps what it does not name", "runc forgets, for instance, the old CPU period, and the next quota alone means something else",
+		`^cgroup (cpu\.cfs_period_us: 50000|cpu\.max: 30000 50000)$`, `^cgroup (cpu\.cfs_period_us: 100000|cpu\.max: 30000 100000)$`),
 }
 
-// meant is one row: what clove-oci says, and what runc says.
-func meant(reason, ours, theirs string) difference {
-	return difference{ours: regexp.MustCompile(ours), theirs: regexp.MustCompile(theirs), reason: reason}
+// meant is one row: what is different and why, clove-oci's line, and runc's.
+func meant(what, why, ours, theirs string) difference {
+	return difference{what: what, why: why, ours: regexp.MustCompile(ours), theirs: regexp.MustCompile(theirs)}
+}
+
+// TestDifferencesAreDocumented holds the document to the table.
+func TestDifferencesAreDocumented(t *testing.T) {
+	rows := doctest.Rows(t, "docs/oci.md")
+	for _, d := range differences {
+		if !slices.ContainsFunc(rows, func(cells []string) bool { return slices.Equal(cells, []string{d.what, d.why}) }) {
+			t.Errorf("docs/oci.md has no row | %s | %s |", d.what, d.why)
+		}
+	}
 }
 
 // unexplained gives what of only no row of the table explains.
