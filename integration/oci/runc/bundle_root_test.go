@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -123,16 +124,26 @@ func drawn(d *rand.Rand, number int) []change {
 	return some
 }
 
+// dice are those of the bundle with this number.
+func dice(seed, number int) *rand.Rand { return rand.New(rand.NewPCG(uint64(seed), uint64(number))) }
+
 // generate makes the bundle with this number, the same one each time.
-func generate(s *site, seed, number int) (names []string, b *bundle) {
-	d := rand.New(rand.NewPCG(uint64(seed), uint64(number)))
-	b = newBundle(s)
+func generate(s *site, seed, number int) *bundle {
+	d, b := dice(seed, number), newBundle(s)
 	for _, c := range drawn(d, number) {
-		names = append(names, c.name)
 		c.apply(b, d)
 	}
 	b.save()
-	return names, b
+	return b
+}
+
+// names are those of its changes.
+func names(seed, number int) string {
+	var names []string
+	for _, c := range drawn(dice(seed, number), number) {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // changes are all tables in one.

@@ -8,12 +8,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"clove.run/clove/internal/testhost"
 )
 
 // withoutContainer are command lines that find no container, and mostly should not.
@@ -133,39 +130,28 @@ func (h *history) watch(watched *int) {
 	*watched = fd
 }
 
+// commanded is the life of a container by both tables.
+func commanded(s *site) []string {
+	s.t.Helper()
+	plain(s, "world").save()
+	s.write("volume/process.json", `{"args":["/probe","ids"],"cwd":"/","env":["A=1"],"user":{"uid":7,"gid":8}}`)
+	s.write("volume/broken.json", `{"args":["/probe"`)
+	s.write("volume/resources.json", `{"pids":{"limit":11}}`)
+	in, input := s.pipe() // the container lives as long as it has an input
+	defer in.Close()
+	defer input.Close()
+	h, watched := &history{site: s, input: in}, -1
+	for _, args := range append(words(withoutContainer), words(withContainer)...) {
+		h.ordered(args, &watched)
+	}
+	h.left()
+	return h.normal()
+}
+
 // TestCommandLinesAreTheSameToBoth goes through a container's life with right and wrong
 // commands at every station.
 func TestCommandLinesAreTheSameToBoth(t *testing.T) {
-	testhost.Root(t)
-	testhost.NoResidue(t)
-	dir := t.TempDir()
-	runtimes := []runtime{tested(t), peer(t)}
-	histories := make([][]string, len(runtimes))
-	var both sync.WaitGroup
-	for i, r := range runtimes {
-		both.Go(func() {
-			name := string(rune('a' + i))
-			s := newSite(t, r, filepath.Join(dir, name), "commands-"+name)
-			plain(s, "world").save()
-			s.write("volume/process.json", `{"args":["/probe","ids"],"cwd":"/","env":["A=1"],"user":{"uid":7,"gid":8}}`)
-			s.write("volume/broken.json", `{"args":["/probe"`)
-			s.write("volume/resources.json", `{"pids":{"limit":11}}`)
-			in, input := s.pipe() // the container lives as long as it has an input
-			defer in.Close()
-			defer input.Close()
-			h, watched := &history{site: s, input: in}, -1
-			for _, args := range words(withoutContainer) {
-				h.ordered(args, &watched)
-			}
-			for _, args := range words(withContainer) {
-				h.ordered(args, &watched)
-			}
-			h.left()
-			histories[i] = h.normal()
-		})
-	}
-	both.Wait()
-	if rest := unexplained(differ(histories[0], histories[1])); len(rest) > 0 {
+	if rest := unexplained(differ(both(t, quiet(t), "", commanded))); len(rest) > 0 {
 		t.Errorf("\n%s", strings.Join(rest, "\n"))
 	}
 }
