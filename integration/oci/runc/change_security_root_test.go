@@ -114,6 +114,7 @@ func addHook(b *bundle, name string, h specs.Hook) {
 	if b.Hooks == nil {
 		b.Hooks = &specs.Hooks{}
 	}
+	//lint:ignore SA1019 engines still give it, and both runtimes still run it
 	list := map[string]*[]specs.Hook{"prestart": &b.Hooks.Prestart, "createRuntime": &b.Hooks.CreateRuntime, "createContainer": &b.Hooks.CreateContainer,
 		"startContainer": &b.Hooks.StartContainer, "poststart": &b.Hooks.Poststart, "poststop": &b.Hooks.Poststop}[name]
 	*list = append(*list, h)
