@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,9 +41,14 @@ func bundles(t *testing.T) int {
 // own, and gives their histories.
 func both(t *testing.T, dir, name string, live func(s *site) []string) (ours, theirs []string) {
 	t.Helper()
+	return beside(t, []runtime{tested(t), peer(t)}, dir, name, live)
+}
+
+func beside(t *testing.T, runtimes []runtime, dir, name string, live func(s *site) []string) (ours, theirs []string) {
+	t.Helper()
 	histories := make([][]string, 2)
 	var running sync.WaitGroup
-	for i, r := range []runtime{tested(t), peer(t)} {
+	for i, r := range runtimes {
 		side := fmt.Sprintf("%c%s", 'a'+i, name)
 		running.Go(func() { histories[i] = live(newSite(t, r, filepath.Join(dir, side), "beside-"+side)) })
 	}
@@ -66,6 +72,18 @@ func quiet(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestADifferenceIsSeen is the control of the others: an old runc beside today's. Its
+// masks are mounts of another kind, for one.
+func TestADifferenceIsSeen(t *testing.T) {
+	ours, theirs := beside(t, []runtime{vulnerable(t, until2023), peer(t)}, quiet(t), "", func(s *site) []string {
+		return s.live(generate(s, 1, 0).flags...)
+	})
+	rest := unexplained(differ(ours, theirs))
+	if !slices.ContainsFunc(rest, func(line string) bool { return strings.Contains(line, "/proc/self/mountinfo") }) {
+		t.Errorf("nothing of it is seen: %q", rest)
+	}
 }
 
 // TestBundlesAreTheSameToBoth is the differential test: accepted or refused with the same
