@@ -30,8 +30,8 @@ func TestABundleThatMakesNoSenseIsRefused(t *testing.T) {
 		"null":                                 "config cannot be null",
 		"[]":                                   "json: cannot unmarshal array into Go value of type specs.Spec",
 		"{}":                                   "process property must not be empty",
-		`{"process":{}}`:                       "cwd property must not be empty",
-		`{"process":{"cwd":"a","args":["a"]}}`: "cwd must be an absolute path",
+		`{"process":{}}`:                       "Cwd property must not be empty",
+		`{"process":{"cwd":"a","args":["a"]}}`: "Cwd must be an absolute path",
 		`{"process":{"cwd":"/"}}`:              "args must not be empty",
 	} {
 		root := t.TempDir()

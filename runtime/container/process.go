@@ -18,9 +18,11 @@ func CheckProcess(p *specs.Process) error {
 	case p == nil:
 		return errors.New("process property must not be empty")
 	case p.Cwd == "":
-		return errors.New("cwd property must not be empty")
+		//lint:ignore ST1005 runc's words
+		return errors.New("Cwd property must not be empty")
 	case !filepath.IsAbs(p.Cwd):
-		return errors.New("cwd must be an absolute path")
+		//lint:ignore ST1005 runc's words
+		return errors.New("Cwd must be an absolute path")
 	case len(p.Args) == 0:
 		return errors.New("args must not be empty")
 	case p.SelinuxLabel != "" && !selinux.GetEnabled():

@@ -23,8 +23,8 @@ func TestAProcessThatCouldOnlyFailIsRefused(t *testing.T) {
 		want    string
 	}{
 		"none":         {nil, "process property must not be empty"},
-		"no directory": {&specs.Process{Args: good.Args}, "cwd property must not be empty"},
-		"relative":     {&specs.Process{Args: good.Args, Cwd: "tmp"}, "cwd must be an absolute path"},
+		"no directory": {&specs.Process{Args: good.Args}, "Cwd property must not be empty"},
+		"relative":     {&specs.Process{Args: good.Args, Cwd: "tmp"}, "Cwd must be an absolute path"},
 		"no command":   {&specs.Process{Cwd: "/"}, "args must not be empty"},
 	} {
 		if err := CheckProcess(row.process); err == nil || err.Error() != row.want {

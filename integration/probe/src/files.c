@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -156,4 +157,24 @@ int cmd_swap(int argc, char **argv)
 	note(&out, "%ld times", swaps);
 	report(STDOUT_FILENO, "swap", &out);
 	return 0;
+}
+
+/* put writes a text into existing files, and what came of it into another: what
+ * was attacked may be this program's own output. */
+int cmd_put(int argc, char **argv)
+{
+	if (argc < 4)
+		usage("put: where to report, which text, into which files?");
+	int log = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	for (int i = 3; log >= 0 && i < argc; i++) {
+		struct outcome out = {0};
+		int fd = open(argv[i], O_WRONLY | O_CLOEXEC);
+		done(&out, fd);
+		if (out.ok)
+			done(&out, write(fd, argv[2], strlen(argv[2])));
+		note(&out, "%s", argv[i]);
+		report(log, "put", &out);
+		close(fd);
+	}
+	return log < 0 ? 3 : 0;
 }

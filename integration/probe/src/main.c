@@ -44,6 +44,10 @@ static const struct command {
 	{"ids", cmd_ids, ""},
 	{"setuid-exec", cmd_setuid_exec, "SETUID-COPY-OF-THE-PROBE"},
 	{"swap", cmd_swap, "DIRECTORY NAME NAME SECONDS"},
+	{"put", cmd_put, "REPORT-FILE TEXT PATH..."},
+	{"join", cmd_join, "PID"},
+	{"overwrite", cmd_overwrite, "TEXT SECONDS"},
+	{"world", cmd_world, "[PATH...]"},
 };
 
 void usage(const char *message)

@@ -78,5 +78,9 @@ int cmd_mknod(int argc, char **argv);
 int cmd_ids(int argc, char **argv);
 int cmd_setuid_exec(int argc, char **argv);
 int cmd_swap(int argc, char **argv);
+int cmd_put(int argc, char **argv);
+int cmd_join(int argc, char **argv);	  /* programs.c */
+int cmd_overwrite(int argc, char **argv);
+int cmd_world(int argc, char **argv);	  /* world.c */
 
 #endif
