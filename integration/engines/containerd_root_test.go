@@ -1,0 +1,81 @@
+//go:build root
+
+package engines
+
+import "testing"
+
+// containerdConfig is a configuration of version 2, as containerd 1.x reads it. The two
+// runtimes differ in nothing but the program.
+const containerdConfig = `
+version = 2
+root = "/run/containerd/root"
+state = "/run/containerd/state"
+[grpc]
+  address = "/run/containerd/sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "/run/containerd/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "` + pauseImage + `"
+  stream_server_address = "127.0.0.1"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/run/containerd/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    pod_annotations = ["run.clove.*"]
+    container_annotations = ["run.clove.*"]
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.clove]
+    runtime_type = "io.containerd.runc.v2"
+    pod_annotations = ["run.clove.*"]
+    container_annotations = ["run.clove.*"]
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.clove.options]
+      BinaryName = "/opt/clove/clove-oci"
+`
+
+// startContainerd starts it with both images in a namespace of its own.
+func startContainerd(t *testing.T, namespace string) {
+	t.Helper()
+	startDaemon(t, "containerd", "-c", write(t, "config.toml", containerdConfig))
+	for _, image := range []string{agentImage, pauseImage} {
+		file := t.TempDir() + "/image.tar"
+		archive(t, file, image)
+		if _, stderr := shell(t, "ctr -a /run/containerd/sock -n "+namespace+" images import "+file+" >/dev/null"); stderr != "" {
+			t.Fatal(stderr)
+		}
+	}
+}
+
+// ctrPrelude: up starts a task that has said "up".
+const ctrPrelude = `
+export CONTAINERD_ADDRESS=/run/containerd/sock CONTAINERD_NAMESPACE=engines I=clove.test/agent:1
+if [ $R = clove ]; then B=/opt/clove/clove-oci; else B=runc; fi
+trap 'ctr t rm -f $N; ctr c rm $N' EXIT 2>/dev/null
+run() { ctr run --rm --runc-binary $B "$@"; }
+up() { mkfifo /run/$N; ctr run -d --runc-binary $B --log-uri file:///run/$N.log "$@"; }
+status() { ctr t ls | sed -n "s/^$N  *[0-9]*  *//p" | tr -d ' '; }
+gone() { ctr t delete -f $N >/dev/null 2>&1; }
+`
+
+func TestContainerd(t *testing.T) {
+	inWorld(t, func(t *testing.T) {
+		startContainerd(t, "engines")
+		try(t, ctrPrelude, ctrRows)
+	})
+}
+
+var ctrRows = []row{
+	{name: "streams", script: `run $I $N sh -c 'echo out; echo err >&2' 2>/tmp/$N; cat /tmp/$N`, want: `out\nerr`},
+	{name: "exit statuses", script: `run $I $N true; echo -n "$? "; run $I $N sh -c 'exit 7'; echo -n "$? "; run $I $N sh -c 'kill -9 $$'; echo $?`, want: `0 7 137`},
+	{name: "words of a failed start", script: `for c in absent /etc/plain; do run $I $N $c 2>&1 | grep -oE 'exec: .*: unknown'; ctr c rm $N; done`,
+		want: `exec: "absent": executable file not found in \$PATH: unknown\nexec: "/etc/plain": permission denied: unknown`},
+	{name: "a task runs", script: `up $I $N obey; status; ctr t ps $N | sed 1d | wc -l; ctr t kill -s TERM $N; gone`, want: `RUNNING\n[12]`},
+	{name: "exec", script: `up $I $N obey; ctr t exec --exec-id x $N sh -c 'echo in; exit 5'; echo $?; ctr t exec --exec-id y --cwd /srv --user mallory $N sh -c 'echo $PWD $(id -u)'; ctr t exec --exec-id z $N absent 2>&1 | grep -o 'executable file not found.*'; gone`,
+		want: `in\n5\n/srv 1000\nexecutable file not found in \$PATH: unknown`},
+	{name: "kill", script: `up $I $N stubborn; ctr t kill -s USR1 $N; ctr t kill -s KILL $N; ctr t delete $N 2>/dev/null; echo $?`, want: `[0-9]+`},
+	{name: "pause", script: `up $I $N obey; ctr t pause $N; status; ctr t resume $N; status; ctr t exec --exec-id x $N echo still; gone`, want: `PAUSED\nRUNNING\nstill`},
+	{name: "metrics", script: `up --memory-limit 67108864 $I $N obey; ctr t metrics $N | sed -nE 's/^(memory.limit_in_bytes|memory.usage_limit) +//p'; gone`, want: `67108864`},
+	{name: "memory", script: `run --memory-limit 33554432 $I $N eat; echo -n "$? "; run $I $N eat; echo $?`, want: `137 0`},
+	{name: "the agent's own limit", script: `run --annotation run.clove.limits.memory=32M $I $N eat; echo -n "$? "; run $I $N eat; echo $?`, want: `0 0`, clove: `137 0`},
+	{name: "an annotation that cannot be understood", script: `run --annotation run.clove.limits.memory=much $I $N true 2>&1 | grep -o 'run.clove.limits.memory'; ctr t ls -q; ctr c rm $N`, want: ``, clove: `run.clove.limits.memory`},
+	{name: "no checkpoint", script: `up $I $N obey; ctr t checkpoint $N 2>&1 | grep -oE 'criu|cannot checkpoint[^:]*'; status; gone`, want: `criu\nRUNNING`, clove: `cannot checkpoint.*\nRUNNING`},
+}
