@@ -26,7 +26,7 @@ var entrypoints = map[string][]string{pauseImage: {"/bin/stubborn"}}
 // applets are busybox's, as links. There are no others: a script that needs
 // one more says so by failing.
 var applets = []string{"cat", "chmod", "date", "dd", "echo", "env", "grep", "head", "hostname", "httpd", "id", "ip", "kill", "ls", "mkdir",
-	"mount", "ps", "rm", "sed", "sh", "sleep", "sort", "stat", "touch", "tr", "true", "tty", "wc", "wget"}
+	"mount", "ps", "rm", "sed", "sh", "sleep", "sort", "stat", "timeout", "touch", "tr", "true", "tty", "wc", "wget"}
 
 // programs are the images' own.
 var programs = map[string]string{

@@ -54,7 +54,7 @@ func (r row) try(t *testing.T, prelude, runtime string) {
 	if runtime == "clove" && r.clove != "" {
 		want = r.clove
 	}
-	name := strings.ReplaceAll(r.name, " ", "-") + "-" + runtime
+	name := strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(r.name) + "-" + runtime
 	stdout, stderr := shell(t, prelude+r.script, "R="+runtime, "N="+name)
 	if !regexp.MustCompile(`^(?s:` + want + `)$`).MatchString(strings.TrimSpace(stdout)) {
 		t.Errorf("%s\nprints\n%swant\n%s\nstderr\n%s", r.script, stdout, want, stderr)

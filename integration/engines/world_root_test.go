@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -61,9 +62,9 @@ func inWorld(t *testing.T, body func(t *testing.T)) {
 	// The script itself stays, to take the cgroups away.
 	world.Cancel = func() error { return killFirst(world.Process.Pid) }
 	var output bytes.Buffer
-	world.Stdout, world.Stderr = &output, &output
+	world.Stdout = io.MultiWriter(&output, t.Output())
+	world.Stderr = world.Stdout
 	err = world.Run()
-	t.Logf("in its world:\n%s", &output)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		t.Errorf("the world had to be ended after %s", testhost.Patience(lifetime))

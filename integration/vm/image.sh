@@ -51,7 +51,9 @@ customize() {
 	chroot "$root" systemctl enable --quiet clove-lane.service
 	chroot "$root" systemctl mask --quiet getty.target serial-getty@ttyS0.service \
 		apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
-		systemd-timesyncd.service e2scrub_reap.service
+		systemd-timesyncd.service e2scrub_reap.service \
+		docker.service docker.socket containerd.service podman.service podman.socket \
+		podman-restart.service podman-auto-update.service podman-auto-update.timer
 	echo clove-vm >"$root/etc/hostname"
 	echo '/dev/vda / ext4 defaults 0 0' >"$root/etc/fstab"
 	rm -f "$root/etc/apt/apt.conf.d/99mmdebstrap"
