@@ -29,7 +29,10 @@ func TestCRI(t *testing.T) {
 		for _, behaviour := range podBehaviours {
 			t.Run(behaviour.name, func(t *testing.T) {
 				for _, handler := range runtimes {
-					t.Run(handler, func(t *testing.T) { behaviour.try(t, service, handler) })
+					t.Run(handler, func(t *testing.T) {
+						t.Parallel()
+						behaviour.try(t, service, handler)
+					})
 				}
 			})
 		}

@@ -15,8 +15,8 @@ var dockerReaches = []row{
 		run --network $N-net $I wget -qO- http://$to/page; run $I timeout 1 wget -qO- http://$to/page || echo cut off
 		docker rm -f $N >/dev/null; docker network rm $N-net >/dev/null`},
 	{name: "a published port", want: `served`, script: `
-		up -p 8099:80 $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
-		run $I wget -qO- http://$(docker network inspect -f '{{(index .IPAM.Config 0).Gateway}}' bridge):8099/page`},
+		up -p 80 $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
+		run $I wget -qO- http://$(docker network inspect -f '{{(index .IPAM.Config 0).Gateway}}' bridge):$(docker port $N 80 | sed -n '1s/.*://p')/page`},
 	{name: "the network of another container", want: `served`, script: `
 		up --network none $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'; run --network container:$N $I wget -qO- http://127.0.0.1/page`},
 }

@@ -37,12 +37,15 @@ type row struct {
 // rowTime bounds one script on an idle host.
 const rowTime = 40 * time.Second
 
-// try runs each row with each runtime.
+// try runs each row with each runtime, with both at a time.
 func try(t *testing.T, prelude string, rows []row) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			for _, runtime := range runtimes {
-				t.Run(runtime, func(t *testing.T) { r.try(t, prelude, runtime) })
+				t.Run(runtime, func(t *testing.T) {
+					t.Parallel()
+					r.try(t, prelude, runtime)
+				})
 			}
 		})
 	}

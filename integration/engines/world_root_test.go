@@ -26,6 +26,10 @@ import (
 // insideVariable tells the test binary that it is a world's own.
 const insideVariable = "CLOVE_ENGINES_WORLD"
 
+// othersVariable names a folder of programs that stand before the machine's own, to try
+// engines of other versions.
+const othersVariable = "CLOVE_ENGINES_BIN"
+
 // tools are what the engines' packages bring; all of them are asked for, so that one
 // message names what to install.
 var tools = []string{"tini", "busybox", "dockerd", "docker", "containerd", "ctr", "podman", "conmon", "runc", "iptables", "ip", "bash"}
@@ -91,6 +95,11 @@ func pack(t *testing.T, dir string) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if others := os.Getenv(othersVariable); others != "" {
+		if err := os.CopyFS(dir, os.DirFS(others)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, path := range map[string]string{"engines.test": self, "clove-oci": testhost.Binary(t, "clove-oci")} {
 		content, err := os.ReadFile(path)
