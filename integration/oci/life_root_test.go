@@ -3,37 +3,27 @@
 package oci
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"clove.run/clove/internal/ocitest"
 	"clove.run/clove/internal/testhost"
 )
-
-// newRuntime is the built clove-oci.
-func newRuntime(t *testing.T) *ocitest.Runtime {
-	t.Helper()
-	return ocitest.New(t, testhost.Binary(t, "clove-oci"))
-}
 
 // TestLife is what an engine does with every container.
 func TestLife(t *testing.T) {
 	r := newRuntime(t)
-	pidFile, done := filepath.Join(r.Directory(), "pid"), filepath.Join(r.Directory(), "done")
-	bundle := r.Bundle("echo started >/done/it; exec sleep 1000", func(s *specs.Spec) {
-		s.Root.Readonly = false
+	pidFile, done := filepath.Join(r.Directory(), "pid"), directory(t, r)
+	bundle := r.Bundle("echo started >/tmp/it; exec sleep 1000", bind(done, "/tmp"), func(s *specs.Spec) {
 		s.Annotations = map[string]string{"org.example": "kept"}
-		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/done", Source: done, Type: "bind", Options: []string{"bind"}})
 	})
-	if err := os.Mkdir(done, 0o755); err != nil {
-		t.Fatal(err)
-	}
 
 	r.Must("create", "--bundle", bundle, "--pid-file", pidFile, "one")
 	state := r.State("one")
@@ -89,5 +79,38 @@ func TestRunGivesTheStatusOfTheProcess(t *testing.T) {
 	got := r.DoWith(strings.NewReader("this"), "run", "--bundle", bundle, "one")
 	if got.Out != "this" || got.Err != "and this" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAnEndedReaderEndsTheWriter: a process whose output nobody reads must not wait for ever.
+func TestAnEndedReaderEndsTheWriter(t *testing.T) {
+	r := newRuntime(t)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	defer writer.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
+	defer cancel()
+	cmd := r.Command(ctx, "run", "--bundle", r.Bundle("exec yes"), "one")
+	cmd.Stdout = writer
+	if err := cmd.Run(); ctx.Err() != nil {
+		t.Errorf("it never ended: %v", err)
+		r.Do("delete", "--force", "one")
+	}
+}
+
+// TestWhatIsNotDoneIsRefused: an order that is taken and forgotten would be worse.
+func TestWhatIsNotDoneIsRefused(t *testing.T) {
+	r := newRuntime(t)
+	id := waiting(t, r)
+	for _, args := range [][]string{{"checkpoint", id}, {"checkpoint", "--image-path", "/x", id}, {"checkpoint", "--help"}, {"restore", "--bundle", "/x", "two"}} {
+		if got := r.Do(args...); got.Status != 1 || !strings.Contains(got.Err, "clove-oci does not "+args[0]+" containers") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if state := r.State(id); state.Status != specs.StateRunning {
+		t.Errorf("afterwards: %+v", state)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 // applets are the names that busybox has in a bundle.
 var applets = strings.Fields("sh ash cat chmod chown cut dd echo env false grep head hostname id kill ln ls mkdir mknod mount " +
-	"nc od ps readlink rm seq sha256sum sleep sort stat stty sync test touch tr true tty ulimit umount uname wc")
+	"nc od ps readlink rm seq sha256sum sleep sort stat stty sync test touch tr true tty ulimit umount uname wc yes")
 
 // Rootfs makes a root file system of busybox in directory.
 func Rootfs(t testing.TB, directory string) {
@@ -49,7 +50,7 @@ func copyFile(to, from string) error {
 }
 
 // Spec is the specification that `clove-oci spec` writes, for one command of the
-// shell, without a terminal, in a cgroup of this test's own.
+// shell, without a terminal, in a cgroup of its own.
 func (r *Runtime) Spec(script string) *specs.Spec {
 	r.t.Helper()
 	directory := r.t.TempDir()
@@ -60,7 +61,8 @@ func (r *Runtime) Spec(script string) *specs.Spec {
 	check(r.t, json.Unmarshal(text, &spec))
 	spec.Process.Terminal = false
 	spec.Process.Args = []string{"sh", "-c", script}
-	spec.Linux.CgroupsPath = "/" + cgroupParent + "/" + filepath.Base(r.directory)
+	r.specs++
+	spec.Linux.CgroupsPath = "/" + cgroupParent + "/" + filepath.Base(r.directory) + "-" + strconv.Itoa(r.specs)
 	return &spec
 }
 

@@ -31,6 +31,7 @@ type Runtime struct {
 	Binary    string
 	Root      string
 	directory string
+	specs     int // that were made
 	// Flags are global ones that every command gets.
 	Flags []string
 }

@@ -134,7 +134,7 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return err
 	}
 	defer ours.Close()
-	_, _, err = host.WriteMsgUnix([]byte("BARRIER=1"), unix.UnixRights(int(theirs.Fd())), nil)
+	err = sendBarrier(host, theirs)
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return err
 	}
@@ -145,4 +145,19 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return errors.New("the service manager wrote to a pipe that it may only close")
 	}
 	return nil
+}
+
+// sendBarrier is a system call of its own: package net sends descriptors over no
+// connected socket of datagrams.
+func sendBarrier(host *net.UnixConn, barrier *os.File) error {
+	raw, err := host.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendmsg(int(fd), []byte("BARRIER=1"), unix.UnixRights(int(barrier.Fd())), nil, 0)
+		return sent != unix.EAGAIN && sent != unix.EINTR
+	})
+	return errors.Join(err, sent)
 }
