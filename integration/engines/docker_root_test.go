@@ -51,7 +51,8 @@ var dockerOnly = []row{
 		up --health-cmd 'cat /srv/well' --health-interval 100ms --health-retries 1 $I sh -c 'touch /srv/well; exec obey'
 		event 1 'health_status: healthy'; docker exec $N rm /srv/well; event 1 'health_status: unhealthy'`},
 	{name: "copy and changes", script: `up $I sh -c 'echo x >/srv/made; exec obey'; docker cp $N:/srv/made - | tar -xO; docker diff $N | grep made`, want: `x\nA /srv/made`},
-	{name: "an OOM kill is told", script: `up -m 32m --memory-swap 32m $I sh -c 'echo up; exec eat'; event 1 oom`, want: `oom`},
+	// Of a container whose first process was killed, neither runtime's shim always has the time to tell.
+	{name: "an OOM kill is told", script: `up -m 32m --memory-swap 32m $I obey; docker exec $N eat; echo $?; event 1 oom`, want: `137\noom`},
 	{name: "update of the rest", want: `(20000|20000 100000)\n7`, script: `
 		up $I obey; docker update --cpus 0.2 --pids-limit 7 $N >/dev/null
 		docker exec $N sh -c 'limit cpu/cpu.cfs_quota_us cpu.max; limit pids/pids.max pids.max'`},

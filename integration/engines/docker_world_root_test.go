@@ -12,11 +12,11 @@ var dockerReaches = []row{
 		docker network create $N-net >/dev/null
 		up --network $N-net $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
 		to=$(docker inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' $N)
-		run --network $N-net $I wget -qO- http://$to/page; run $I timeout 1 wget -qO- http://$to/page || echo cut off
+		run --network $N-net $I wget -qO- http://$to/page; run $I sh -c "timeout 1 wget -qO- http://$to/page || echo cut off"
 		docker rm -f $N >/dev/null; docker network rm $N-net >/dev/null`},
 	{name: "a published port", want: `served`, script: `
 		up -p 80 $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
-		run $I wget -qO- http://$(docker network inspect -f '{{(index .IPAM.Config 0).Gateway}}' bridge):$(docker port $N 80 | sed -n '1s/.*://p')/page`},
+		run $I wget -qO- http://$(docker inspect -f '{{.NetworkSettings.Gateway}}' $N):$(docker port $N 80 | sed -n '1s/.*://p')/page`},
 	{name: "the network of another container", want: `served`, script: `
 		up --network none $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'; run --network container:$N $I wget -qO- http://127.0.0.1/page`},
 }
