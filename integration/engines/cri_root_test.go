@@ -213,4 +213,7 @@ func podMisannotated(t *testing.T, service cri.RuntimeServiceClient, handler str
 	if err == nil || !strings.Contains(err.Error(), "run.clove.limits.memory") {
 		t.Errorf("it started, or the error names no annotation: %v", err)
 	}
+	if _, err := os.Stat("/run/containerd/runc/k8s.io/" + id); id == "" || !os.IsNotExist(err) {
+		t.Errorf("the runtime keeps something of %q: %v", id, err)
+	}
 }

@@ -14,21 +14,28 @@ up() { docker run -d --runtime "$R" --name "$N" "$@" >/dev/null && grep -qm1 up 
 event() { head -n "$1" < <(docker events --since 0 --filter container="$N" --filter event="$2" --format "$2"); }
 `
 
-func startDocker(t *testing.T) {
+// dockerNames is daemon.json's part that a user writes.
+const dockerNames = `"runtimes": {"clove": {"path": "/opt/clove/clove-oci"}}`
+
+func startDocker(t *testing.T, config string) *daemon {
 	t.Helper()
-	config := write(t, "daemon.json", `{"runtimes": {"clove": {"path": "/opt/clove/clove-oci"}}}`)
-	startDaemon(t, "dockerd", "--config-file", config, "-H", "unix:///run/docker/sock", "--pidfile", "/run/docker/pid",
+	return startDaemon(t, "dockerd", "--config-file", write(t, "daemon.json", config), "-H", "unix:///run/docker/sock", "--pidfile", "/run/docker/pid",
 		"--data-root", "/run/docker/data", "--exec-root", "/run/docker/exec", "--userland-proxy=false")
+}
+
+func loadIntoDocker(t *testing.T) {
+	t.Helper()
 	image := t.TempDir() + "/image.tar"
 	archive(t, image, agentImage)
-	if _, stderr := shell(t, dockerPrelude+"docker load -q -i "+image); stderr != "" {
+	if _, stderr := shell(t, dockerPrelude+"docker load -q -i "+image, "N="); stderr != "" {
 		t.Fatal(stderr)
 	}
 }
 
 func TestDocker(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		startDocker(t)
+		startDocker(t, "{"+dockerNames+"}")
+		loadIntoDocker(t)
 		for _, rows := range [][]row{sharedRuns, sharedLives, sharedLimits, dockerOnly, dockerReaches, dockerConfines} {
 			try(t, dockerPrelude, rows)
 		}

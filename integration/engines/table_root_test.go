@@ -53,14 +53,21 @@ func try(t *testing.T, prelude string, rows []row) {
 
 func (r row) try(t *testing.T, prelude, runtime string) {
 	t.Helper()
-	want := r.want
+	shown := r.want
 	if runtime == "clove" && r.clove != "" {
-		want = r.clove
+		shown = r.clove
 	}
 	name := strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(r.name) + "-" + runtime
-	stdout, stderr := shell(t, prelude+r.script, "R="+runtime, "N="+name)
-	if !regexp.MustCompile(`^(?s:` + want + `)$`).MatchString(strings.TrimSpace(stdout)) {
-		t.Errorf("%s\nprints\n%swant\n%s\nstderr\n%s", r.script, stdout, want, stderr)
+	want(t, shown, prelude+r.script, "R="+runtime, "N="+name)
+}
+
+// want runs a script, with N=one unless the environment has another, and compares what it
+// prints with a row's expression.
+func want(t *testing.T, shown, script string, env ...string) {
+	t.Helper()
+	stdout, stderr := shell(t, script, append([]string{"N=one"}, env...)...)
+	if !regexp.MustCompile(`^(?s:` + shown + `)$`).MatchString(strings.TrimSpace(stdout)) {
+		t.Errorf("%s\nprints\n%swant\n%s\nstderr\n%s", script, stdout, shown, stderr)
 	}
 }
 
