@@ -27,9 +27,7 @@ func loadIntoDocker(t *testing.T) {
 	t.Helper()
 	image := t.TempDir() + "/image.tar"
 	archive(t, image, agentImage)
-	if _, stderr := shell(t, dockerPrelude+"docker load -q -i "+image, "N="); stderr != "" {
-		t.Fatal(stderr)
-	}
+	want(t, "", dockerPrelude+"docker load -q -i "+image+" >/dev/null || echo failed")
 }
 
 func TestDocker(t *testing.T) {
@@ -49,7 +47,7 @@ var dockerOnly = []row{
 		for c in absent /etc/plain; do run $I $c 2>&1 | grep -oE 'exec: .*unknown'; done`},
 	{name: "init", script: `run --init $I sh -c 'cat /proc/1/comm; (sh -c "sleep 0 &"); echo ran'; run $I cat /proc/1/comm`, want: `docker-init\nran\ncat`},
 	{name: "top", script: `up $I obey; docker top $N -o pid,args | grep -c obey`, want: `1`},
-	{name: "stats", script: `up -m 64m $I obey; docker stats --no-stream --format '{{.PIDs}} {{.MemUsage}}' $N`, want: `[12] [1-9][0-9.]*[KM]iB / 64MiB`},
+	{name: "stats", cgroup: true, script: `up -m 64m $I obey; docker stats --no-stream --format '{{.PIDs}} {{.MemUsage}}' $N`, want: `[12] [1-9][0-9.]*[KM]iB / 64MiB`},
 	{name: "restart", script: `up $I obey; docker restart $N >/dev/null; docker inspect -f '{{.State.Running}}' $N; docker stop $N >/dev/null`, want: `true`},
 	{name: "restart policy", want: `2 false 1`, script: `
 		docker run -d --restart on-failure:2 --runtime $R --name $N $I sh -c 'exit 1' >/dev/null
@@ -59,8 +57,8 @@ var dockerOnly = []row{
 		event 1 'health_status: healthy'; docker exec $N rm /srv/well; event 1 'health_status: unhealthy'`},
 	{name: "copy and changes", script: `up $I sh -c 'echo x >/srv/made; exec obey'; docker cp $N:/srv/made - | tar -xO; docker diff $N | grep made`, want: `x\nA /srv/made`},
 	// Of a container whose first process was killed, neither runtime's shim always has the time to tell.
-	{name: "an OOM kill is told", script: `up -m 32m --memory-swap 32m $I obey; docker exec $N eat; echo $?; event 1 oom`, want: `137\noom`},
-	{name: "update of the rest", want: `(20000|20000 100000)\n7`, script: `
+	{name: "an OOM kill is told", cgroup: true, script: `up -m 32m --memory-swap 32m $I obey; docker exec $N eat; echo $?; event 1 oom`, want: `137\noom`},
+	{name: "update of the rest", cgroup: true, want: `(20000|20000 100000)\n7`, script: `
 		up $I obey; docker update --cpus 0.2 --pids-limit 7 $N >/dev/null
 		docker exec $N sh -c 'limit cpu/cpu.cfs_quota_us cpu.max; limit pids/pids.max pids.max'`},
 }

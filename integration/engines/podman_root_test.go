@@ -37,9 +37,7 @@ func TestPodman(t *testing.T) {
 		for _, image := range []string{agentImage, pauseImage} {
 			file := t.TempDir() + "/image.tar"
 			archive(t, file, image)
-			if _, stderr := shell(t, "podman load -q -i "+file+" 2>&1 >/dev/null | grep Error >&2"); stderr != "" {
-				t.Fatal(stderr)
-			}
+			want(t, "", "podman load -q -i "+file+" >/dev/null || echo failed")
 		}
 		for _, rows := range [][]row{sharedRuns, sharedLives, sharedLimits, podmanOnly} {
 			try(t, podmanPrelude, rows)
@@ -53,14 +51,14 @@ var podmanOnly = []row{
 	{name: "bridge", want: `served`, script: `
 		podman run -d --name $N $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; echo up; exec obey' >/dev/null; grep -qm1 up < <(podman logs -f $N)
 		podman run --rm $I wget -qO- http://$(podman inspect -f '{{.NetworkSettings.IPAddress}}' $N)/page`},
-	{name: "a pod", want: `served\nExited`, script: `
+	{name: "a pod", cgroup: true, want: `served\nExited`, script: `
 		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null
 		podman run -d --pod $N-pod --name $N $I sh -c 'echo served >/srv/page; httpd -h /srv -p 127.0.0.1:80; echo up; exec obey' >/dev/null
 		grep -qm1 up < <(podman logs -f $N)
 		podman run --rm --pod $N-pod $I wget -qO- http://127.0.0.1/page
 		podman pod stop -t 1 $N-pod >/dev/null 2>&1; podman pod inspect -f '{{.State}}' $N-pod; podman pod rm -f -t 0 $N-pod >/dev/null`},
 	{name: "top", script: `up $I obey; podman top $N args | grep -c obey`, want: `1`},
-	{name: "stats", script: `up -m 64m $I obey; podman stats --no-stream --format '{{.PIDS}} {{.MemLimit}}' $N`, want: `[12] (67108864|67.11MB)`},
+	{name: "stats", cgroup: true, script: `up -m 64m $I obey; podman stats --no-stream --format '{{.PIDS}} {{.MemLimit}}' $N`, want: `[12] (67108864|67.11MB)`},
 	{name: "health", want: `1\n0`, script: `
 		up --health-cmd 'cat /srv/well' --health-interval disable $I obey; podman healthcheck run $N >/dev/null; echo $?
 		podman exec $N touch /srv/well; podman healthcheck run $N; echo $?`},
@@ -69,6 +67,6 @@ var podmanOnly = []row{
 		head -n 3 < <(podman events --since 1h --filter container=$N --filter event=died --format died) >/dev/null
 		podman wait $N >/dev/null; podman inspect -f '{{.RestartCount}} {{.State.Status}} {{.State.ExitCode}}' $N`},
 	// Podman hands annotations on to the runtime, so the agent's own rules arrive.
-	{name: "the agent's own limit", script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
+	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
 	{name: "a limit that is wider", script: `run -m 32m --annotation run.clove.limits.memory=64M $I true 2>&1 | grep -c 'run.clove.limits.memory'`, want: `0`, clove: `1`},
 }

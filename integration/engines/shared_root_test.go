@@ -28,7 +28,7 @@ var sharedRuns = []row{
 
 // sharedLives is what may be done to a container that runs.
 var sharedLives = []row{
-	{name: "exec", want: `in 5 1000 /srv b\ndetached`, script: `
+	{name: "exec", cgroup: true, want: `in 5 1000 /srv b\ndetached`, script: `
 		up $I obey
 		engine exec $N sh -c 'echo -n "in "; exit 5'; echo -n "$? "
 		engine exec -u mallory -w /srv -e A=b $N sh -c 'echo $(id -u) $PWD $A'
@@ -37,10 +37,10 @@ var sharedLives = []row{
 	{name: "exec of what is no program", script: `up $I obey; for c in /etc/plain absent; do engine exec $N $c >/dev/null 2>&1; echo -n "$? "; done`, want: `126 12[67]`},
 	{name: "exec with a terminal", script: `up $I obey; engine exec -t $N sh -c 'tty; exit 4' | tr -d '\r'; echo ${PIPESTATUS[0]}`, want: `/dev/pts/[01]\n4`},
 	{name: "exec reads", script: `up $I obey; echo word | engine exec -i $N cat`, want: `word`},
-	{name: "stop", script: `up $I obey; engine stop $N >/dev/null; engine logs $N; engine wait $N`, want: `up\ngot TERM\n3`},
+	{name: "stop", cgroup: true, script: `up $I obey; engine stop $N >/dev/null; engine logs $N; engine wait $N`, want: `up\ngot TERM\n3`},
 	{name: "stop of one that does not listen", script: `up $I stubborn; engine stop -t 1 $N >/dev/null 2>&1; engine wait $N`, want: `137`},
 	{name: "kill", script: `up $I obey; engine kill -s USR1 $N >/dev/null; grep -om1 'got USR1' < <(engine logs -f $N); engine kill $N >/dev/null; engine wait $N`, want: `got USR1\n137`},
-	{name: "pause", want: `paused\nrunning\nstill`, script: `
+	{name: "pause", cgroup: true, want: `paused\nrunning\nstill`, script: `
 		up $I obey; engine pause $N >/dev/null; engine inspect -f '{{.State.Status}}' $N
 		engine unpause $N >/dev/null; engine inspect -f '{{.State.Status}}' $N; engine exec $N echo still`},
 	{name: "remove by force", script: `up $I stubborn; engine rm -f $N >/dev/null 2>&1; engine ps -aq --filter name=$N | wc -l`, want: `0`},
@@ -48,11 +48,11 @@ var sharedLives = []row{
 
 // sharedLimits: each limit binds, and without it the same command passes.
 var sharedLimits = []row{
-	{name: "memory", script: `run -m 32m --memory-swap 32m $I eat; echo -n "$? "; run -m 256m $I eat; echo -n "$? "; run $I eat; echo $?`, want: `137 0 0`},
-	{name: "pids", script: `run --pids-limit 8 $I forks; echo -n "$? "; run $I forks`, want: `2 forked all`},
-	{name: "files of the cgroup", want: `67108864\n(50000|50000 100000)\n9`, script: `
+	{name: "memory", cgroup: true, script: `run -m 32m --memory-swap 32m $I eat; echo -n "$? "; run -m 256m $I eat; echo -n "$? "; run $I eat; echo $?`, want: `137 0 0`},
+	{name: "pids", cgroup: true, script: `run --pids-limit 8 $I forks; echo -n "$? "; run $I forks`, want: `2 forked all`},
+	{name: "files of the cgroup", cgroup: true, want: `67108864\n(50000|50000 100000)\n9`, script: `
 		run -m 64m --cpus 0.5 --pids-limit 9 $I sh -c 'limit memory/memory.limit_in_bytes memory.max; limit cpu/cpu.cfs_quota_us cpu.max; limit pids/pids.max pids.max'`},
-	{name: "update", want: `0 268435456\n33554432\n137`, script: `
+	{name: "update", cgroup: true, want: `0 268435456\n33554432\n137`, script: `
 		up -m 256m --memory-swap 256m $I obey; engine exec $N eat; echo -n "$? "; engine exec $N limit memory/memory.limit_in_bytes memory.max
 		engine update -m 32m --memory-swap 32m $N >/dev/null; engine exec $N limit memory/memory.limit_in_bytes memory.max; engine exec $N eat; echo $?`},
 	// Podman sets nproc in any case, and a root without CAP_SYS_RESOURCE must not raise it.
