@@ -10,38 +10,30 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// podNetwork is a bridge of the world's own, as a CNI plugin of a cluster makes one.
-const podNetwork = `{"cniVersion": "0.4.0", "name": "pods", "plugins": [
-	{"type": "bridge", "bridge": "pods0", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "198.18.0.0/24"}]]}},
-	{"type": "loopback"}]}`
-
 // TestCRI does what a kubelet does, with and without the RuntimeClass.
 func TestCRI(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		if err := os.MkdirAll("/run/containerd/cni", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile("/run/containerd/cni/10-pods.conflist", []byte(podNetwork), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		startContainerd(t, "k8s.io")
-		service := dialCRI(t)
-		for _, behaviour := range podBehaviours {
-			t.Run(behaviour.name, func(t *testing.T) {
-				for _, handler := range runtimes {
-					t.Run(handler, func(t *testing.T) {
-						t.Parallel()
-						behaviour.try(t, service, handler)
-					})
-				}
-			})
-		}
+		startContainerd(t, "k8s.io", "")
+		tryPods(t, node{cri: dialCRI(t), parent: "/kubepods/%s"})
 	})
+}
+
+func tryPods(t *testing.T, n node) {
+	for _, behaviour := range podBehaviours {
+		t.Run(behaviour.name, func(t *testing.T) {
+			for _, handler := range runtimes {
+				t.Run(handler, func(t *testing.T) {
+					t.Parallel()
+					behaviour.try(t, n, handler)
+				})
+			}
+		})
+	}
 }
 
 var podBehaviours = []struct {
 	name string
-	try  func(t *testing.T, service cri.RuntimeServiceClient, handler string)
+	try  func(t *testing.T, n node, handler string)
 }{
 	{"a pod's life", podLives},
 	{"two containers of a pod", podShares},
@@ -53,8 +45,8 @@ var podBehaviours = []struct {
 	{"an annotation that cannot be understood", podMisannotated},
 }
 
-func podLives(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
+func podLives(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
 	config := container("main", "obey")
 	id := k.begin(config)
 	if status := k.status(id); status.State != cri.ContainerState_CONTAINER_RUNNING {
@@ -64,7 +56,7 @@ func podLives(t *testing.T, service cri.RuntimeServiceClient, handler string) {
 	if stdout != "pod\n" || stderr != "err\n" || code != 5 {
 		t.Errorf("exec: %q, %q, %d", stdout, stderr, code)
 	}
-	stats, err := service.ContainerStats(k.context(), &cri.ContainerStatsRequest{ContainerId: id})
+	stats, err := n.cri.ContainerStats(k.context(), &cri.ContainerStatsRequest{ContainerId: id})
 	if err != nil || stats.Stats.Memory.GetWorkingSetBytes().GetValue() == 0 || stats.Stats.Cpu.GetUsageCoreNanoSeconds().GetValue() == 0 {
 		t.Errorf("stats: %v, %v", stats, err)
 	}
@@ -74,10 +66,10 @@ func podLives(t *testing.T, service cri.RuntimeServiceClient, handler string) {
 	if log := k.log(config); !strings.Contains(log, " stdout F up\n") || !strings.Contains(log, " stdout F got TERM\n") {
 		t.Errorf("the log is %q", log)
 	}
-	if _, err := service.RemoveContainer(k.context(), &cri.RemoveContainerRequest{ContainerId: id}); err != nil {
+	if _, err := n.cri.RemoveContainer(k.context(), &cri.RemoveContainerRequest{ContainerId: id}); err != nil {
 		t.Error(err)
 	}
-	left, err := service.ListContainers(k.context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{PodSandboxId: k.sandbox}})
+	left, err := n.cri.ListContainers(k.context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{PodSandboxId: k.sandbox}})
 	if err != nil || len(left.Containers) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -86,9 +78,9 @@ func podLives(t *testing.T, service cri.RuntimeServiceClient, handler string) {
 	}
 }
 
-func podShares(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
-	status, err := service.PodSandboxStatus(k.context(), &cri.PodSandboxStatusRequest{PodSandboxId: k.sandbox})
+func podShares(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
+	status, err := n.cri.PodSandboxStatus(k.context(), &cri.PodSandboxStatusRequest{PodSandboxId: k.sandbox})
 	if err != nil || status.Status.State != cri.PodSandboxState_SANDBOX_READY {
 		t.Fatalf("%v, %v", status, err)
 	}
@@ -106,10 +98,10 @@ func podShares(t *testing.T, service cri.RuntimeServiceClient, handler string) {
 	k.stop(client)
 }
 
-func podStreams(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
+func podStreams(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
 	id := k.begin(container("main", "obey"))
-	exec, err := service.Exec(k.context(), &cri.ExecRequest{ContainerId: id, Cmd: []string{"sh", "-c", "read x; echo got $x; tty; exit 5"}, Stdin: true, Stdout: true, Tty: true})
+	exec, err := n.cri.Exec(k.context(), &cri.ExecRequest{ContainerId: id, Cmd: []string{"sh", "-c", "read x; echo got $x; tty; exit 5"}, Stdin: true, Stdout: true, Tty: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +111,7 @@ func podStreams(t *testing.T, service cri.RuntimeServiceClient, handler string) 
 	if status := s.until(errorChannel, "}"); !strings.Contains(status, `"ExitCode","message":"5"`) {
 		t.Errorf("exec's status is %s", status)
 	}
-	attach, err := service.Attach(k.context(), &cri.AttachRequest{ContainerId: id, Stdout: true})
+	attach, err := n.cri.Attach(k.context(), &cri.AttachRequest{ContainerId: id, Stdout: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +124,8 @@ func podStreams(t *testing.T, service cri.RuntimeServiceClient, handler string) 
 }
 
 // podLimits: the limit kills, and the same without it does not.
-func podLimits(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
+func podLimits(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
 	config := container("small", "eat")
 	config.Linux.Resources.MemoryLimitInBytes = 32 << 20
 	if status := k.end(k.begin(config)); status.ExitCode != 137 {
@@ -154,10 +146,10 @@ func (k *kubelet) memoryLimit(id string) string {
 	return strings.TrimSpace(stdout)
 }
 
-func podUpdates(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
+func podUpdates(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
 	id := k.begin(container("main", "obey"))
-	if _, err := service.UpdateContainerResources(k.context(), &cri.UpdateContainerResourcesRequest{
+	if _, err := n.cri.UpdateContainerResources(k.context(), &cri.UpdateContainerResourcesRequest{
 		ContainerId: id, Linux: &cri.LinuxContainerResources{MemoryLimitInBytes: 64 << 20},
 	}); err != nil {
 		t.Fatal(err)
@@ -185,19 +177,19 @@ func (k *kubelet) wantHeld(config *cri.ContainerConfig) {
 	k.stop(id)
 }
 
-func podAnnotated(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	startPod(t, service, handler, limitAnnotation).wantHeld(container("main", "obey"))
+func podAnnotated(t *testing.T, n node, handler string) {
+	startPod(t, n, handler, limitAnnotation).wantHeld(container("main", "obey"))
 }
 
-func containerAnnotated(t *testing.T, service cri.RuntimeServiceClient, handler string) {
+func containerAnnotated(t *testing.T, n node, handler string) {
 	config := container("main", "obey")
 	config.Annotations = limitAnnotation
-	startPod(t, service, handler, nil).wantHeld(config)
+	startPod(t, n, handler, nil).wantHeld(config)
 }
 
 // podMisannotated: what clove cannot understand never starts, and leaves nothing.
-func podMisannotated(t *testing.T, service cri.RuntimeServiceClient, handler string) {
-	k := startPod(t, service, handler, nil)
+func podMisannotated(t *testing.T, n node, handler string) {
+	k := startPod(t, n, handler, nil)
 	config := container("main", "obey")
 	config.Annotations = map[string]string{"run.clove.limits.memory": "much"}
 	id, err := k.create(config)

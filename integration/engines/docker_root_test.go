@@ -58,7 +58,7 @@ var dockerOnly = []row{
 	{name: "copy and changes", script: `up $I sh -c 'echo x >/srv/made; exec obey'; docker cp $N:/srv/made - | tar -xO; docker diff $N | grep made`, want: `x\nA /srv/made`},
 	// Of a container whose first process was killed, neither runtime's shim always has the time to tell.
 	{name: "an OOM kill is told", cgroup: true, script: `up -m 32m --memory-swap 32m $I obey; docker exec $N eat; echo $?; event 1 oom`, want: `137\noom`},
-	{name: "update of the rest", cgroup: true, want: `(20000|20000 100000)\n7`, script: `
-		up $I obey; docker update --cpus 0.2 --pids-limit 7 $N >/dev/null
+	{name: "update of the rest", cgroup: true, want: `(20000|20000 100000)\n37`, script: `
+		up $I obey; docker update --cpus 0.2 --pids-limit 37 $N >/dev/null
 		docker exec $N sh -c 'limit cpu/cpu.cfs_quota_us cpu.max; limit pids/pids.max pids.max'`},
 }

@@ -4,6 +4,7 @@ package engines
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,10 +20,17 @@ import (
 // stopGrace is how long a container has for TERM, in seconds.
 const stopGrace = 2
 
+// node is what all pods of one test share.
+type node struct {
+	cri cri.RuntimeServiceClient
+	// parent is a pattern for a pod's cgroup, as the node's cgroup driver names them.
+	parent string
+}
+
 // kubelet does over the CRI what a kubelet does with one pod.
 type kubelet struct {
+	node
 	t       *testing.T
-	cri     cri.RuntimeServiceClient
 	handler string // the RuntimeClass's
 	config  *cri.PodSandboxConfig
 	sandbox string
@@ -47,9 +55,9 @@ func (k *kubelet) context() context.Context {
 }
 
 // startPod runs the pod's sandbox and takes it away at the test's end.
-func startPod(t *testing.T, service cri.RuntimeServiceClient, handler string, annotations map[string]string) *kubelet {
+func startPod(t *testing.T, n node, handler string, annotations map[string]string) *kubelet {
 	t.Helper()
-	k := preparePod(t, service, handler, annotations)
+	k := preparePod(t, n, handler, annotations)
 	answer, err := k.cri.RunPodSandbox(k.context(), &cri.RunPodSandboxRequest{Config: k.config, RuntimeHandler: handler})
 	if err != nil {
 		t.Fatal(err)
@@ -60,15 +68,15 @@ func startPod(t *testing.T, service cri.RuntimeServiceClient, handler string, an
 }
 
 // preparePod only writes the pod down.
-func preparePod(t *testing.T, service cri.RuntimeServiceClient, handler string, annotations map[string]string) *kubelet {
+func preparePod(t *testing.T, n node, handler string, annotations map[string]string) *kubelet {
 	t.Helper()
 	name := filepath.Base(t.Name())
-	return &kubelet{t: t, cri: service, handler: handler, config: &cri.PodSandboxConfig{
+	return &kubelet{node: n, t: t, handler: handler, config: &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: t.Name(), Namespace: "default"},
 		Hostname:     "pod",
 		LogDirectory: t.TempDir(),
 		Annotations:  annotations,
-		Linux: &cri.LinuxPodSandboxConfig{CgroupParent: "/kubepods/" + name, SecurityContext: &cri.LinuxSandboxSecurityContext{
+		Linux: &cri.LinuxPodSandboxConfig{CgroupParent: fmt.Sprintf(n.parent, name), SecurityContext: &cri.LinuxSandboxSecurityContext{
 			NamespaceOptions: &cri.NamespaceOption{Pid: cri.NamespaceMode_CONTAINER},
 		}},
 	}}
