@@ -45,7 +45,7 @@ failpoints: build ## bin/failpoints.tar: clove and cloved with points at which t
 
 .PHONY: test
 test: failpoints ## everything CI checks: lint and the lanes unit, root, vm (as root)
-	@integration/install.sh lint test vm deb runc
+	@integration/install.sh lint test engines vm deb runc
 	@integration/test.sh
 
 .PHONY: lint
@@ -60,7 +60,7 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 
 .PHONY: root
 root: failpoints ## tests that need root, on this machine (RUN=Pattern for some)
-	@integration/install.sh test runc
+	@integration/install.sh test engines runc
 	@integration/lane.sh root
 
 .PHONY: vm

@@ -15,6 +15,8 @@ packages() {
 	# The last line are the real clients of the network's tests.
 	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
+	# What the tests of integration/engines run over clove-oci.
+	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
@@ -31,6 +33,33 @@ absent() {
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Debian's packages start their daemons, unless this program refuses it to them.
+POLICY=/usr/sbin/policy-rc.d
+
+# apt_install_idle starts no daemon of what it installs: the tests run their own.
+apt_install_idle() {
+	local status=0 made=''
+	if [ ! -e "$POLICY" ]; then
+		made=$POLICY
+		printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$POLICY"
+	fi
+	apt_install "$@" || status=$?
+	[ -z "$made" ] || as_root rm -f "$made"
+	return $status
+}
+
+# keep_idle keeps the engines among what was installed from starting with the next boot.
+keep_idle() {
+	local package unit
+	command -v systemctl >/dev/null || return 0
+	for package; do
+		case $package in docker.io | containerd | podman) ;; *) continue ;; esac
+		for unit in $(dpkg -L "$package" | sed -nE 's,^/(usr/)?lib/systemd/system/([^/@]*\.(service|socket|timer))$,\2,p'); do
+			as_root systemctl disable --quiet "$unit" 2>/dev/null || say "cannot disable $unit"
+		done
+	done
 }
 
 apt_install() {
@@ -89,9 +118,10 @@ main() {
 	[ ${#missing[@]} -gt 0 ] || return 0
 	say "installing ${missing[*]}"
 	# The lists of a fresh machine are absent or old: one update, one more try.
-	apt_install "${missing[@]}" 2>/dev/null ||
-		{ as_root apt-get update -q >&2 && apt_install "${missing[@]}"; } ||
+	apt_install_idle "${missing[@]}" 2>/dev/null ||
+		{ as_root apt-get update -q >&2 && apt_install_idle "${missing[@]}"; } ||
 		die "cannot install ${missing[*]}"
+	keep_idle "${missing[@]}"
 }
 
 main "$@"

@@ -106,9 +106,9 @@ func TestNetworkRulesHold(t *testing.T) {
 	}
 }
 
-// held is a container that runs under rules and, for each line that it reads,
+// guarded is a container that runs under rules and, for each line that it reads,
 // fetches from the address.
-func held(t *testing.T, n *node, id string, annotations ...string) (fetches func(address string) string) {
+func guarded(t *testing.T, n *node, id string, annotations ...string) (fetches func(address string) string) {
 	t.Helper()
 	n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "exec sleep 1000", n.in(annotations...)), id)
 	t.Cleanup(func() { n.Do("delete", "--force", id) })
@@ -124,7 +124,7 @@ const allowedSays = "I am " + ocitest.AllowedAddress
 func TestRulesOutliveCloved(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	fetches := guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
 		t.Fatalf("%q", got)
 	}
@@ -158,7 +158,7 @@ func TestRulesOutliveCloved(t *testing.T) {
 func TestDeleteEndsTheGuard(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	guard := n.guard("one").PID
 	lives := func() bool { return unix.Kill(guard, 0) == nil }
 	if !lives() {
@@ -173,7 +173,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	if n.ruled() {
 		t.Error("the rules are left")
 	}
-	held(t, n, "two", allowing(ocitest.AllowedAddress)...)
+	guarded(t, n, "two", allowing(ocitest.AllowedAddress)...)
 	guard = n.guard("two").PID
 	n.Must("delete", "--force", "two")
 	if lives() || n.ruled() {
@@ -185,7 +185,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 func TestRefusedTargetsAreSaid(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	fetches := guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	fetches(ocitest.OtherAddress)
 	fetches(ocitest.OtherAddress)
 	text, err := os.ReadFile(filepath.Join(n.Root, "one", agent.GuardLogFile))
@@ -230,7 +230,7 @@ func TestNetworkRulesAreRefused(t *testing.T) {
 		s.Process.Capabilities.Bounding = append(s.Process.Capabilities.Bounding, "CAP_SYS_ADMIN")
 	})
 	refuse("a pod's member without its sandbox", "no rules hold in the pod's network", n.in(append(some, "io.kubernetes.cri.container-type", "container")...))
-	held(t, n, "first", some...)
+	guarded(t, n, "first", some...)
 	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(some...)), "refused")
 	if got.Status != 1 || !strings.Contains(got.Err, "rules of clove's hold there already") {
 		t.Errorf("a second one: %+v", got)
@@ -246,8 +246,8 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	n := newNode(t)
 	n.serve()
 	const kind = "io.kubernetes.cri.container-type"
-	held(t, n, "sandbox", allowing(ocitest.AllowedAddress, kind, "sandbox")...)
-	fetches := held(t, n, "member", allowing(ocitest.AllowedAddress, kind, "container")...)
+	guarded(t, n, "sandbox", allowing(ocitest.AllowedAddress, kind, "sandbox")...)
+	fetches := guarded(t, n, "member", allowing(ocitest.AllowedAddress, kind, "container")...)
 	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
 		t.Errorf("%q", got)
 	}

@@ -14,6 +14,8 @@ CACHE=${XDG_CACHE_HOME:-/var/cache}/clove/vm
 # What boots, and what an agent's host has. dbus is absent: clove must not need it.
 PACKAGES=linux-image-cloud-amd64,systemd,systemd-sysv,udev,kmod,initramfs-tools
 PACKAGES+=,busybox-static,e2fsprogs,iproute2,procps,python3-minimal,libpython3-stdlib,libseccomp2
+# What runs containers over clove-oci (integration/engines).
+PACKAGES+=,docker.io,containerd,podman,runc,conmon,containernetworking-plugins,iptables,tini
 DISK_SIZE=3G
 
 # The test binaries link this host's C library, so the machine runs the same release.
@@ -51,7 +53,9 @@ customize() {
 	chroot "$root" systemctl enable --quiet clove-lane.service
 	chroot "$root" systemctl mask --quiet getty.target serial-getty@ttyS0.service \
 		apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
-		systemd-timesyncd.service e2scrub_reap.service
+		systemd-timesyncd.service e2scrub_reap.service \
+		docker.service docker.socket containerd.service podman.service podman.socket \
+		podman-restart.service podman-auto-update.service podman-auto-update.timer
 	echo clove-vm >"$root/etc/hostname"
 	echo '/dev/vda / ext4 defaults 0 0' >"$root/etc/fstab"
 	rm -f "$root/etc/apt/apt.conf.d/99mmdebstrap"

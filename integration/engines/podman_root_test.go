@@ -1,0 +1,72 @@
+//go:build root
+
+package engines
+
+import "testing"
+
+// podmanConfig is what a user writes into containers.conf, and what a world without
+// systemd needs besides.
+const podmanConfig = `
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[engine.runtimes]
+clove = ["/opt/clove/clove-oci"]
+`
+
+const podmanStorage = `
+[storage]
+driver = "overlay"
+graphroot = "/run/podman/storage"
+runroot = "/run/podman/run"
+`
+
+const podmanPrelude = `
+export I=clove.test/agent:1
+podman() { command podman --runtime "$R" "$@"; }
+trap 'podman rm -f -t 0 -v "$N" "$N-2" >/dev/null 2>&1' EXIT
+engine() { podman "$@"; }
+run() { podman run --rm --network none "$@"; }
+up() { podman run -d --network none --name "$N" "$@" >/dev/null && grep -qm1 up < <(podman logs -f "$N"); }
+`
+
+func TestPodman(t *testing.T) {
+	inWorld(t, func(t *testing.T) {
+		t.Setenv("CONTAINERS_CONF", write(t, "containers.conf", podmanConfig))
+		t.Setenv("CONTAINERS_STORAGE_CONF", write(t, "storage.conf", podmanStorage))
+		for _, image := range []string{agentImage, pauseImage} {
+			file := t.TempDir() + "/image.tar"
+			archive(t, file, image)
+			want(t, "", "podman load -q -i "+file+" >/dev/null || echo failed")
+		}
+		for _, rows := range [][]row{sharedRuns, sharedLives, sharedLimits, podmanOnly} {
+			try(t, podmanPrelude, rows)
+		}
+	})
+}
+
+var podmanOnly = []row{
+	{name: "info", script: `podman info --format '{{.Host.OCIRuntime.Name}}'; podman create --name $N $I true >/dev/null; podman inspect -f '{{.OCIRuntime}}' $N`, want: `runc\nrunc`, clove: `clove\nclove`},
+	{name: "init", script: `run --init --init-path /usr/bin/tini-static $I cat /proc/1/comm; run $I cat /proc/1/comm`, want: `podman-init\ncat`},
+	{name: "bridge", want: `served`, script: `
+		podman run -d --name $N $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; echo up; exec obey' >/dev/null; grep -qm1 up < <(podman logs -f $N)
+		podman run --rm $I wget -qO- http://$(podman inspect -f '{{.NetworkSettings.IPAddress}}' $N)/page`},
+	{name: "a pod", cgroup: true, want: `served\nExited`, script: `
+		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null
+		podman run -d --pod $N-pod --name $N $I sh -c 'echo served >/srv/page; httpd -h /srv -p 127.0.0.1:80; echo up; exec obey' >/dev/null
+		grep -qm1 up < <(podman logs -f $N)
+		podman run --rm --pod $N-pod $I wget -qO- http://127.0.0.1/page
+		podman pod stop -t 1 $N-pod >/dev/null 2>&1; podman pod inspect -f '{{.State}}' $N-pod; podman pod rm -f -t 0 $N-pod >/dev/null`},
+	{name: "top", script: `up $I obey; podman top $N args | grep -c obey`, want: `1`},
+	{name: "stats", cgroup: true, script: `up -m 64m $I obey; podman stats --no-stream --format '{{.PIDS}} {{.MemLimit}}' $N`, want: `[12] (67108864|67.11MB)`},
+	{name: "health", want: `1\n0`, script: `
+		up --health-cmd 'cat /srv/well' --health-interval disable $I obey; podman healthcheck run $N >/dev/null; echo $?
+		podman exec $N touch /srv/well; podman healthcheck run $N; echo $?`},
+	{name: "restart policy", want: `2 exited 1`, script: `
+		podman run -d --network none --restart on-failure:2 --name $N $I sh -c 'exit 1' >/dev/null
+		head -n 3 < <(podman events --since 1h --filter container=$N --filter event=died --format died) >/dev/null
+		podman wait $N >/dev/null; podman inspect -f '{{.RestartCount}} {{.State.Status}} {{.State.ExitCode}}' $N`},
+	// Podman hands annotations on to the runtime, so the agent's own rules arrive.
+	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
+	{name: "a limit that is wider", script: `run -m 32m --annotation run.clove.limits.memory=64M $I true 2>&1 | grep -c 'run.clove.limits.memory'`, want: `0`, clove: `1`},
+}

@@ -1,0 +1,100 @@
+//go:build root
+
+package engines
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/testhost"
+)
+
+// The runtimes of every table. The first is the control: what it does is what
+// an engine's user knows.
+var runtimes = []string{"runc", "clove"}
+
+// row is one behaviour, as an engine's user sees it.
+type row struct {
+	name string
+	// script is for bash, after the engine's prelude, with R the runtime's name and
+	// N a name for a container, which is removed at its end.
+	script string
+	// want is a regular expression for the whole standard output but the white space
+	// at its ends. The same for both: a difference is a failure.
+	want string
+	// clove is what clove-oci shows instead where it differs by intention.
+	clove string
+	// cgroup marks what depends on the host's version of cgroups, and so runs in both lanes.
+	cgroup bool
+}
+
+// rowTime bounds one script on an idle host.
+const rowTime = 40 * time.Second
+
+// try runs each row with each runtime, with both at a time. The vm lane interprets every
+// instruction, so only what may differ there is worth its minutes.
+func try(t *testing.T, prelude string, rows []row) {
+	for _, r := range rows {
+		if testhost.Lane() == testhost.LaneVM && !r.cgroup {
+			t.Logf("%s: in the root lane only", r.name)
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			for _, runtime := range runtimes {
+				t.Run(runtime, func(t *testing.T) {
+					t.Parallel()
+					r.try(t, prelude, runtime)
+				})
+			}
+		})
+	}
+}
+
+func (r row) try(t *testing.T, prelude, runtime string) {
+	t.Helper()
+	shown := r.want
+	if runtime == "clove" && r.clove != "" {
+		shown = r.clove
+	}
+	name := strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(r.name) + "-" + runtime
+	want(t, shown, prelude+r.script, "R="+runtime, "N="+name)
+}
+
+// want runs a script, with N=one unless the environment has another, and compares what it
+// prints with a row's expression.
+func want(t *testing.T, shown, script string, env ...string) {
+	t.Helper()
+	stdout, stderr := shell(t, script, append([]string{"N=one"}, env...)...)
+	if !regexp.MustCompile(`^(?s:` + shown + `)$`).MatchString(strings.TrimSpace(stdout)) {
+		t.Errorf("%s\nprints\n%swant\n%s\nstderr\n%s", script, stdout, shown, stderr)
+	}
+}
+
+// shell runs a script to its end, whatever its status: scripts print those that matter.
+func shell(t *testing.T, script string, env ...string) (stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testhost.Patience(rowTime))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	cmd.Env = append(os.Environ(), env...)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	// Followers of logs and events live on in the script's process group.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	cmd.Run() // what it printed tells
+	if ctx.Err() != nil {
+		t.Errorf("had to be ended:\n%s", script)
+	}
+	unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // none left is well
+	return out.String(), err.String()
+}
