@@ -181,6 +181,42 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	}
 }
 
+// TestAGateThatDiesIsTheNetworksEnd, and its guard says so.
+func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Fatalf("%q", got)
+	}
+	guard := strconv.Itoa(n.guard("one").PID)
+	threads, err := filepath.Glob("/proc/" + guard + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gate int
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if pid, none := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && none == nil {
+			gate = pid
+		}
+	}
+	if gate == 0 {
+		t.Fatal("the guard has no gate")
+	}
+	if err := unix.Kill(gate, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	n.Await("the network's end", func() bool { return fetches(ocitest.AllowedAddress) == "" })
+	n.Await("the guard's last words", func() bool {
+		text, _ := os.ReadFile(filepath.Join(n.Root, "one", agent.GuardLogFile))
+		return strings.Contains(string(text), "the gate is lost")
+	})
+	if got := fetches(ocitest.OtherAddress); got != "" {
+		t.Errorf("another: %q", got)
+	}
+}
+
 // TestRefusedTargetsAreSaid once each, where the container's directory is.
 func TestRefusedTargetsAreSaid(t *testing.T) {
 	n := newNode(t)
