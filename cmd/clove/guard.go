@@ -18,7 +18,7 @@ const guardName = "guard"
 // network rules.
 func (p *program) guardCommand() *cli.Command {
 	return &cli.Command{
-		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", Hidden: true,
+		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", UsageText: "clove guard", Hidden: true,
 		Action: p.guard,
 	}
 }

@@ -168,7 +168,7 @@ func TestAForkBombMeetsTheDeadline(t *testing.T) {
 	limit := int64(60)
 	directory, share := h.shared()
 	h.begin("one", h.Bundle("bomb() { while :; do bomb & done; }; bomb 2>/dev/null & echo >/tmp/ready; "+forever, hostPids, strangers, share,
-		annotated(oci.AnnotationTimeout, "2s"), func(s *specs.Spec) {
+		annotated(oci.AnnotationTimeout, "10s"), func(s *specs.Spec) {
 			spec = s
 			s.Linux.Resources.Pids = &specs.LinuxPids{Limit: &limit}
 		}))

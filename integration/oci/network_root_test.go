@@ -22,7 +22,7 @@ import (
 
 // fetch asks a web server for its address; busybox's own wget cannot be static.
 func fetch(address, port, host string) string {
-	return "printf 'GET / HTTP/1.0\\r\\nHost: " + host + "\\r\\n\\r\\n' | nc -w 3 " + address + " " + port + " | grep -o 'I am .*'"
+	return "printf 'GET / HTTP/1.0\\r\\nHost: " + host + "\\r\\n\\r\\n' | nc -w 20 " + address + " " + port + " | grep -o 'I am .*'"
 }
 
 // lookup asks for a name, of the container's name server or of another.
@@ -49,7 +49,7 @@ var attempts = []struct{ name, command, free string }{
 	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
 	{"ping", "ping -c 1 -w 2 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
-	{"self", "echo mine | nc -l -p 7777 >/dev/null & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 2 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
+	{"self", "echo mine | nc -l -p 7777 >/dev/null & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
 func script() string {
@@ -178,6 +178,42 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	n.Must("delete", "--force", "two")
 	if lives() || n.ruled() {
 		t.Errorf("after a removal by force: guard %v, rules %v", lives(), n.ruled())
+	}
+}
+
+// TestAGateThatDiesIsTheNetworksEnd, and its guard says so.
+func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Fatalf("%q", got)
+	}
+	guard := strconv.Itoa(n.guard("one").PID)
+	threads, err := filepath.Glob("/proc/" + guard + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gate int
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if pid, none := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && none == nil {
+			gate = pid
+		}
+	}
+	if gate == 0 {
+		t.Fatal("the guard has no gate")
+	}
+	if err := unix.Kill(gate, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	n.Await("the network's end", func() bool { return fetches(ocitest.AllowedAddress) == "" })
+	n.Await("the guard's last words", func() bool {
+		text, _ := os.ReadFile(filepath.Join(n.Root, "one", agent.GuardLogFile))
+		return strings.Contains(string(text), "the gate is lost")
+	})
+	if got := fetches(ocitest.OtherAddress); got != "" {
+		t.Errorf("another: %q", got)
 	}
 }
 
