@@ -85,13 +85,18 @@ func (p *program) execute(args []string) int {
 	if err == nil {
 		return p.status
 	}
+	return p.failure(err)
+}
+
+// failure tells of it where the shim looks, and gives the exit status.
+func (p *program) failure(err error) int {
 	text := describe(err)
 	p.log.Error(text)
 	if p.log.File != "" {
 		fmt.Fprintln(p.err, text)
 	}
-	var coded cli.ExitCoder
-	if errors.As(err, &coded) {
+	// Not errors.As: a hook that failed has an exit status, too, which is not this program's.
+	if coded, ok := err.(cli.ExitCoder); ok {
 		return coded.ExitCode()
 	}
 	return exitFailed
