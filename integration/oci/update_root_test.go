@@ -134,10 +134,11 @@ func TestEventsTellOfUseAndOfWantOfMemory(t *testing.T) {
 			Memory struct{ Usage struct{ Limit uint64 } }
 		}
 	}
-	if err := json.Unmarshal([]byte(r.Must("events", "--stats", id)), &event); err != nil {
-		t.Fatal(err)
-	}
-	if event.Type != "stats" || event.ID != id || event.Data.Pids.Current != 1 || event.Data.Memory.Usage.Limit != 24<<20 {
+	r.Await("the container's one thread", func() bool { // before it executes, it is a Go program
+		err := json.Unmarshal([]byte(r.Must("events", "--stats", id)), &event)
+		return err == nil && event.Data.Pids.Current == 1
+	})
+	if event.Type != "stats" || event.ID != id || event.Data.Memory.Usage.Limit != 24<<20 {
 		t.Errorf("%+v", event)
 	}
 
