@@ -93,6 +93,10 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if start.PidFile, err = absolute(c.String(flagPidFile)); err != nil {
 		return err
 	}
+	records, err := recordsDir(c) // before the bundle becomes the current directory
+	if err != nil {
+		return err
+	}
 	spec, err := loadBundle(c.String(flagBundle))
 	if err != nil {
 		return err
@@ -108,7 +112,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
-	e.Warden = warden{keeper.Client{Rules: rules, Records: recordsDir()}}
+	e.Warden = warden{keeper.Client{Rules: rules, Records: records}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})
@@ -121,16 +125,19 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	return err
 }
 
-// stateVariable moves what clove keeps, as it does for clove and cloved. It is
-// the engine's environment that counts, not the container's.
+// stateVariable moves what clove keeps, as it does for clove and cloved.
 const stateVariable = "CLOVE_ROOT"
 
-// recordsDir is where records go on this node.
-func recordsDir() string {
-	if state := os.Getenv(stateVariable); filepath.IsAbs(state) {
-		return filepath.Join(state, filepath.Base(oci.RecordsDir))
+// recordsDir is where records go on this node: by the flag, because some engines
+// hand no environment on, or by the engine's environment. The container's does not count.
+func recordsDir(c *cli.Context) (string, error) {
+	if directory := c.String(flagRecords); directory != "" {
+		return filepath.Abs(directory)
 	}
-	return oci.RecordsDir
+	if state := os.Getenv(stateVariable); state != "" {
+		return filepath.Abs(filepath.Join(state, filepath.Base(oci.RecordsDir)))
+	}
+	return oci.RecordsDir, nil
 }
 
 // absolute keeps a path what it is when the bundle becomes the current directory.

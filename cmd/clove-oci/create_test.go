@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/oci"
@@ -81,6 +83,29 @@ func TestSignalsHaveNamesAndNumbers(t *testing.T) {
 	for _, text := range []string{"KILLED", "SIG", " ", "9x", "SIGSIGKILL"} {
 		if _, err := parseSignal(text); err == nil || !strings.HasPrefix(err.Error(), "unknown signal ") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestTheNodeSaysWhereRecordsGo, by a flag or its own environment.
+func TestTheNodeSaysWhereRecordsGo(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	for name, row := range map[string]struct {
+		flag, state, want string
+	}{
+		"neither":       {"", "", oci.RecordsDir},
+		"flag":          {"/records", "", "/records"},
+		"environment":   {"", "/state", "/state/records"},
+		"both":          {"/records", "/state", "/records"},
+		"relative flag": {"r", "", filepath.Join(here, "r")},
+		"relative":      {"", "s", filepath.Join(here, "s/records")},
+	} {
+		t.Setenv(stateVariable, row.state)
+		set := flag.NewFlagSet("", flag.ContinueOnError)
+		set.String(flagRecords, row.flag, "")
+		if got, err := recordsDir(cli.NewContext(nil, set, nil)); got != row.want || err != nil {
+			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }

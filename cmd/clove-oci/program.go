@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/oci"
 	"clove.run/clove/runtime/container"
 )
 
@@ -30,6 +31,7 @@ const (
 	flagLogFormat     = "log-format"
 	flagDebug         = "debug"
 	flagSystemdCgroup = "systemd-cgroup"
+	flagRecords       = "records"
 )
 
 // defaultRoot is on a tmpfs: containers do not outlive a boot.
@@ -42,6 +44,7 @@ func globalFlags() []cli.Flag {
 		&cli.StringFlag{Name: flagLogFormat, Value: "text", Usage: "text or json"},
 		&cli.BoolFlag{Name: flagDebug, Usage: "log what libcontainer does"},
 		&cli.BoolFlag{Name: flagSystemdCgroup, Usage: "have systemd make the cgroup; cgroupsPath is SLICE:PREFIX:NAME"},
+		&cli.StringFlag{Name: flagRecords, Usage: "directory of exit records (default: records below $CLOVE_ROOT, or " + oci.RecordsDir + ")"},
 	}
 }
 

@@ -150,7 +150,7 @@ func TestVersionHasTheLinesThatEnginesLookFor(t *testing.T) {
 func TestTheFlagsAreThoseOfRunc(t *testing.T) {
 	app := (&program{}).app()
 	for command, want := range map[string]string{
-		"":         "root log log-format debug systemd-cgroup",
+		"":         "root log log-format debug systemd-cgroup records", // the last is clove's own
 		"create":   "bundle b console-socket pidfd-socket pid-file no-pivot no-new-keyring preserve-fds",
 		"run":      "bundle b console-socket pidfd-socket pid-file no-pivot no-new-keyring preserve-fds detach d keep no-subreaper",
 		"kill":     "all a",

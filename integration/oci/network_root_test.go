@@ -185,7 +185,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	fetches := held(t, n, "one", allowing(ocitest.AllowedAddress)...)
+	fetches := guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
 		t.Fatalf("%q", got)
 	}

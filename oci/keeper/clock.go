@@ -52,5 +52,3 @@ func (a *alarm) wait() {
 		close(a.fired)
 	}
 }
-
-func (a *alarm) close() error { return a.file.Close() }

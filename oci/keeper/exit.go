@@ -99,11 +99,11 @@ func unburied(pid int) (status unix.WaitStatus, known bool) {
 	return unix.WaitStatus(code), err == nil
 }
 
-// Fields of proc_pid_stat(5) behind the name, from 0 on.
+// Fields of proc_pid_stat(5), 3, 22 and 52 there, behind the name from 0 on.
 const (
-	statState     = 3 - 3
-	statStartTime = 22 - 3
-	statExitCode  = 52 - 3
+	statState     = 0
+	statStartTime = 19
+	statExitCode  = 49
 )
 
 // statOf leaves the number and the name out, which may hold anything.

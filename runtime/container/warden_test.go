@@ -1,0 +1,75 @@
+package container
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// warden writes down what it is asked, and refuses what fails names.
+type warden struct {
+	asked []string
+	fails string
+}
+
+func (w *warden) hear(what string) error {
+	w.asked = append(w.asked, what)
+	if what == w.fails {
+		return errors.New(what + " refused")
+	}
+	return nil
+}
+
+func (w *warden) Created(*Container, []string) error { return w.hear("created") }
+func (w *warden) Loaded(*Container) error            { return w.hear("loaded") }
+func (w *warden) Starting(*Container) error          { return w.hear("starting") }
+func (w *warden) Ended(*Container) error             { return w.hear("ended") }
+
+func TestNothingHappensBehindTheWardensBack(t *testing.T) {
+	for name, row := range map[string]struct {
+		fails string
+		do    func(*Container) error
+		waits bool
+		want  []string
+		err   string
+		stays bool
+	}{
+		"a start that is not held": {"starting", func(c *Container) error { return c.Exec("") }, true,
+			[]string{"loaded", "starting"}, "starting refused", true},
+		"a removal":                {"", func(c *Container) error { return c.Delete(true) }, false, []string{"loaded", "ended"}, "", false},
+		"a removal before a start": {"", func(c *Container) error { return c.Delete(false) }, true, []string{"loaded", "ended"}, "", false},
+		"a removal that has to wait": {"ended", func(c *Container) error { return c.Delete(true) }, false,
+			[]string{"loaded", "ended"}, "ended refused", true},
+		"a warden that cannot be had": {"loaded", func(c *Container) error { return c.Delete(true) }, false,
+			[]string{"loaded", "ended"}, "", false},
+	} {
+		w := &warden{fails: row.fails}
+		e := Engine{Root: t.TempDir(), Warden: w}
+		kept(t, e, "one", child(t).Process.Pid)
+		if row.waits {
+			fifo(t, e, "one")
+		}
+		err := row.do(load(t, e, "one"))
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		_, left := os.Stat(filepath.Join(e.Root, "one"))
+		if text != row.err || !reflect.DeepEqual(w.asked, row.want) || (left == nil) != row.stays {
+			t.Errorf("%s: %v, asked %v, directory %v", name, err, w.asked, left)
+		}
+	}
+}
+
+// TestAWardenSeesThePlainFacts of state.json.
+func TestAWardenSeesThePlainFacts(t *testing.T) {
+	e := Engine{Root: t.TempDir()}
+	pid := os.Getpid()
+	kept(t, e, "one", pid)
+	got, err := load(t, e, "one").Kept()
+	if err != nil || got.ID != "one" || got.Pid != pid || got.StartTime == 0 || got.Directory != filepath.Join(e.Root, "one") {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
