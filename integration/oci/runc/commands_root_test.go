@@ -60,6 +60,9 @@ var help = regexp.MustCompile(`(?s)(Incorrect Usage[^\n]*\n\n)?NAME:.*`)
 // figures are what events and ps tell of a moment.
 var figures = regexp.MustCompile(`\d+`)
 
+// momentary are those that are not told at all while they are zero.
+var momentary = regexp.MustCompile(`"(cache|usage|max|failcnt)":N,?`)
+
 // ordered runs one line of the tables in every container's life.
 func (h *history) ordered(args []string, watched *int) {
 	s := h.site
@@ -96,7 +99,7 @@ func (h *history) ordered(args []string, watched *int) {
 	got.out = help.ReplaceAllString(got.out, "${1}help\n")
 	got.err = help.ReplaceAllString(got.err, "${1}help\n")
 	if args[0] == "events" || args[0] == "ps" {
-		got.out = figures.ReplaceAllString(got.out, "N")
+		got.out = momentary.ReplaceAllString(figures.ReplaceAllString(got.out, "N"), "")
 	}
 	h.told(name, got)
 }

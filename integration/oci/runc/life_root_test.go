@@ -91,8 +91,14 @@ func (h *history) started(output *bufio.Scanner, input *os.File) {
 	}
 	defer unix.Close(end)
 	h.told("start", s.call("start", s.id))
-	for output.Scan() && output.Text() != "end\t" {
+	complete := false
+	for !complete && output.Scan() {
+		complete = output.Text() == "end\t"
 		h.note("world", "%s", output.Text())
+	}
+	// A process that did not come so far is ending; its state is told when it has.
+	if !complete && !readable(end, patience()) {
+		s.t.Fatalf("process %d said not all, and lives", pid)
 	}
 	h.told("state after start", s.call("state", s.id))
 	h.told("start again", s.call("start", s.id))
