@@ -42,21 +42,18 @@ func TestAFilterHolds(t *testing.T) {
 	}
 }
 
-// The kernel's structures and requests, linux/seccomp.h.
+// The kernel's structures and requests, linux/seccomp.h; what is not looked at has no name.
 type notification struct {
-	id         uint64
-	pid, flags uint32
-	call       int32
-	arch       uint32
-	pointer    uint64
-	args       [6]uint64
+	id  uint64
+	pid uint32
+	_   [68]byte
 }
 
 type answer struct {
 	id    uint64
-	value int64
+	_     int64
 	errno int32
-	flags uint32
+	_     uint32
 }
 
 const (

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,40 +17,11 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// file is a limit's in either version of cgroups.
-type file struct{ controller, v1, v2 string }
-
 var (
 	memoryMax = file{"memory", "memory.limit_in_bytes", "memory.max"}
 	pidsMax   = file{"pids", "pids.max", "pids.max"}
 	cpuMax    = file{"cpu", "cpu.cfs_quota_us", "cpu.max"}
 )
-
-// limit is what the kernel holds the container's first process to.
-func limit(t *testing.T, r *ocitest.Runtime, id string, f file) string {
-	t.Helper()
-	table, err := os.ReadFile("/proc/" + strconv.Itoa(r.State(id).Pid) + "/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(table)) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		path := filepath.Join("/sys/fs/cgroup", fields[2], f.v2)
-		if testhost.Cgroup() != testhost.CgroupV2 {
-			path = filepath.Join("/sys/fs/cgroup", f.controller, fields[2], f.v1)
-			if fields[1] != f.controller {
-				continue
-			}
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(text))
-	}
-	t.Fatalf("no %s in %s", f.controller, table)
-	return ""
-}
 
 // TestAnUpdateStaysWithinTheAnnotations: an engine may go below them and back, not
 // beyond. Where there is no annotation it may.

@@ -148,9 +148,9 @@ func mergeRdt(config *configs.Config, change Change) error {
 	case change.L3CacheSchema == "" && change.MemBwSchema == "":
 		return nil
 	case change.L3CacheSchema != "" && !intelrdt.IsCATEnabled():
-		return errors.New("Intel RDT/CAT: l3 cache schema is not enabled")
+		return errors.New("cannot set an l3 cache schema: Intel RDT/CAT is not enabled")
 	case change.MemBwSchema != "" && !intelrdt.IsMBAEnabled():
-		return errors.New("Intel RDT/MBA: memory bandwidth schema is not enabled")
+		return errors.New("cannot set a memory bandwidth schema: Intel RDT/MBA is not enabled")
 	case config.IntelRdt == nil:
 		return errors.New("updating a non-existent Intel RDT configuration is not supported")
 	}
