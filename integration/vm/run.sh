@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/../lib.sh"
 
 MEMORY=3G
-TIME_LIMIT=3000   # seconds for boot and all tests, beside other load
+TIME_LIMIT=3900   # seconds for boot and all tests, beside other load
 KVM_TIME_LIMIT=20 # seconds that a kernel under KVM has to say its first word
 
 WORK='' QEMU=''
