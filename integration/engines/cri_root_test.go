@@ -10,14 +10,6 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestCRI does what a kubelet does, with and without the RuntimeClass.
-func TestCRI(t *testing.T) {
-	inWorld(t, func(t *testing.T) {
-		startContainerd(t, "k8s.io", "")
-		tryPods(t, node{cri: dialCRI(t), parent: "/kubepods/%s"})
-	})
-}
-
 func tryPods(t *testing.T, n node) {
 	for _, behaviour := range podBehaviours {
 		t.Run(behaviour.name, func(t *testing.T) {
