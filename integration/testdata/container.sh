@@ -67,7 +67,8 @@ inside() {
 	mount -t tmpfs tmpfs dev
 	local node
 	for node in null zero full random urandom tty loop-control; do cp -a "/dev/$node" dev; done
-	mkdir -p dev/pts opt/clove .old
+	mkdir -p dev/pts dev/shm opt/clove .old
+	mount -t tmpfs shm dev/shm
 	mount -t devpts devpts dev/pts -o newinstance,ptmxmode=0666
 	ln -s pts/ptmx dev/ptmx
 	ln -s /proc/self/fd dev/fd
