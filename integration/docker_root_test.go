@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,9 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/testhost"
 )
+
+// worldTime bounds a world, whatever hangs in it.
+const worldTime = 90 * time.Second
 
 // inDocker runs a script in a world with an engine, the images of the runtime, and
 // granted, which runs one with what docs/docker.md says; what it writes is returned.
@@ -34,8 +41,12 @@ func inDocker(t *testing.T, script string) string {
 	}
 	containers++
 	name := fmt.Sprintf("docker-%d-%d", os.Getpid(), containers)
-	world := exec.CommandContext(t.Context(), "testdata/container.sh", name, scratch, stage, "tini", "--",
+	ctx, cancel := context.WithTimeout(t.Context(), testhost.Patience(worldTime))
+	defer cancel()
+	world := exec.CommandContext(ctx, "testdata/container.sh", name, scratch, stage, "tini", "--",
 		"bash", "/opt/clove/docker.sh", "exec 2>&1\n"+script)
+	// The script itself stays, to take the container down.
+	world.Cancel = func() error { return unix.Kill((&container{cmd: world}).first(), unix.SIGKILL) }
 	out, err := world.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -107,15 +118,15 @@ func readScript(t *testing.T) string {
 func TestDockerDaemon(t *testing.T) {
 	out := inDocker(t, `
 		mkdir /run/clove-docker
-		granted -d --name d --init --health-interval 1s -v state:/var/lib/clove -v /run/clove-docker:/run/clove clove:daemon >/dev/null
-		docker events --since 0 --filter container=d --filter event='health_status: healthy' | head -n 1 | grep -o 'health_status: healthy'
-		docker exec d clove run -d --name worker --restart always --memory 64M -- sh -c 'echo up; sleep 1000'
+		granted -d --name keeper --init --health-interval 1s -v state:/var/lib/clove -v /run/clove-docker:/run/clove clove:daemon >/dev/null
+		docker events --since 0 --filter container=keeper --filter event='health_status: healthy' | head -n 1 | grep -o 'health_status: healthy'
+		docker exec keeper clove run -d --name worker --restart always --memory 64M -- sh -c 'echo up; sleep 1000'
 		CLOVE_RUN_DIR=/run/clove-docker /opt/clove/bin/clove ps | grep -o worker
-		docker exec d clove exec worker -- id -u
-		docker stop -t 60 d >/dev/null; docker wait d; docker rm d >/dev/null
+		docker exec keeper clove exec worker -- id -u
+		docker stop -t 60 keeper >/dev/null; docker wait keeper; docker rm keeper >/dev/null
 		granted --rm -v state:/var/lib/clove clove clove inspect worker | grep -m1 '"status"'
-		granted -d --name d --init -v state:/var/lib/clove clove:daemon >/dev/null
-		docker exec d sh -c 'until clove ps 2>/dev/null | grep worker | grep -o running; do sleep 0.1; done'
-		docker stop -t 60 d >/dev/null; docker logs d 2>&1 | tail -n 5`)
+		granted -d --name keeper --init -v state:/var/lib/clove clove:daemon >/dev/null
+		docker exec keeper sh -c 'until clove ps 2>/dev/null | grep worker | grep -o running; do sleep 0.1; done'
+		docker stop -t 60 keeper >/dev/null; docker logs keeper 2>&1 | tail -n 5`)
 	wantAll(t, out, "health_status: healthy\n", "worker\n1000\n0\n", "killed", "running\n")
 }
