@@ -13,7 +13,7 @@ packages() {
 	lint) echo shellcheck ;;
 	deb) echo dpkg lintian systemd ;;
 	# The last line are the real clients of the network's tests.
-	test) echo e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
+	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;

@@ -151,13 +151,16 @@ func (r Rules) tightenCPU(resources *specs.LinuxResources) error {
 	if p := resources.CPU.Period; p != nil && *p > 0 {
 		period = *p
 	}
-	quota := int64(math.Round(r.Limits.CPUs * float64(period)))
+	quota := r.quota(period)
 	if err := lower(AnnotationCPUs, &resources.CPU.Quota, quota); err != nil {
 		return wider(AnnotationCPUs, fmt.Sprintf("%g CPUs are more than the engine's own limit", r.Limits.CPUs), "")
 	}
 	resources.CPU.Period = &period
 	return nil
 }
+
+// quota is how much of a period the annotation's CPUs are.
+func (r Rules) quota(period uint64) int64 { return int64(math.Round(r.Limits.CPUs * float64(period))) }
 
 func wider(key, message, hint string) error {
 	if hint == "" {

@@ -7,6 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// verbatim are the commands whose arguments behind the id are not clove-oci's.
+var verbatim = []string{"exec", "ps", "checkpoint", "restore"}
+
 // arrange puts a command's flags before its arguments. runc takes them in any
 // order (`delete ID --force`), and so do people and scripts that call it.
 func arrange(app *cli.App, args []string) []string {
@@ -21,7 +24,7 @@ func arrange(app *cli.App, args []string) []string {
 		return args
 	}
 	command := app.Command(args[at])
-	if command == nil {
+	if command == nil || slices.Contains(verbatim, command.Name) {
 		return args
 	}
 	flags, rest := split(command.Flags, args[at+1:])

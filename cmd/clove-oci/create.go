@@ -27,6 +27,9 @@ const (
 	flagNoSubreaper   = "no-subreaper"
 )
 
+// notifySocket is the variable that names the service manager's socket, sd_notify(3).
+const notifySocket = "NOTIFY_SOCKET"
+
 // configName is a bundle's description of its container.
 const configName = "config.json"
 
@@ -103,7 +106,8 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	made, err := engine(c).Create(c.Args().First(), spec,
-		container.Options{NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring)})
+		container.Options{
+			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})
 	if err != nil {
 		return err
 	}

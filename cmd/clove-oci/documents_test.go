@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -9,19 +8,24 @@ import (
 	"clove.run/clove/oci"
 )
 
-// TestDocumentsNameRealCommandsAndAnnotations holds what documents quote to
+// TestDocumentsNameRealCommandsFlagsAndAnnotations holds what documents quote to
 // what this program knows.
-func TestDocumentsNameRealCommandsAndAnnotations(t *testing.T) {
-	var known []string
-	for _, c := range (&program{}).commands() {
-		known = append(known, c.Name)
-	}
+func TestDocumentsNameRealCommandsFlagsAndAnnotations(t *testing.T) {
+	app := (&program{}).app()
 	commands, annotations := 0, 0
 	for _, code := range doctest.Quoted(t) {
 		if words, found := strings.CutPrefix(code.Text, "clove-oci "); found {
 			commands++
-			if name, _, _ := strings.Cut(words, " "); !slices.Contains(known, name) {
-				t.Errorf("%s:%d: there is no command %q", code.File, code.Line, name)
+			fields := strings.Fields(words)
+			command := app.Command(fields[0])
+			if command == nil {
+				t.Errorf("%s:%d: there is no command %q", code.File, code.Line, fields[0])
+				continue
+			}
+			for _, word := range fields[1:] {
+				if strings.HasPrefix(word, "-") && word != "--help" && find(command.Flags, word) == nil {
+					t.Errorf("%s:%d: %s has no flag %s", code.File, code.Line, fields[0], word)
+				}
 			}
 		}
 		if strings.HasPrefix(code.Text, oci.Prefix) {

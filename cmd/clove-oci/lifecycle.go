@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (p *program) startCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return found.Exec()
+			return found.Exec(os.Getenv(notifySocket))
 		},
 	}
 }

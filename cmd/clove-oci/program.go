@@ -47,7 +47,9 @@ func globalFlags() []cli.Flag {
 
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{p.createCommand(), p.startCommand(), p.stateCommand(), p.killCommand(), p.deleteCommand(),
-		p.runCommand(), p.listCommand(), p.featuresCommand(), p.specCommand()}
+		p.runCommand(), p.execCommand(), p.pauseCommand(), p.resumeCommand(), p.updateCommand(),
+		p.listCommand(), p.psCommand(), p.eventsCommand(), p.featuresCommand(), p.specCommand()}
+	commands = append(commands, p.refusedCommands()...)
 	for _, c := range commands {
 		c.HideHelpCommand = true // or a container called help could not be named
 	}
@@ -64,6 +66,8 @@ func (p *program) app() *cli.App {
 		Writer:    p.out,
 		ErrWriter: p.err,
 		Before:    p.prepare,
+		// A variable's value may have commas.
+		DisableSliceFlagSeparator: true,
 		// Not here: execute tells a failure once, to the log that the shim reads.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
@@ -77,13 +81,18 @@ func (p *program) execute(args []string) int {
 	if err == nil {
 		return p.status
 	}
+	return p.failure(err)
+}
+
+// failure tells of it where the shim looks, and gives the exit status.
+func (p *program) failure(err error) int {
 	text := describe(err)
 	p.log.Error(text)
 	if p.log.File != "" {
 		fmt.Fprintln(p.err, text)
 	}
-	var coded cli.ExitCoder
-	if errors.As(err, &coded) {
+	// Not errors.As: a hook that failed has an exit status, too, which is not this program's.
+	if coded, ok := err.(cli.ExitCoder); ok {
 		return coded.ExitCode()
 	}
 	return exitFailed
@@ -129,6 +138,9 @@ func (p *program) printVersion(c *cli.Context) {
 	fmt.Fprintf(p.out, "clove-oci version %s\nspec: %s\ngo: %s\nlibseccomp: %s\n",
 		c.App.Version, specs.Version, runtime.Version(), container.SeccompVersion())
 }
+
+// unlimited is the most arguments of a command that takes another command line.
+const unlimited = 1 << 30
 
 // checkArgs wants from least to most arguments. Like runc, it shows the
 // command's help on standard output and gives the error to the log.

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,6 +87,15 @@ func TestAFailureIsToldWhereShimsLook(t *testing.T) {
 	}
 }
 
+// TestAStatusInsideAnErrorIsNotTheCommands: shims know 1 as the failure.
+func TestAStatusInsideAnErrorIsNotTheCommands(t *testing.T) {
+	inner := exec.Command("/bin/sh", "-c", "exit 3").Run()
+	p := program{out: io.Discard, err: io.Discard}
+	if status := p.failure(fmt.Errorf("a hook: %w", inner)); status != 1 {
+		t.Errorf("status %d", status)
+	}
+}
+
 func TestDeleteForceForgivesWhatIsGone(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "half"), 0o711); err != nil {
@@ -148,6 +160,13 @@ func TestTheFlagsAreThoseOfRunc(t *testing.T) {
 		"start":    "",
 		"state":    "",
 		"features": "",
+		"exec":     "console-socket pidfd-socket cwd env e tty t user u additional-gids g process p detach d pid-file process-label apparmor no-new-privs cap c preserve-fds cgroup ignore-paused",
+		"ps":       "format f",
+		"events":   "interval stats",
+		"pause":    "",
+		"resume":   "",
+		"update": "resources r blkio-weight cpuset-cpus cpuset-mems pids-limit l3-cache-schema mem-bw-schema cpu-period cpu-quota cpu-burst cpu-share " +
+			"cpu-rt-period cpu-rt-runtime cpu-idle memory memory-reservation memory-swap kernel-memory kernel-memory-tcp",
 	} {
 		flags := app.Flags
 		if command != "" {
@@ -188,6 +207,11 @@ func TestFlagsMayStandBehindTheArguments(t *testing.T) {
 		"list --format json --quiet":        "list --format json --quiet",
 		"--log l --log-format json list -q": "--log l --log-format json list -q",
 		"features":                          "features",
+		"exec one sh --detach":              "exec one sh --detach",
+		"exec --detach one sh -e":           "exec --detach one sh -e",
+		"ps one -f x":                       "ps one -f x",
+		"checkpoint one --image-path x":     "checkpoint one --image-path x",
+		"update one --memory 1":             "update --memory 1 one",
 	} {
 		if got := strings.Join(arrange(app, append([]string{"clove-oci"}, strings.Fields(in)...)), " "); got != "clove-oci "+want {
 			t.Errorf("%s\n got %s\nwant clove-oci %s", in, got, want)

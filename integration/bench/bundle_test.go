@@ -45,7 +45,7 @@ func TestCommandsEndWithTheProgram(t *testing.T) {
 	b := &bench{scratch: "/scratch", clove: "/clove", runc: "/runc"}
 	for _, p := range peers {
 		argv := p.command(b, "id-1", programDate...)
-		if p.name == "runc" {
+		if p.name == reference || p.name == peerOCI {
 			if want := "/scratch/bundle-date"; !slices.Contains(argv, want) || argv[len(argv)-1] != "id-1" {
 				t.Errorf("%v does not run %s", argv, want)
 			}

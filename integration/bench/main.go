@@ -25,6 +25,7 @@ type options struct {
 // The parts of the benchmark.
 const (
 	partRuns    = "runs"
+	partOCI     = "oci"
 	partNetwork = "network"
 	partDaemon  = "daemon"
 )
@@ -37,7 +38,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partNetwork+" or "+partDaemon)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+", "+partNetwork+" or "+partDaemon)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")

@@ -61,17 +61,18 @@ func (b *bench) measure(only string) (*results, error) {
 	parts := map[string]func(*results) error{partRuns: b.measureRuns, partNetwork: func(r *results) (err error) {
 		r.Network, err = b.measureNetwork()
 		return err
-	}, partDaemon: func(r *results) (err error) {
+	}, partOCI: b.measureOCI, partDaemon: func(r *results) (err error) {
 		r.Daemon, err = b.measureDaemon()
 		return err
 	}}
 	if only != "" && parts[only] == nil {
 		return nil, fmt.Errorf("no part is called %q", only)
 	}
-	for _, name := range []string{partRuns, partNetwork, partDaemon} {
-		if only != "" && only != name {
-			continue
-		}
+	wanted := []string{partRuns, partNetwork, partDaemon} // the runs hold what partOCI does
+	if only != "" {
+		wanted = []string{only}
+	}
+	for _, name := range wanted {
 		if err := parts[name](r); err != nil {
 			return nil, err
 		}
@@ -79,10 +80,21 @@ func (b *bench) measure(only string) (*results, error) {
 	return r, nil
 }
 
-// measureRuns compares whole commands.
-func (b *bench) measureRuns(r *results) error {
-	var present []peer
+// measureOCI compares the two that take bundles, and nothing else.
+func (b *bench) measureOCI(r *results) error {
+	var bundled []peer
 	for _, p := range peers {
+		if p.name == reference || p.name == peerOCI {
+			bundled = append(bundled, p)
+		}
+	}
+	_, err := b.measurePeers(r, bundled)
+	return err
+}
+
+// measurePeers compares whole commands of those that are there.
+func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error) {
+	for _, p := range all {
 		if err := p.ready(b); err != nil {
 			r.Absent[p.name] = err.Error()
 			continue
@@ -93,12 +105,20 @@ func (b *bench) measureRuns(r *results) error {
 		for _, what := range []string{whatWhole, whatFirst} {
 			figures, err := b.compare(present, what, n)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			r.Figures = append(r.Figures, figures...)
 		}
 	}
-	var err error
+	return present, nil
+}
+
+// measureRuns compares everybody, and looks closer at clove.
+func (b *bench) measureRuns(r *results) error {
+	present, err := b.measurePeers(r, peers)
+	if err != nil {
+		return err
+	}
 	if r.Steps, err = b.steps(); err != nil {
 		return err
 	}

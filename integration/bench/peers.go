@@ -26,6 +26,7 @@ var peers = []peer{
 	{name: "clove", does: "everything", ready: (*bench).readyClove, command: cloveCommand},
 	{name: "runc", does: "same namespaces, ids, limits, filter; host's / read-only, no writable layer, no record",
 		ready: (*bench).readyRunc, command: runcCommand},
+	{name: peerOCI, does: "exactly what runc does", ready: (*bench).readyOCI, command: ociCommand},
 	{name: "bubblewrap", does: "namespaces; host's / read-only; no limits, no filter, no record",
 		ready: inPath("bwrap"), command: bubblewrapCommand},
 	{name: "docker", does: "its own image; same memory and pids limits, its own filter", ready: readyDocker, command: dockerCommand, foreign: true},
@@ -35,6 +36,8 @@ var peers = []peer{
 
 // reference is the peer whose median others are divided by.
 const reference = "runc"
+
+const peerOCI = "clove-oci"
 
 func inPath(program string) func(*bench) error {
 	return func(*bench) error {
@@ -72,6 +75,19 @@ func (b *bench) readyRunc() error {
 
 func runcCommand(b *bench, id string, program ...string) []string {
 	return []string{b.runc, "--root", filepath.Join(b.scratch, "runc"), "run", "--bundle", b.bundle(program), id}
+}
+
+// readyOCI comes behind readyRunc, whose bundle it takes.
+func (b *bench) readyOCI() error {
+	_, err := os.Stat(b.oci())
+	_, bundle := os.Stat(b.bundle(programTrue))
+	return errors.Join(err, bundle)
+}
+
+func (b *bench) oci() string { return filepath.Join(filepath.Dir(b.clove), "clove-oci") }
+
+func ociCommand(b *bench, id string, program ...string) []string {
+	return []string{b.oci(), "--root", filepath.Join(b.scratch, "oci"), "run", "--bundle", b.bundle(program), id}
 }
 
 func bubblewrapCommand(_ *bench, _ string, program ...string) []string {

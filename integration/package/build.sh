@@ -27,6 +27,7 @@ documents() {
 	done
 	"$clove" manual | pack "$STAGE/man/clove.1.gz"
 	pack "$STAGE/man/cloved.8.gz" <integration/package/cloved.8
+	pack "$STAGE/man/clove-oci.8.gz" <integration/package/clove-oci.8
 	# In the page, a backslash or a dot at a line's beginning would be troff's.
 	sed -e 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/' docs/clove.yaml |
 		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | pack "$STAGE/man/clove.yaml.5.gz"

@@ -15,7 +15,7 @@ import (
 // agentCgroup matches the path of anything below clove's parent cgroup. The
 // parent itself ("clove" on v1, below "clove.slice" on v2) belongs to the host
 // and stays, as a systemd slice would.
-var agentCgroup = regexp.MustCompile(`/clove(\.slice)?/.+`)
+var agentCgroup = regexp.MustCompile(`/clove(-oci-test|\.slice)?/.+`)
 
 // parentCgroup matches what stays on v2 below the slice.
 var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors)?$`)

@@ -33,17 +33,23 @@ type Engine struct {
 type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
+	notify *notify // nil: nobody wants to hear that its process is ready
 }
 
 // Options are what create's command line says of the container itself.
 type Options struct {
 	NoPivot      bool
 	NoNewKeyring bool
+	NotifySocket string // the service manager's; "": none
 }
 
 // Create checks spec and makes the container's directory. Relative paths in
 // spec are below the working directory, which becomes the bundle's in State.
 func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, error) {
+	notify := e.notifyOf(id, o.NotifySocket)
+	if notify != nil {
+		notify.mount(spec)
+	}
 	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
 		CgroupName: id, UseSystemdCgroup: e.SystemdCgroup,
 		NoPivotRoot: o.NoPivot, NoNewKeyring: o.NoNewKeyring, Spec: spec,
@@ -55,7 +61,14 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Container{engine: e, lib: lib}, nil
+	c := &Container{engine: e, lib: lib, notify: notify}
+	if notify != nil {
+		if err := os.Mkdir(notify.directory, 0o755); err != nil {
+			c.destroy(false)
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // Load finds a container again, or gives ErrNotExist.
@@ -76,15 +89,16 @@ func (e Engine) RemoveUnfinished(id string) error {
 	return os.RemoveAll(filepath.Join(e.Root, id))
 }
 
-// Exec lets the process of a created container execute.
-func (c *Container) Exec() error {
+// Exec lets the process of a created container execute. If create was told of a
+// service manager's socket too, Exec ends when the process is ready.
+func (c *Container) Exec(notifySocket string) error {
 	status, err := c.lib.Status()
 	if err != nil {
 		return err
 	}
 	switch status {
 	case libcontainer.Created:
-		return c.lib.Exec()
+		return c.exec(notifySocket)
 	case libcontainer.Stopped:
 		return errors.New("cannot start a container that has stopped")
 	case libcontainer.Running:
@@ -92,6 +106,24 @@ func (c *Container) Exec() error {
 	default:
 		return fmt.Errorf("cannot start a container in the %s state", status)
 	}
+}
+
+func (c *Container) exec(notifySocket string) error {
+	notify := c.engine.notifyOf(c.lib.ID(), notifySocket)
+	if notify != nil {
+		err := notify.listen()
+		if errors.Is(err, os.ErrNotExist) {
+			return c.lib.Exec() // create made no place for it: the socket is somebody else's
+		}
+		if err != nil {
+			return err
+		}
+		defer notify.close()
+	}
+	if err := c.lib.Exec(); err != nil || notify == nil {
+		return err
+	}
+	return notify.await(c)
 }
 
 // Signal reaches the container's first process, and with KILL all of them where
@@ -158,11 +190,17 @@ func (c *Container) watch() (gone func(time.Duration) bool, err error) {
 	}, nil
 }
 
+// forever is a patience without an end.
+const forever time.Duration = -1
+
 // readable waits until fd is, which a pidfd is when its process has ended.
 func readable(fd int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); ; {
-		left := max(time.Until(deadline), 0)
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		left := -1
+		if patience != forever {
+			left = int(max(time.Until(deadline), 0).Milliseconds())
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, left)
 		if n > 0 || err != unix.EINTR {
 			return n > 0
 		}

@@ -42,7 +42,7 @@ func TestStartRefusesWhatDoesNotWait(t *testing.T) {
 	for id, want := range map[string]string{
 		"running": "cannot start an already running container", "stopped": "cannot start a container that has stopped",
 	} {
-		if err := load(t, e, id).Exec(); err == nil || err.Error() != want {
+		if err := load(t, e, id).Exec(""); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

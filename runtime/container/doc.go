@@ -22,6 +22,12 @@
 // are libcontainer's, which are runc's: shims match on them. Waiting for an end
 // is done with a pidfd instead of runc's look every 100 ms.
 //
-// It refuses to run without root, and shows no terminal of its own: whoever
-// wants one gives a console socket.
+// Run and Join are the two ways in: the first process, which makes the container,
+// and one more beside it. In the foreground this program stands between the
+// caller and the process (pipes or terminal, signals, exit status); detached, the
+// process has the caller's own descriptors or the engine's console socket, and
+// nobody stays.
+//
+// It refuses to run without root, and to know what a limit should be: Update asks
+// its caller before anything is written.
 package container

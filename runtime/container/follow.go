@@ -34,7 +34,8 @@ func newWatcher(o Start) *watcher {
 }
 
 // follow hands every signal on until the process ends, and gives its status.
-func (w *watcher) follow(process *libcontainer.Process) (int, error) {
+// A change of the window's size is resize's.
+func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, error) {
 	defer signal.Stop(w.signals)
 	pid, err := process.Pid()
 	if err != nil {
@@ -47,6 +48,8 @@ func (w *watcher) follow(process *libcontainer.Process) (int, error) {
 				_, _ = process.Wait() // the status is known; the rest of it is libcontainer's own
 				return status, nil
 			}
+		case unix.SIGWINCH:
+			resize()
 		case unix.SIGURG: // Go's scheduler sends it to itself
 		default:
 			if err := process.Signal(s); err != nil {

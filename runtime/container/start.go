@@ -2,33 +2,29 @@ package container
 
 import (
 	"errors"
-	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 )
 
-// Start is how a container's first process comes to be.
+// Start is how a process of a container comes to be.
 type Start struct {
-	Wait          bool   // it waits for Exec
-	Detach        bool   // nobody stays with it; implied by Wait
-	Keep          bool   // the container stays when its process ended
-	Subreaper     bool   // Run buries what the process leaves behind
-	PidFile       string // absolute; "": none
-	ConsoleSocket string // gets the terminal's master
-	PidfdSocket   string // gets the process's pidfd
-	PreserveFDs   int    // so many descriptors from 3 on are the process's
+	Wait          bool              // it waits for Exec
+	Detach        bool              // nobody stays with it; implied by Wait
+	Keep          bool              // the container stays when its process ended
+	Subreaper     bool              // Run buries what the process leaves behind
+	PidFile       string            // absolute; "": none
+	ConsoleSocket string            // gets the terminal's master
+	PidfdSocket   string            // gets the process's pidfd
+	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
+	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 
-// Run starts the process that CheckProcess took, and unless it is detached stays
-// until it ends and gives its status as a shell would. After an error the
-// container is gone.
+// Run starts the first process, which CheckProcess took, and unless it is detached stays
+// until it ends and gives its status as a shell would. After that, and after an
+// error, the container is gone unless it is to be kept.
 func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	o.Detach = o.Detach || o.Wait
 	defer func() {
@@ -36,21 +32,52 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 			c.destroy(o.Keep)
 		}
 	}()
-	if err := checkTerminal(p, o); err != nil {
-		return -1, err
-	}
 	process, err := processOf(p)
 	if err != nil {
 		return -1, err
 	}
 	process.Init = true
+	handDownListeners(process)
+	if c.notify != nil && !o.Wait {
+		if err := c.notify.listen(); err != nil {
+			return -1, err
+		}
+		defer c.notify.close()
+	}
+	return c.launch(process, p.Terminal, o)
+}
+
+// Join starts one more process, which CheckProcess took, in a container that
+// runs, as Run does. Of a paused container it is refused unless paused is true: it
+// would not come to its first instruction.
+func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, err error) {
+	switch status, err := c.lib.Status(); {
+	case err != nil:
+		return -1, err
+	case status == libcontainer.Stopped:
+		return -1, errors.New("cannot exec in a stopped container")
+	case status == libcontainer.Paused && !paused:
+		return -1, errors.New("cannot exec in a paused container (use --ignore-paused to override)")
+	}
+	process, err := processOf(p)
+	if err != nil {
+		return -1, err
+	}
+	process.SubCgroupPaths = o.Cgroups
+	return c.launch(process, p.Terminal, o)
+}
+
+func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start) (int, error) {
+	if err := checkTerminal(terminal, o); err != nil {
+		return -1, err
+	}
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
-	if process.ExtraFiles, err = preserved(o.PreserveFDs); err != nil {
+	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
 	}
 	// Before the process exists, or its end could be missed.
 	watcher := newWatcher(o)
-	streams, err := c.connect(process, p.Terminal, o)
+	streams, err := c.connect(process, terminal, o)
 	if err != nil {
 		return -1, err
 	}
@@ -58,14 +85,16 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	if err := c.start(process, o); err != nil {
 		return -1, err
 	}
-	streams.started()
-	if err := writePidFile(o.PidFile, process); err != nil {
+	if err := errors.Join(streams.started(), writePidFile(o.PidFile, process)); err != nil {
 		return -1, errors.Join(err, terminate(process))
+	}
+	if process.Init {
+		c.announce(o)
 	}
 	if o.Detach {
 		return 0, nil
 	}
-	return watcher.follow(process)
+	return watcher.follow(process, streams.resize)
 }
 
 func (c *Container) start(process *libcontainer.Process, o Start) error {
@@ -95,74 +124,12 @@ func (c *Container) destroy(keep bool) {
 	}
 }
 
-func checkTerminal(p *specs.Process, o Start) error {
+func checkTerminal(terminal bool, o Start) error {
 	switch {
-	case o.Detach && p.Terminal && o.ConsoleSocket == "":
+	case o.Detach && terminal && o.ConsoleSocket == "":
 		return errors.New("cannot allocate tty if clove-oci will detach without setting console socket")
-	case (!o.Detach || !p.Terminal) && o.ConsoleSocket != "":
+	case (!o.Detach || !terminal) && o.ConsoleSocket != "":
 		return errors.New("cannot use console socket if clove-oci will not detach or allocate tty")
-	case !o.Detach && p.Terminal:
-		return errors.New("cannot show a terminal in the foreground: give a console socket and detach")
 	}
-	return nil
-}
-
-// firstPreserved is the first descriptor after the standard streams.
-const firstPreserved = 3
-
-func preserved(count int) ([]*os.File, error) {
-	var files []*os.File
-	for i := range count {
-		fd := firstPreserved + i
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-			return nil, fmt.Errorf("unable to stat preserved-fd %d (of %d): %w", i, count, err)
-		}
-		files = append(files, os.NewFile(uintptr(fd), "PreserveFD:"+strconv.Itoa(fd)))
-	}
-	return files, nil
-}
-
-// dial connects to a socket of the engine's. libcontainer wants the second of
-// the two, which is the same connection.
-func dial(path string) (net.Conn, *os.File, error) {
-	connection, err := net.Dial("unix", path)
-	if err != nil {
-		return nil, nil, err
-	}
-	socket, err := connection.(*net.UnixConn).File()
-	if err != nil {
-		connection.Close()
-		return nil, nil, err
-	}
-	return connection, socket, nil
-}
-
-// writePidFile leaves nobody half a number to read.
-func writePidFile(path string, process *libcontainer.Process) error {
-	if path == "" {
-		return nil
-	}
-	pid, err := process.Pid()
-	if err != nil {
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(strconv.Itoa(pid))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return os.Rename(temporary, path)
-}
-
-// terminate ends a process that nobody will hear of.
-func terminate(process *libcontainer.Process) error {
-	if err := process.Signal(unix.SIGKILL); err != nil {
-		return err
-	}
-	_, _ = process.Wait() // its status is the signal
 	return nil
 }

@@ -73,19 +73,20 @@ func TestATerminalNeedsSomebodyToHoldIt(t *testing.T) {
 		"detached, nobody holds it":    {true, Start{Detach: true}, true},
 		"a socket without a terminal":  {false, Start{Detach: true, ConsoleSocket: "s"}, true},
 		"a socket in the foreground":   {true, Start{ConsoleSocket: "s"}, true},
-		"a terminal in the foreground": {true, Start{}, true},
+		"a terminal in the foreground": {true, Start{}, false},
 	} {
-		if err := checkTerminal(&specs.Process{Terminal: row.terminal}, row.start); (err != nil) != row.refused {
+		if err := checkTerminal(row.terminal, row.start); (err != nil) != row.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestADescriptorThatIsNotThereIsNotPreserved(t *testing.T) {
-	if files, err := preserved(0); err != nil || files != nil {
-		t.Errorf("%v, %v", files, err)
+	var process libcontainer.Process
+	if err := preserve(&process, 0); err != nil || process.ExtraFiles != nil {
+		t.Errorf("%v, %v", process.ExtraFiles, err)
 	}
-	if _, err := preserved(1 << 20); err == nil || !strings.Contains(err.Error(), "unable to stat preserved-fd ") {
+	if err := preserve(&process, 1<<20); err == nil || !strings.Contains(err.Error(), "unable to stat preserved-fd ") {
 		t.Error(err)
 	}
 }

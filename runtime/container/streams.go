@@ -12,21 +12,28 @@ import (
 type streams struct {
 	handedOver []io.Closer // the process has its own once it started
 	ours       []io.Closer
+	terminal   *terminal      // nil: none in the foreground
 	copying    sync.WaitGroup // the copies of what it writes
 }
 
 // connect gives the process its input and output: the caller's own descriptors
-// when nobody stays, the engine's console socket, or pipes.
-func (c *Container) connect(process *libcontainer.Process, terminal bool, o Start) (*streams, error) {
-	s := &streams{}
+// when nobody stays, the engine's console socket, the caller's terminal, or pipes.
+func (c *Container) connect(process *libcontainer.Process, wanted bool, o Start) (s *streams, err error) {
+	s = &streams{}
 	switch {
-	case terminal:
+	case wanted && o.Detach:
 		connection, socket, err := dial(o.ConsoleSocket)
 		if err != nil {
 			return nil, err
 		}
 		process.ConsoleSocket = socket
 		s.handedOver = []io.Closer{connection, socket}
+		return s, nil
+	case wanted:
+		if s.terminal, process.ConsoleSocket, err = newTerminal(); err != nil {
+			return nil, err
+		}
+		s.handedOver = []io.Closer{process.ConsoleSocket}
 		return s, nil
 	case o.Detach:
 		process.Stdin, process.Stdout, process.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -60,22 +67,52 @@ func (c *Container) connectPipes(s *streams, process *libcontainer.Process) erro
 		_, _ = io.Copy(pipes.Stdin, os.Stdin)
 		_ = pipes.Stdin.Close()
 	}()
-	s.copying.Go(func() { _, _ = io.Copy(os.Stdout, pipes.Stdout) })
-	s.copying.Go(func() { _, _ = io.Copy(os.Stderr, pipes.Stderr) })
+	s.copying.Go(func() { drain(os.Stdout, pipes.Stdout) })
+	s.copying.Go(func() { drain(os.Stderr, pipes.Stderr) })
 	return nil
 }
 
-// started lets go of the process's ends, so that its end is seen.
-func (s *streams) started() {
+// drain copies until either end is gone, and lets the process know of it: it
+// would wait for ever for room in a pipe that nobody reads.
+func drain(to io.Writer, from io.ReadCloser) {
+	_, _ = io.Copy(to, from)
+	_ = from.Close()
+}
+
+// started lets go of the process's ends, so that its end is seen, and takes over
+// its terminal.
+func (s *streams) started() error {
+	s.release()
+	if s.terminal == nil {
+		return nil
+	}
+	if err := s.terminal.attach(); err != nil {
+		return err
+	}
+	s.copying.Go(s.terminal.pump)
+	return nil
+}
+
+func (s *streams) release() {
 	for _, end := range s.handedOver {
 		_ = end.Close()
 	}
 	s.handedOver = nil
 }
 
+func (s *streams) resize() {
+	if s.terminal != nil {
+		s.terminal.resize()
+	}
+}
+
 // close waits for what the process still had to say.
 func (s *streams) close() {
-	s.started()
+	s.release()
+	if s.terminal != nil {
+		s.terminal.stop()
+		defer s.terminal.close()
+	}
 	s.copying.Wait()
 	for _, end := range s.ours {
 		_ = end.Close()

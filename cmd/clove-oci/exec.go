@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/runtime/container"
+)
+
+const (
+	flagProcess        = "process"
+	flagCwd            = "cwd"
+	flagEnv            = "env"
+	flagTTY            = "tty"
+	flagUser           = "user"
+	flagAdditionalGids = "additional-gids"
+	flagCap            = "cap"
+	flagNoNewPrivs     = "no-new-privs"
+	flagApparmor       = "apparmor"
+	flagProcessLabel   = "process-label"
+	flagIgnorePaused   = "ignore-paused"
+	flagCgroup         = "cgroup"
+)
+
+// execFailed is the status of an exec whose process never ran: it must not be
+// taken for a process's own.
+const execFailed = 255
+
+func (p *program) execCommand() *cli.Command {
+	return &cli.Command{
+		Name: "exec", Usage: "run one more process in a container", ArgsUsage: "ID COMMAND [ARGUMENT...] | --process FILE ID",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: flagConsoleSocket, Usage: "socket that gets the terminal's master"},
+			&cli.StringFlag{Name: flagPidfdSocket, Usage: "socket that gets a pidfd of the process"},
+			&cli.StringFlag{Name: flagCwd, Usage: "working directory in the container"},
+			&cli.StringSliceFlag{Name: flagEnv, Aliases: []string{"e"}, Usage: "variable to set, NAME=VALUE"},
+			&cli.BoolFlag{Name: flagTTY, Aliases: []string{"t"}, Usage: "give it a terminal"},
+			&cli.StringFlag{Name: flagUser, Aliases: []string{"u"}, Usage: "UID[:GID] in the container"},
+			&cli.Int64SliceFlag{Name: flagAdditionalGids, Aliases: []string{"g"}, Usage: "one more group"},
+			&cli.StringFlag{Name: flagProcess, Aliases: []string{"p"}, Usage: "file with the process, as in config.json; nothing but it counts"},
+			&cli.BoolFlag{Name: flagDetach, Aliases: []string{"d"}, Usage: "do not stay with the process"},
+			&cli.StringFlag{Name: flagPidFile, Usage: "file to write the process's id to"},
+			&cli.StringFlag{Name: flagProcessLabel, Usage: "SELinux label"},
+			&cli.StringFlag{Name: flagApparmor, Usage: "AppArmor profile"},
+			&cli.BoolFlag{Name: flagNoNewPrivs, Usage: "let it gain no privileges by programs that it executes"},
+			&cli.StringSliceFlag{Name: flagCap, Aliases: []string{"c"}, Usage: "one more capability"},
+			&cli.IntFlag{Name: flagPreserveFDs, Usage: "hand on so many descriptors besides the standard streams"},
+			&cli.StringSliceFlag{Name: flagCgroup, Usage: "put it below the container's cgroup, into an existing [CONTROLLER[,CONTROLLER]:]CGROUP"},
+			&cli.BoolFlag{Name: flagIgnorePaused, Usage: "start it in a paused container, too"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, unlimited); err != nil {
+				return err
+			}
+			if err := p.join(c); err != nil {
+				return cli.Exit(fmt.Errorf("exec failed: %w", err), execFailed)
+			}
+			return nil
+		},
+	}
+}
+
+func (p *program) join(c *cli.Context) error {
+	pidFile, err := absolute(c.String(flagPidFile))
+	if err != nil {
+		return err
+	}
+	found, err := engine(c).Load(c.Args().First())
+	if err != nil {
+		return err
+	}
+	cgroups, err := parseCgroups(c.StringSlice(flagCgroup))
+	if err != nil {
+		return err
+	}
+	process, err := p.guest(c, found)
+	if err != nil {
+		return err
+	}
+	p.status, err = found.Join(process, container.Start{
+		Detach: c.Bool(flagDetach), PidFile: pidFile, ConsoleSocket: c.String(flagConsoleSocket),
+		PidfdSocket: c.String(flagPidfdSocket), PreserveFDs: c.Int(flagPreserveFDs), Cgroups: cgroups,
+	}, c.Bool(flagIgnorePaused))
+	return err
+}
+
+// guest is the process that the command line describes: a file's, or the
+// container's own with another command.
+func (p *program) guest(c *cli.Context, found *container.Container) (*specs.Process, error) {
+	if path := c.String(flagProcess); path != "" {
+		return readProcess(path)
+	}
+	state, err := found.State()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadBundle(state.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	if c.NArg() < 2 {
+		return nil, errors.New("exec args cannot be empty")
+	}
+	process := spec.Process
+	process.Args = c.Args().Tail()
+	process.Env = append(process.Env, c.StringSlice(flagEnv)...)
+	process.Terminal = c.Bool(flagTTY)
+	if c.IsSet(flagNoNewPrivs) {
+		process.NoNewPrivileges = c.Bool(flagNoNewPrivs)
+	}
+	for flag, value := range map[string]*string{flagCwd: &process.Cwd, flagApparmor: &process.ApparmorProfile, flagProcessLabel: &process.SelinuxLabel} {
+		if given := c.String(flag); given != "" {
+			*value = given
+		}
+	}
+	addCapabilities(process, c.StringSlice(flagCap))
+	if err := setUser(&process.User, c.String(flagUser), c.Int64Slice(flagAdditionalGids)); err != nil {
+		return nil, err
+	}
+	return process, container.CheckProcess(process)
+}
+
+func readProcess(path string) (*specs.Process, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var process specs.Process
+	if err := json.NewDecoder(file).Decode(&process); err != nil {
+		return nil, err
+	}
+	return &process, container.CheckProcess(&process)
+}
+
+// addCapabilities leaves the inheritable ones alone: they would let every
+// program that is executed have them. Ambient needs inheritable.
+func addCapabilities(process *specs.Process, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	if process.Capabilities == nil {
+		process.Capabilities = &specs.LinuxCapabilities{}
+	}
+	all := process.Capabilities
+	all.Bounding = append(all.Bounding, names...)
+	all.Effective = append(all.Effective, names...)
+	all.Permitted = append(all.Permitted, names...)
+	if all.Inheritable != nil {
+		all.Ambient = append(all.Ambient, names...)
+	}
+}
+
+// setUser reads UID[:GID]; what is not given stays.
+func setUser(user *specs.User, text string, groups []int64) error {
+	if text != "" {
+		uid, gid, both := strings.Cut(text, ":")
+		if both {
+			id, err := strconv.ParseUint(gid, 10, 32)
+			if err != nil {
+				return fmt.Errorf("bad gid: %w", err)
+			}
+			user.GID = uint32(id)
+		}
+		id, err := strconv.ParseUint(uid, 10, 32)
+		if err != nil {
+			return fmt.Errorf("bad uid: %w", err)
+		}
+		user.UID = uint32(id)
+	}
+	for _, group := range groups {
+		if group < 0 || group > 1<<32-1 {
+			return fmt.Errorf("additional-gids must be a positive number %d", group)
+		}
+		user.AdditionalGids = append(user.AdditionalGids, uint32(group))
+	}
+	return nil
+}
+
+// parseCgroups reads where below the container's cgroup a process goes: one path
+// on cgroup v2, with the key "", else one for each controller named.
+func parseCgroups(given []string) (map[string]string, error) {
+	paths := map[string]string{}
+	for _, text := range given {
+		controllers, path, named := strings.Cut(text, ":")
+		if !named {
+			if len(given) != 1 {
+				return nil, fmt.Errorf("invalid --cgroup argument: %s (missing <controller>: prefix)", text)
+			}
+			return map[string]string{"": text}, nil
+		}
+		for controller := range strings.SplitSeq(controllers, ",") {
+			if controller == "" {
+				return nil, fmt.Errorf("invalid --cgroup argument: %s (empty <controller> prefix)", text)
+			}
+			if _, twice := paths[controller]; twice {
+				return nil, fmt.Errorf("invalid --cgroup argument(s): controller %s specified multiple times", controller)
+			}
+			paths[controller] = path
+		}
+	}
+	return paths, nil
+}

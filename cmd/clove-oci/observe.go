@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/runtime/container"
+)
+
+const (
+	flagStats    = "stats"
+	flagInterval = "interval"
+)
+
+func (p *program) psCommand() *cli.Command {
+	return &cli.Command{
+		Name: "ps", Usage: "print the container's processes, as the host counts them", ArgsUsage: "ID [OPTION OF ps...]",
+		Flags: []cli.Flag{&cli.StringFlag{Name: flagFormat, Aliases: []string{"f"}, Value: "table", Usage: "table or json"}},
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, unlimited); err != nil {
+				return err
+			}
+			found, err := engine(c).Load(c.Args().First())
+			if err != nil {
+				return err
+			}
+			pids, err := found.Pids()
+			if err != nil {
+				return err
+			}
+			switch c.String(flagFormat) {
+			case "json":
+				return json.NewEncoder(p.out).Encode(pids)
+			case "table":
+				return p.processTable(pids, c.Args().Tail())
+			}
+			return errors.New("invalid format option")
+		},
+	}
+}
+
+// processTable has the host's ps show everything, because it knows how, and
+// leaves out who is not in the container.
+func (p *program) processTable(pids []int, options []string) error {
+	if len(options) == 0 {
+		options = []string{"-ef"}
+	}
+	output, err := exec.Command("ps", options...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	text, err := onlyOf(pids, string(output))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(p.out, text)
+	return err
+}
+
+// onlyOf keeps of ps's table the title and the lines of pids.
+func onlyOf(pids []int, table string) (string, error) {
+	title, rest, _ := strings.Cut(table, "\n")
+	column := slices.Index(strings.Fields(title), "PID")
+	if column < 0 {
+		return "", errors.New("couldn't find PID field in ps output")
+	}
+	var kept strings.Builder
+	kept.WriteString(title + "\n")
+	for line := range strings.Lines(rest) {
+		fields := strings.Fields(line)
+		if len(fields) <= column {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[column])
+		if err != nil {
+			return "", fmt.Errorf("unable to parse pid: %w", err)
+		}
+		if slices.Contains(pids, pid) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String(), nil
+}
+
+func (p *program) pauseCommand() *cli.Command {
+	return onOne("pause", "stop all processes of a container until resume", (*container.Container).Pause)
+}
+
+func (p *program) resumeCommand() *cli.Command {
+	return onOne("resume", "let the processes of a paused container go on", (*container.Container).Resume)
+}
+
+// onOne is a command that takes an id and nothing else.
+func onOne(name, usage string, do func(*container.Container) error) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: "ID",
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, 1); err != nil {
+				return err
+			}
+			found, err := engine(c).Load(c.Args().First())
+			if err != nil {
+				return err
+			}
+			return do(found)
+		},
+	}
+}
+
+func (p *program) eventsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "events", Usage: "print what a container uses again and again, and when memory ran out", ArgsUsage: "ID",
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: flagInterval, Value: 5 * time.Second, Usage: "time between two lines"},
+			&cli.BoolFlag{Name: flagStats, Usage: "print what it uses once, and end"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkArgs(c, 1, 1); err != nil {
+				return err
+			}
+			found, err := engine(c).Load(c.Args().First())
+			if err != nil {
+				return err
+			}
+			if c.Duration(flagInterval) <= 0 {
+				return errors.New("duration interval must be greater than 0")
+			}
+			emit := func(event container.Event) error { return json.NewEncoder(p.out).Encode(event) }
+			if !c.Bool(flagStats) {
+				return found.Follow(context.Background(), c.Duration(flagInterval), emit)
+			}
+			event, err := found.Stats()
+			if err != nil {
+				return err
+			}
+			return emit(event)
+		},
+	}
+}

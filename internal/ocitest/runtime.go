@@ -1,0 +1,159 @@
+package ocitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/internal/testhost"
+)
+
+// cgroupParent is where the containers of these tests have their cgroups, in
+// every hierarchy.
+const cgroupParent = "clove-oci-test"
+
+// patience is for one command on an idle host.
+const patience = 30 * time.Second
+
+// Runtime is an OCI runtime's command line with a root directory of its own.
+type Runtime struct {
+	t         testing.TB
+	Binary    string
+	Root      string
+	directory string
+	specs     int // that were made
+	// Flags are global ones that every command gets.
+	Flags []string
+}
+
+// New begins a root test of a runtime and ends it: what the test leaves is
+// removed, and fails it.
+func New(t testing.TB, binary string) *Runtime {
+	t.Helper()
+	testhost.Root(t)
+	directory, err := os.MkdirTemp("", "oci")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	check(t, os.Chmod(directory, 0o711))
+	r := &Runtime{t: t, Binary: binary, Root: filepath.Join(directory, "root"), directory: directory}
+	check(t, os.Mkdir(r.Root, 0o711))
+	testhost.NoResidue(t, r.Root)
+	t.Cleanup(removeParents)
+	t.Cleanup(r.sweep)
+	return r
+}
+
+// Directory is the test's own; others may pass through it, not list it.
+func (r *Runtime) Directory() string { return r.directory }
+
+// sweep ends what a test forgot, and tells of it.
+func (r *Runtime) sweep() {
+	entries, err := os.ReadDir(r.Root)
+	check(r.t, err)
+	for _, entry := range entries {
+		r.t.Errorf("the container %s is left", entry.Name())
+		r.Do("delete", "--force", entry.Name())
+	}
+}
+
+// removeParents removes the cgroups that libcontainer made on the way to the
+// containers' own, and leaves those that somebody is still in to the check.
+func removeParents() {
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		found, _ := filepath.Glob(pattern + cgroupParent)
+		for _, path := range found {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// Result is what one command left.
+type Result struct {
+	Out, Err string
+	Status   int
+}
+
+// Command prepares one; it is not started.
+func (r *Runtime) Command(ctx context.Context, args ...string) *exec.Cmd {
+	args = append(append([]string{"--root", r.Root}, r.Flags...), args...)
+	return exec.CommandContext(ctx, r.Binary, args...)
+}
+
+// Do runs a command to its end. Its output goes to files, because a container
+// that stays behind keeps what it was given: a pipe would not end.
+func (r *Runtime) Do(args ...string) Result {
+	r.t.Helper()
+	return r.DoWith(nil, args...)
+}
+
+// DoWith is Do with a standard input.
+func (r *Runtime) DoWith(in io.Reader, args ...string) Result {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(patience))
+	defer cancel()
+	cmd := r.Command(ctx, args...)
+	out, errs := r.file(), r.file()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		r.t.Fatalf("%v: %v, %v\n%s%s", cmd.Args, err, ctx.Err(), content(r.t, out), content(r.t, errs))
+	}
+	return Result{Out: content(r.t, out), Err: content(r.t, errs), Status: cmd.ProcessState.ExitCode()}
+}
+
+// Must is Do of what has to succeed; it gives what was written to standard output.
+func (r *Runtime) Must(args ...string) string {
+	r.t.Helper()
+	got := r.Do(args...)
+	if got.Status != 0 {
+		r.t.Fatalf("%v: status %d\n%s%s", args, got.Status, got.Out, got.Err)
+	}
+	return got.Out
+}
+
+// State is the state of a container that has to be there.
+func (r *Runtime) State(id string) specs.State {
+	r.t.Helper()
+	var state specs.State
+	check(r.t, json.Unmarshal([]byte(r.Must("state", id)), &state))
+	return state
+}
+
+// Await waits until condition holds. It is for what tells nobody that it
+// happened, such as a process that ended and is somebody else's child.
+func (r *Runtime) Await(what string, condition func() bool) {
+	r.t.Helper()
+	const pause = 10 * time.Millisecond
+	for deadline := time.Now().Add(testhost.Patience(patience)); !condition(); time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+func (r *Runtime) file() *os.File {
+	r.t.Helper()
+	file, err := os.CreateTemp(r.directory, "output")
+	check(r.t, err)
+	return file
+}
+
+// content is what is in file, which it closes.
+func content(t testing.TB, file *os.File) string {
+	t.Helper()
+	defer file.Close()
+	text, err := os.ReadFile(file.Name())
+	check(t, err)
+	return strings.ToValidUTF8(string(bytes.TrimSpace(text)), "?")
+}

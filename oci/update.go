@@ -1,0 +1,70 @@
+package oci
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+)
+
+// Allow refuses an engine's change of a running container that would end beyond
+// the annotations: after is what would hold then. Below them it may go as it likes,
+// and back.
+func (r Rules) Allow(after *specs.LinuxResources) error {
+	for _, check := range []func(*specs.LinuxResources) error{r.checkUnified, r.allowMemory, r.allowSwap, r.allowPids, r.allowCPU} {
+		if err := check(after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r Rules) allowMemory(after *specs.LinuxResources) error {
+	return within(AnnotationMemory, after.Memory.Limit, r.Limits.MemoryBytes)
+}
+
+func (r Rules) allowSwap(after *specs.LinuxResources) error {
+	return within(AnnotationMemorySwap, after.Memory.Swap, r.Limits.MemorySwapBytes)
+}
+
+func (r Rules) allowPids(after *specs.LinuxResources) error {
+	if limit := after.Pids.Limit; limit != nil && *limit == 0 {
+		return nil // the first process only
+	}
+	return within(AnnotationPids, after.Pids.Limit, r.Limits.Pids)
+}
+
+func (r Rules) allowCPU(after *specs.LinuxResources) error {
+	if r.Limits.CPUs == 0 {
+		return nil
+	}
+	period := uint64(defaultPeriod)
+	if p := after.CPU.Period; p != nil && *p > 0 {
+		period = *p
+	}
+	quota := r.quota(period)
+	if within(AnnotationCPUs, after.CPU.Quota, quota) != nil {
+		return beyond(AnnotationCPUs, fmt.Sprintf("more than its %g CPUs", r.Limits.CPUs))
+	}
+	return nil
+}
+
+// within wants a limit, which zero and less are not, of at most most. Without an
+// annotation there is nothing to want.
+func within(key string, limit *int64, most int64) error {
+	switch {
+	case most == 0:
+		return nil
+	case limit == nil || *limit <= 0:
+		return beyond(key, fmt.Sprintf("no limit instead of its %d", most))
+	case *limit > most:
+		return beyond(key, fmt.Sprintf("%d is more than its %d", *limit, most))
+	}
+	return nil
+}
+
+func beyond(key, message string) error {
+	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "the update would go beyond it: " + message,
+		Hint: "annotations hold for the container's whole life: stay below, or make it anew"}
+}

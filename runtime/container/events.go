@@ -1,0 +1,91 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/sirupsen/logrus"
+)
+
+// Event is one line of the events command.
+type Event struct {
+	Type string `json:"type"` // stats or oom
+	ID   string `json:"id"`
+	Data any    `json:"data,omitempty"` // of stats: numbers of the container's cgroups, in runc's form
+}
+
+// Pids are the container's processes as the host counts them.
+func (c *Container) Pids() ([]int, error) { return c.lib.Processes() }
+
+// Pause stops every process of the container until Resume.
+func (c *Container) Pause() error { return c.lib.Pause() }
+
+// Resume lets them go on.
+func (c *Container) Resume() error { return c.lib.Resume() }
+
+// Stats is the container's use of everything until now.
+func (c *Container) Stats() (Event, error) {
+	if err := c.checkAlive(); err != nil {
+		return Event{}, err
+	}
+	return c.stats()
+}
+
+func (c *Container) checkAlive() error {
+	status, err := c.lib.Status()
+	if err == nil && status == libcontainer.Stopped {
+		err = fmt.Errorf("container with id %s is not running", c.lib.ID())
+	}
+	return err
+}
+
+// Follow tells emit of the container's use after each interval, and of every
+// time that the kernel ended a process of it for want of memory, until the container
+// ends, ctx does, or emit fails.
+func (c *Container) Follow(ctx context.Context, interval time.Duration, emit func(Event) error) error {
+	if err := c.checkAlive(); err != nil {
+		return err
+	}
+	ooms, err := c.lib.NotifyOOM()
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		event := Event{Type: "oom", ID: c.lib.ID()}
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, alive := <-ooms:
+			if !alive {
+				return nil
+			}
+		case <-ticker.C:
+			if event, err = c.stats(); err != nil {
+				logrus.Error(err) // one look that failed ends nothing
+				continue
+			}
+		}
+		if err := emit(event); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Container) stats() (Event, error) {
+	found, err := c.lib.Stats()
+	if err != nil {
+		return Event{}, err
+	}
+	event := Event{Type: "stats", ID: c.lib.ID()}
+	if found.CgroupStats != nil {
+		stats := statsOf(found.CgroupStats)
+		stats.IntelRdt = rdtStatsOf(found.IntelRdtStats)
+		stats.NetworkInterfaces = found.Interfaces
+		event.Data = stats
+	}
+	return event, nil
+}

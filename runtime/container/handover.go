@@ -1,0 +1,86 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+)
+
+// firstExtra is the first descriptor behind the standard streams.
+const firstExtra = 3
+
+// handDownListeners gives the first process the sockets that systemd made for
+// this program (sd_listen_fds(3)). The process is 1 where it looks at LISTEN_PID.
+func handDownListeners(process *libcontainer.Process) {
+	listeners := activation.Files(false)
+	if len(listeners) == 0 {
+		return
+	}
+	process.ExtraFiles = append(process.ExtraFiles, listeners...)
+	process.Env = append(process.Env, "LISTEN_FDS="+strconv.Itoa(len(listeners)), "LISTEN_PID=1")
+}
+
+// preserve adds count descriptors that this program was started with.
+func preserve(process *libcontainer.Process, count int) error {
+	first := firstExtra + len(process.ExtraFiles)
+	for i := range count {
+		fd := first + i
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return fmt.Errorf("unable to stat preserved-fd %d (of %d): %w", i, count, err)
+		}
+		process.ExtraFiles = append(process.ExtraFiles, os.NewFile(uintptr(fd), "PreserveFD:"+strconv.Itoa(fd)))
+	}
+	return nil
+}
+
+// dial connects to a socket of the engine's. libcontainer wants the second of
+// the two, which is the same connection.
+func dial(path string) (net.Conn, *os.File, error) {
+	connection, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, nil, err
+	}
+	socket, err := connection.(*net.UnixConn).File()
+	if err != nil {
+		connection.Close()
+		return nil, nil, err
+	}
+	return connection, socket, nil
+}
+
+// writePidFile leaves nobody half a number to read.
+func writePidFile(path string, process *libcontainer.Process) error {
+	if path == "" {
+		return nil
+	}
+	pid, err := process.Pid()
+	if err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strconv.Itoa(pid))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return os.Rename(temporary, path)
+}
+
+// terminate ends a process that nobody will hear of.
+func terminate(process *libcontainer.Process) error {
+	if err := process.Signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	_, _ = process.Wait() // its status is the signal
+	return nil
+}
