@@ -119,7 +119,7 @@ func TestDockerDaemon(t *testing.T) {
 	out := inDocker(t, `
 		mkdir /run/clove-docker
 		granted -d --name keeper --init --health-interval 1s -v state:/var/lib/clove -v /run/clove-docker:/run/clove clove:daemon >/dev/null
-		docker events --since 0 --filter container=keeper --filter event='health_status: healthy' | head -n 1 | grep -o 'health_status: healthy'
+		grep -om1 'health_status: healthy' < <(docker events --since 0 --filter container=keeper --filter event='health_status: healthy')
 		docker exec keeper clove run -d --name worker --restart always --memory 64M -- sh -c 'echo up; sleep 1000'
 		CLOVE_RUN_DIR=/run/clove-docker /opt/clove/bin/clove ps | grep -o worker
 		docker exec keeper clove exec worker -- id -u
@@ -128,5 +128,5 @@ func TestDockerDaemon(t *testing.T) {
 		granted -d --name keeper --init -v state:/var/lib/clove clove:daemon >/dev/null
 		docker exec keeper sh -c 'until clove ps 2>/dev/null | grep worker | grep -o running; do sleep 0.1; done'
 		docker stop -t 60 keeper >/dev/null; docker logs keeper 2>&1 | tail -n 5`)
-	wantAll(t, out, "health_status: healthy\n", "worker\n1000\n0\n", "killed", "running\n")
+	wantAll(t, out, "health_status: healthy\n", "worker\n1000\n0\n", `"status": "signaled"`, "running\n")
 }
