@@ -56,12 +56,10 @@ func (g *Group) strike(round int) error {
 	}
 	if !done || round > 0 {
 		g.holdStill()
-		if err := g.signalAll(); err != nil {
-			return err
-		}
+		err = g.signalAll()
 	}
-	g.letGo()
-	return nil
+	g.letGo() // also whom it could not signal: frozen, not even the end of their namespace would end them
+	return err
 }
 
 // letGo thaws without a wait: a process frozen by v1 dies only when thawed, one

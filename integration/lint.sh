@@ -15,7 +15,7 @@ complain() {
 
 # The tree's own files, tracked or about to be.
 mapfile -t go_files < <(git ls-files -co --exclude-standard '*.go')
-mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run integration/package/p{ost,re}{inst,rm})
+mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run integration/package/p{ost,re}{inst,rm} deploy/docker/{entrypoint,daemon})
 
 # gofmt names what it would change and ends with 0 all the same.
 unformatted=$(gofmt -l "${go_files[@]}")

@@ -16,6 +16,7 @@
 //	              clove.json  the table of the uppers, for OpenLayer
 //	mnt/low/N   id-mapped, read-only clones of host directories
 //	mnt/sys     what the sandbox sees of sysfs
+//	mnt/proc    in a container whose /proc is covered in parts: a whole one
 //	mnt/root    the root: Tree.Root
 //
 // # The writable layer

@@ -26,6 +26,7 @@ type facts struct {
 	Workspace source
 	Binds     []source // as Config.Binds
 	Prefixes  []source // as Config.Prefixes, those the base already shows left out
+	Veiled    bool     // something is mounted over a part of /proc
 
 	layer *template // once it was planned: it is the same for all host ids
 }
@@ -50,14 +51,16 @@ func readFacts(cfg Config) (facts, error) {
 	if err := f.readSources(cfg); err != nil {
 		return facts{}, err
 	}
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return facts{}, fmt.Errorf("cannot read the host's mounts: %w", err)
+	}
+	f.Veiled = veiled(mounts)
 	if cfg.Rootfs != "" {
 		return f, nil
 	}
-	if err := f.readBase(); err != nil {
-		return facts{}, err
-	}
+	f.readBase(mounts)
 	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
-	var err error
 	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return facts{}, fmt.Errorf("cannot read the host's users: %w", err)
 	}
@@ -70,7 +73,7 @@ func readFacts(cfg Config) (facts, error) {
 
 // readBase finds the base directories, and the file systems mounted below
 // them: an overlay does not look through a mount point in its lower layer.
-func (f *facts) readBase() error {
+func (f *facts) readBase(mounts []*mountinfo.Info) {
 	f.Links = make(map[string]string)
 	dirs := slices.Clone(baseDirs)
 	for _, dir := range mergeDirs {
@@ -85,20 +88,26 @@ func (f *facts) readBase() error {
 			f.Base = append(f.Base, dir)
 		}
 	}
-	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !slices.ContainsFunc(f.Base, func(dir string) bool { return m.Mountpoint != dir && within(m.Mountpoint, dir) }), false
-	})
-	if err != nil {
-		return fmt.Errorf("cannot read the host's mounts: %w", err)
-	}
+	tops := slices.Clone(f.Base)
 	for _, m := range mounts {
+		if !slices.ContainsFunc(tops, func(dir string) bool { return m.Mountpoint != dir && within(m.Mountpoint, dir) }) {
+			continue
+		}
 		info, err := os.Stat(m.Mountpoint)
 		if err == nil && info.IsDir() && !pseudo[m.FSType] && !slices.Contains(f.Base, m.Mountpoint) {
 			f.Base = append(f.Base, m.Mountpoint)
 		}
 	}
 	slices.Sort(f.Base) // parents before children
-	return nil
+}
+
+// veiled tells whether a part of /proc is covered, as an engine does in a
+// container that is not privileged. What is mounted on /proc/sys/fs/binfmt_misc
+// covers nothing: that directory is always empty.
+func veiled(mounts []*mountinfo.Info) bool {
+	return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool {
+		return strings.HasPrefix(m.Mountpoint, "/proc/") && !within(m.Mountpoint, "/proc/sys/fs/binfmt_misc")
+	})
 }
 
 // pseudo are the kernel's own file systems; one mounted below /usr is somebody

@@ -15,6 +15,10 @@ import (
 // loses at most once to each of the others.
 const loopTries = 1000
 
+// ErrLoopForbidden means that the device cgroup of clove's container lets it open no
+// loop device.
+var ErrLoopForbidden = errors.New("this container may open no loop device")
+
 // attachLoop puts image behind a loop device and returns the device, held
 // open. The kernel frees the device when its last user closes or unmounts it,
 // so nothing is left when clove is killed.
@@ -31,6 +35,9 @@ func attachLoop(image *os.File, readOnly bool, scratch string) (*os.File, error)
 	}
 	for range loopTries {
 		device, err := freeLoop(int(control.Fd()), scratch)
+		if errors.Is(err, unix.EPERM) {
+			return nil, fmt.Errorf("%w: %w", ErrLoopForbidden, err)
+		}
 		if err != nil {
 			return nil, err
 		}

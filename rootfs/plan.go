@@ -63,6 +63,9 @@ func planFor(cfg Config, f facts) Plan {
 	}
 	p.planMounts()
 	p.add(sysStep{})
+	if f.Veiled {
+		p.add(procStep{})
+	}
 	if cfg.ReadOnly {
 		p.planReadOnly()
 	}

@@ -169,6 +169,22 @@ func (sysStep) run(b *builder) error {
 	return attach(tree, fdPath(target))
 }
 
+// procStep has a /proc without covers in the launch's mount namespace. The kernel
+// lets a user namespace mount a proc of its own only where a whole one is to be seen
+// (mount_too_revealing in fs/namespace.c), and an engine covers parts of a container's.
+// It lies on the stage, so the agent never sees it: libcontainer pivots away from there.
+type procStep struct{}
+
+func (procStep) String() string { return "whole proc" }
+
+func (procStep) run(b *builder) error {
+	at := b.staged("proc")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return err
+	}
+	return unix.Mount("clove", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+}
+
 // sealStep makes one overlay of the root read-only, after all mount points in
 // it were made. mount_setattr(2) on the overlay alone leaves what is mounted in
 // it as it is: scratch directories stay writable.

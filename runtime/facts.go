@@ -40,6 +40,8 @@ type probe struct {
 
 var probes = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
+	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
+		"start the container with --security-opt seccomp=deploy/docker/seccomp.json", findCalls},
 	{"clove-init", nil, "reaps, forwards signals and holds the deadline inside", "run `make build`", findInitBinary},
 	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside is nobody outside",
 		"sysctl user.max_user_namespaces=65536", namespaceProbe("user")},
@@ -62,7 +64,7 @@ var probes = []probe{
 	{"device rules", []string{agent.ControlDevices}, "no device but null, zero, full, random, urandom, tty", kernelRemedy("CGROUP_DEVICE or CGROUP_BPF"), findDevices},
 	{"overlay", []string{agent.ControlDisk}, "copy on write over the host's own system", "modprobe overlay", fileSystemProbe("overlay")},
 	{"ext4", []string{agent.ControlDisk}, "the bounded writable layer", "modprobe ext4", fileSystemProbe("ext4")},
-	{"loop devices", []string{agent.ControlDisk}, "--disk", "modprobe loop", findLoop},
+	{"loop devices", []string{agent.ControlDisk}, "--disk", "modprobe loop; in a container --device /dev/loop-control --device-cgroup-rule 'b 7:* rw'", findLoop},
 	{"mke2fs", []string{agent.ControlDisk}, "makes the writable layer's template", "apt-get install e2fsprogs", findMkfs},
 	{"tmpfs", []string{agent.ControlShm}, "--shm-size, --tmpfs", kernelRemedy("TMPFS"), fileSystemProbe("tmpfs")},
 	{"rlimits", []string{agent.ControlRlimits}, "--ulimit, up to clove's own hard limits", "raise the hard limits of the shell or unit that starts clove", findRlimits},

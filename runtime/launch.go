@@ -107,6 +107,8 @@ func stepFailed(step string, err error) error {
 		hint = "`clove restart --fresh` begins with a new layer; what the agent wrote is lost then"
 	case errors.Is(err, rootfs.ErrLayerBusy):
 		hint = "wait for whoever reads it (`clove diff`), and restart the run"
+	case errors.Is(err, rootfs.ErrLoopForbidden):
+		hint = "start it with --device-cgroup-rule 'b 7:* rw' (docs/docker.md)"
 	case errors.Is(err, rootfs.ErrUnmappable):
 		hint = "in a container put it on a volume, whose owners can be mapped; what is copied for want of one has to fit into --disk"
 	}

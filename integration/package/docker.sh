@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The Docker images of the runtime:
+#
+#   docker.sh build TAG [TARGET [VERSION]]  a stage of deploy/docker/Dockerfile, by default its last
+#   docker.sh stage FOLDER [VERSION]        only what would go to the engine: the files of
+#                                           deploy/docker, and clove's programs, built here and stripped
+set -euo pipefail
+# shellcheck source=integration/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+STAGE=''
+cleanup() { [ -z "$STAGE" ] || rm -rf "$STAGE"; }
+trap cleanup EXIT
+
+stage() {
+	local folder=$1 version=${2:-0.0.0~dev}
+	make --no-print-directory -s programs BIN="$folder/bin" VERSION="$version"
+	cp deploy/docker/* "$folder/"
+}
+
+build() {
+	local tag=$1 target=${2:-} version=${3:-}
+	mkdir -p build
+	STAGE=$(mktemp -d "$TOP/build/docker.XXXXXX")
+	stage "$STAGE" "$version"
+	docker build -t "$tag" ${target:+--target "$target"} "$STAGE"
+}
+
+case ${1:-} in
+build | stage) "$@" ;;
+*) die "usage: docker.sh build TAG [TARGET [VERSION]], docker.sh stage FOLDER [VERSION]" ;;
+esac

@@ -1,0 +1,35 @@
+package rootfs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+func TestVeiled(t *testing.T) {
+	for points, want := range map[string]bool{
+		"/ /proc /sys /process/x":          false,
+		"/ /proc /proc/sys/fs/binfmt_misc": false,
+		"/ /proc /proc/kcore":              true,
+		"/ /proc /proc/sys":                true,
+	} {
+		var mounts []*mountinfo.Info
+		for point := range strings.FieldsSeq(points) {
+			mounts = append(mounts, &mountinfo.Info{Mountpoint: point})
+		}
+		if got := veiled(mounts); got != want {
+			t.Errorf("%s: %v", points, got)
+		}
+	}
+}
+
+// TestWholeProcOnlyWhereItIsVeiled: elsewhere it would cost each start a mount.
+func TestWholeProcOnlyWhereItIsVeiled(t *testing.T) {
+	for _, isVeiled := range []bool{false, true} {
+		plan := planFor(testConfig(t.TempDir()), facts{Veiled: isVeiled})
+		if got := strings.Contains(plan.String(), "whole proc\n"); got != isVeiled {
+			t.Errorf("veiled %v:\n%s", isVeiled, plan)
+		}
+	}
+}
