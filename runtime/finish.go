@@ -94,6 +94,9 @@ const leaveRetry = time.Second
 // A detached run has nobody to tell its end to, so it waits until that works.
 func (l *launch) leave(record agent.Record, cause error) error {
 	err := l.dir.keep(record)
+	if err != nil && l.streams.Waits != nil {
+		l.streams.Waits(record)
+	}
 	for err != nil && l.spec.Detached {
 		<-time.After(leaveRetry)
 		err = l.dir.keep(record)

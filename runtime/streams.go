@@ -32,6 +32,9 @@ type IO struct {
 	Step func(name string, began time.Time)
 	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
 	Started func(*Live)
+	// Waits hears of an end whose record finds no room on the host, before Run
+	// waits for some; it must not block. nil: nobody listens.
+	Waits func(agent.Record)
 }
 
 // streams carries bytes between the agent's pipes and an IO.

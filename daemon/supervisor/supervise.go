@@ -80,7 +80,7 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 }
 
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
-	started := false
+	started := false // or who asked knows that it will not be
 	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
@@ -95,6 +95,13 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		// What the start needed is not needed again, and there is one of us
 		// for each agent.
 		debug.FreeOSMemory()
+	}
+	// Who asked for a start that failed need not wait for room on the disk.
+	streams.Waits = func(record agent.Record) {
+		if !started {
+			started = true
+			answer(pipe, notStarted(record, steps))
+		}
 	}
 	record, err := launcher.Run(ctx, s.spec, streams)
 	// gofail: var superviseEnded string
@@ -114,13 +121,18 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		s.server.finish(flushTime)
 	}
 	if err == nil && !started {
-		failure := record.Error
-		if failure == nil {
-			failure = &agent.Failure{Message: "the agent ended before it ran"}
-		}
-		answer(pipe, Answer{Error: startFailure(*failure), Steps: steps})
+		answer(pipe, notStarted(record, steps))
 	}
 	return err
+}
+
+// notStarted is the answer for an agent that never executed.
+func notStarted(record agent.Record, steps []Step) Answer {
+	failure := record.Error
+	if failure == nil {
+		failure = &agent.Failure{Message: "the agent ended before it ran"}
+	}
+	return Answer{Error: startFailure(*failure), Steps: steps}
 }
 
 // begin lets an agent that executes be reached.
