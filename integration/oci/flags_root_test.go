@@ -15,14 +15,15 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestTheKeyringIsNewUnlessTheCallersIsWanted.
+// TestTheKeyringIsNewUnlessTheCallersIsWanted: a new one has the container's name.
+// Keyrings outlive their processes for a while, so each container has a name of its own.
 func TestTheKeyringIsNewUnlessTheCallersIsWanted(t *testing.T) {
 	r := newRuntime(t)
-	bundle := r.Bundle("grep -c _ses.one /proc/keys || true", func(s *specs.Spec) { s.Linux.MaskedPaths = nil })
-	for flag, want := range map[string]string{"": "1", "--no-new-keyring": "0"} {
-		args := append([]string{"run", "--bundle", bundle}, strings.Fields(flag)...)
-		if got := r.Do(append(args, "one")...); got.Status != 0 || got.Out != want {
-			t.Errorf("%q: %+v", flag, got)
+	for id, row := range map[string]struct{ flags, want string }{"own": {"", "1"}, "callers": {"--no-new-keyring", "0"}} {
+		bundle := r.Bundle("grep -c _ses."+id+" /proc/keys || true", func(s *specs.Spec) { s.Linux.MaskedPaths = nil })
+		args := append([]string{"run", "--bundle", bundle}, strings.Fields(row.flags)...)
+		if got := r.Do(append(args, id)...); got.Status != 0 || got.Out != row.want {
+			t.Errorf("%q: %+v", row.flags, got)
 		}
 	}
 }
@@ -44,8 +45,8 @@ func TestNoPivotStillShutsTheHostOut(t *testing.T) {
 func TestTheCgroupIsWhereTheBundleSays(t *testing.T) {
 	r := newRuntime(t)
 	var path string
+	t.Cleanup(func() { removeCgroup(filepath.Dir(path)) }) // behind the container's own end
 	id := waiting(t, r, func(s *specs.Spec) { s.Linux.CgroupsPath += "/deeper"; path = s.Linux.CgroupsPath })
-	t.Cleanup(func() { removeCgroup(filepath.Dir(path)) })
 	if got := cgroupOf(t, r.State(id).Pid, "pids"); got != path {
 		t.Errorf("it is in %s, not in %s", got, path)
 	}
