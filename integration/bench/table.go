@@ -39,8 +39,10 @@ func writeRuns(text *strings.Builder, r *results) {
 		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%s\t%s\n", head, f.Peer, f.MS.P50, f.MS.P95, f.MS.P99, optional(f.CPUMS), f.Ratio)
 	}
 	w.Flush()
-	writeMemories(text, r.Memories)
-	writeSteps(text, r.Steps)
+	if len(r.Memories) > 0 {
+		writeMemories(text, r.Memories)
+		writeSteps(text, r.Steps)
+	}
 	writePeers(text, r.Absent)
 	text.WriteString("\n")
 }

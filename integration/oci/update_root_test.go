@@ -99,12 +99,12 @@ func TestAnUpdateByFile(t *testing.T) {
 		t.Errorf("the limits are %s", got)
 	}
 	for want, args := range map[string][]string{
-		"invalid value for memory":        {"--memory", "much"},
-		"invalid value for cpu-period":    {"--cpu-period", "-1"},
-		"no such file":                    {"--resources", "/none"},
-		"cannot unmarshal":                {"--resources", "testdata/list.json"},
-		"l3 cache schema is not enabled":  {"--l3-cache-schema", "L3:0=f"},
-		"bandwidth schema is not enabled": {"--mem-bw-schema", "MB:0=20"},
+		"invalid value for memory":     {"--memory", "much"},
+		"invalid value for cpu-period": {"--cpu-period", "-1"},
+		"no such file":                 {"--resources", "/none"},
+		"cannot unmarshal":             {"--resources", "testdata/list.json"},
+		"Intel RDT/CAT is not enabled": {"--l3-cache-schema", "L3:0=f"},
+		"Intel RDT/MBA is not enabled": {"--mem-bw-schema", "MB:0=20"},
 	} {
 		if got := r.Do(append([]string{"update", id}, args...)...); got.Status != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%v: %+v", args, got)

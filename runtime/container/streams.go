@@ -30,7 +30,7 @@ func (c *Container) connect(process *libcontainer.Process, wanted bool, o Start)
 		s.handedOver = []io.Closer{connection, socket}
 		return s, nil
 	case wanted:
-		if s.terminal, process.ConsoleSocket, err = newTerminal(); err != nil {
+		if s.terminal, process.ConsoleSocket, err = newTerminal(process); err != nil {
 			return nil, err
 		}
 		s.handedOver = []io.Closer{process.ConsoleSocket}

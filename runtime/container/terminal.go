@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/console"
+	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,12 +21,15 @@ type terminal struct {
 	pty    console.Console
 }
 
-// newTerminal needs a terminal of the caller's. The process's end of the socket
-// is to be handed over.
-func newTerminal() (t *terminal, theirs *os.File, err error) {
+// newTerminal needs a terminal of the caller's, whose size the process's has from
+// the beginning. The process's end of the socket is to be handed over.
+func newTerminal(process *libcontainer.Process) (t *terminal, theirs *os.File, err error) {
 	host, err := hostConsole()
 	if err != nil {
 		return nil, nil, err
+	}
+	if size, err := host.Size(); err == nil && size.Height != 0 && size.Width != 0 {
+		process.ConsoleHeight, process.ConsoleWidth = size.Height, size.Width
 	}
 	fds, err := unix.Socketpair(unix.AF_LOCAL, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -65,17 +69,28 @@ func (t *terminal) attach() error {
 	if t.pty, err = console.ConsoleFromFile(t.master); err != nil {
 		return err
 	}
-	// The caller's terminal adds the carriage returns; two would be one too many.
-	if err := console.ClearONLCR(t.pty.Fd()); err != nil {
-		return err
-	}
-	if err := t.host.SetRaw(); err != nil {
+	if err := t.makeRaw(); err != nil {
 		return fmt.Errorf("failed to set the terminal from the stdin: %w", err)
 	}
 	t.resize()
 	// Nothing waits for this one: it ends with the caller's input, or with this program.
 	go func() { _, _ = io.Copy(t.master, os.Stdin) }()
 	return nil
+}
+
+// makeRaw also turns off the output processing that the library leaves on: the
+// process's terminal adds the carriage returns already. To turn those off instead
+// would come too late for a process that has begun to write.
+func (t *terminal) makeRaw() error {
+	if err := t.host.SetRaw(); err != nil {
+		return err
+	}
+	mode, err := unix.IoctlGetTermios(int(t.host.Fd()), unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	mode.Oflag &^= unix.OPOST
+	return unix.IoctlSetTermios(int(t.host.Fd()), unix.TCSETS, mode)
 }
 
 // receive reads one descriptor (unix(7), SCM_RIGHTS).
