@@ -58,9 +58,7 @@ func podLives(t *testing.T, n node, handler string) {
 	if log := k.log(config); !strings.Contains(log, " stdout F up\n") || !strings.Contains(log, " stdout F got TERM\n") {
 		t.Errorf("the log is %q", log)
 	}
-	if _, err := n.cri.RemoveContainer(k.context(), &cri.RemoveContainerRequest{ContainerId: id}); err != nil {
-		t.Error(err)
-	}
+	k.remove(id)
 	left, err := n.cri.ListContainers(k.context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{PodSandboxId: k.sandbox}})
 	if err != nil || len(left.Containers) != 0 {
 		t.Errorf("left: %v, %v", left, err)

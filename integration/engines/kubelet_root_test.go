@@ -160,6 +160,14 @@ func (k *kubelet) stop(id string) int32 {
 	return k.status(id).ExitCode
 }
 
+// remove deletes a container that has ended.
+func (k *kubelet) remove(id string) {
+	k.t.Helper()
+	if _, err := k.cri.RemoveContainer(k.context(), &cri.RemoveContainerRequest{ContainerId: id}); err != nil {
+		k.t.Error(err)
+	}
+}
+
 // end waits for a container's own end, of which containerd tells nobody before 1.7: a kubelet asks again, too.
 func (k *kubelet) end(id string) *cri.ContainerStatus {
 	k.t.Helper()

@@ -101,7 +101,11 @@ func pack(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	for name, path := range map[string]string{"engines.test": self, "clove-oci": testhost.Binary(t, "clove-oci")} {
+	programs := map[string]string{"engines.test": self}
+	for _, name := range []string{"clove-oci", "clove", "cloved", "clove-init", "clove-gate"} {
+		programs[name] = testhost.Binary(t, name)
+	}
+	for name, path := range programs {
 		content, err := os.ReadFile(path)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), content, 0o755)
