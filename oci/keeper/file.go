@@ -24,15 +24,28 @@ func recordPath(directory, annotation, id string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(directory, strings.ReplaceAll(filepath.Base(annotation), oci.RecordID, id))
-	free, err := isFree(path, id)
-	if err != nil {
-		return "", err
-	}
-	if !free {
-		return "", &agent.Error{Kind: agent.KindConflict, Message: path + " is another container's record",
-			Hint: "remove it, or put " + oci.RecordID + " into the name, for the container's id"}
+	// Which of them it becomes is only known in the end, when nothing can be refused any more.
+	for _, name := range names(path, id) {
+		free, err := isFree(name, id)
+		if errors.Is(err, unix.ENAMETOOLONG) {
+			return "", &agent.Error{Kind: agent.KindInvalid, Message: "no file can have a name as long as " + filepath.Base(name),
+				Hint: "shorten the name: the container's id goes behind it where two have the same one"}
+		}
+		if err != nil {
+			return "", err
+		}
+		if !free {
+			return "", &agent.Error{Kind: agent.KindConflict, Message: name + " is another container's record",
+				Hint: "remove it, or put " + oci.RecordID + " into the name, for the container's id"}
+		}
 	}
 	return path, nil
+}
+
+// names are those that the record of the container id may have, the second one
+// where the first turns out to be another's.
+func names(path, id string) [2]string {
+	return [2]string{path, strings.TrimSuffix(path, ".json") + "." + id + ".json"}
 }
 
 // isFree tells whether the container id may write path: nothing is there, or

@@ -44,6 +44,34 @@ func TestAnAnnotationOnlyGivesTheName(t *testing.T) {
 	}
 }
 
+// TestARecordsSecondNameIsAFiles too: which of the two it needs is known only
+// when the container has ended and can no longer be refused.
+func TestARecordsSecondNameIsAFiles(t *testing.T) {
+	directory := t.TempDir()
+	const longest = 255 // NAME_MAX
+	for _, id := range []string{"one", strings.Repeat("f", 64)} {
+		for name, promised := range map[string]bool{
+			strings.Repeat("x", longest-len(".json.")-len(id)):                  true,
+			strings.Repeat("x", longest-len(".json.")-len(id)+1):                false,
+			oci.RecordID + strings.Repeat("x", longest-len(".json.")-2*len(id)): true,
+			oci.RecordID + strings.Repeat("x", longest-len(".json.")-len(id)):   false,
+		} {
+			path, err := recordPath(directory, oci.RecordsDir+"/"+name+".json", id)
+			if promised != (err == nil) || !promised && agent.KindOf(err) != agent.KindInvalid {
+				t.Errorf("%d letters, id of %d: %v", len(name), len(id), err)
+			}
+			if err != nil {
+				continue
+			}
+			for _, writer := range []string{"other", id} {
+				if err := writeRecord(path, agent.Record{ID: agent.ID(writer)}); err != nil {
+					t.Errorf("what was promised cannot be written: %v", err)
+				}
+			}
+		}
+	}
+}
+
 func TestARecordReplacesOnlyItsOwn(t *testing.T) {
 	directory := t.TempDir()
 	path := filepath.Join(directory, "job.json")
