@@ -98,17 +98,26 @@ func writeTemporary(directory string, text []byte) (path string, err error) {
 	return file.Name(), nil
 }
 
+// place gives a record the first name that is not another's.
 func place(temporary, path, id string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	for _, name := range names(path, id) {
+		placed, err := placeAt(temporary, name, id)
+		if placed || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s and the name with its id behind it are other containers': remove one", path)
+}
+
+func placeAt(temporary, path, id string) (placed bool, err error) {
+	err = unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, fs.ErrExist) {
-		return err
+		return err == nil, err
 	}
 	free, err := isFree(path, id)
-	if err != nil {
-		return err
+	if err != nil || !free {
+		return false, err
 	}
-	if !free {
-		path = strings.TrimSuffix(path, ".json") + "." + id + ".json"
-	}
-	return os.Rename(temporary, path)
+	err = os.Rename(temporary, path)
+	return err == nil, err
 }

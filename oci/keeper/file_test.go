@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,45 @@ func TestARecordReplacesOnlyItsOwn(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestTheSecondNameMayBeAnothersToo: a container may be called so, or give its
+// record that name.
+func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
+	directory := t.TempDir()
+	path, second := filepath.Join(directory, "job.json"), filepath.Join(directory, "job.two.json")
+	write := func(path, id string, code int) error {
+		return writeRecord(path, agent.Record{ID: agent.ID(id), ExitCode: code})
+	}
+	if err := errors.Join(write(path, "one", 1), write(second, "three", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(path, "two", 2); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("it was written: %v", err)
+	}
+	if first, third := readRecord(t, path), readRecord(t, second); first.ExitCode != 1 || third.ExitCode != 3 {
+		t.Errorf("%+v, %+v", first, third)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recordPath(directory, oci.RecordsDir+"/job.json", "two"); agent.KindOf(err) != agent.KindConflict || !strings.Contains(err.Error(), second) {
+		t.Errorf("the second name is another's, the first is free: %v", err)
+	}
+	if err := write(path, "one", 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	for code := range 2 { // the second one's own it replaces, as it does the first
+		if err := write(path, "two", code); err != nil || readRecord(t, second).ExitCode != code {
+			t.Errorf("%v, %+v", err, readRecord(t, second))
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(directory, ".*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 
