@@ -236,6 +236,23 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 	}
 }
 
+// TestAKeepersLastWordStands: it may be killed between the record and the note
+// that there is one, and the next keeper saw no end.
+func TestAKeepersLastWordStands(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	pid := h.begin("one", h.Bundle("exit 3", annotated(recordAt("one.json")...)))
+	h.Await("the end of the keeper", func() bool { return len(keepers(h.Root)) == 0 })
+	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie would tell the next one
+	h.rewrite("one", "phase", "started")
+	h.Must("delete", "one")
+	if got := h.record("one.json"); got.Status != agent.StatusExited || got.ExitCode != 3 {
+		t.Errorf("%s %d: %+v", got.Status, got.ExitCode, got.Error)
+	}
+}
+
 // TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
 func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	h, supported := newRecorded(t)

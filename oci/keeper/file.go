@@ -51,21 +51,46 @@ func names(path, id string) [2]string {
 // isFree tells whether the container id may write path: nothing is there, or
 // what the same container left, which an engine started again.
 func isFree(path, id string) (bool, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err == unix.ENOENT {
+	there, err := readRecord(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return true, nil
-	}
-	if err == unix.ELOOP {
+	case errors.Is(err, errNoRecord):
 		return false, nil
 	}
+	return err == nil && string(there.ID) == id, err
+}
+
+// isWritten tells whether the record of this very start of the container is
+// there. The keeper that wrote it may have been killed before it could say so on
+// disk, and no later one knows as much.
+func isWritten(path string, record agent.Record) bool {
+	for _, name := range names(path, string(record.ID)) {
+		there, err := readRecord(name)
+		if err == nil && there.ID == record.ID && there.Started.Equal(record.Started) {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoRecord means that what is there is none of clove's.
+var errNoRecord = errors.New("it is no record")
+
+func readRecord(path string) (record agent.Record, err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.ELOOP {
+		return record, errNoRecord
+	}
 	if err != nil {
-		return false, &os.PathError{Op: "open", Path: path, Err: err}
+		return record, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	file := os.NewFile(uintptr(fd), path)
 	defer file.Close()
-	var there agent.Record
-	err = json.NewDecoder(file).Decode(&there)
-	return err == nil && string(there.ID) == id, nil
+	if json.NewDecoder(file).Decode(&record) != nil {
+		return record, errNoRecord
+	}
+	return record, nil
 }
 
 // writeRecord leaves a whole record at path, or none. Of two containers with

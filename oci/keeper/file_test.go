@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,14 +11,11 @@ import (
 	"clove.run/clove/oci"
 )
 
-func readRecord(t *testing.T, path string) (r agent.Record) {
+func recordIn(t *testing.T, path string) agent.Record {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
+	r, err := readRecord(path)
 	if err != nil {
-		t.Error(err)
+		t.Errorf("%s: %v", path, err)
 	}
 	return r
 }
@@ -92,10 +88,10 @@ func TestARecordReplacesOnlyItsOwn(t *testing.T) {
 	}
 	// Both were created before one of them ended.
 	write("two", 3)
-	if got := readRecord(t, path); got.ID != "one" || got.ExitCode != 2 {
+	if got := recordIn(t, path); got.ID != "one" || got.ExitCode != 2 {
 		t.Errorf("%+v", got)
 	}
-	if got := readRecord(t, filepath.Join(directory, "job.two.json")); got.ID != "two" || got.ExitCode != 3 {
+	if got := recordIn(t, filepath.Join(directory, "job.two.json")); got.ID != "two" || got.ExitCode != 3 {
 		t.Errorf("%+v", got)
 	}
 	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 2 {
@@ -117,7 +113,7 @@ func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
 	if err := write(path, "two", 2); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("it was written: %v", err)
 	}
-	if first, third := readRecord(t, path), readRecord(t, second); first.ExitCode != 1 || third.ExitCode != 3 {
+	if first, third := recordIn(t, path), recordIn(t, second); first.ExitCode != 1 || third.ExitCode != 3 {
 		t.Errorf("%+v, %+v", first, third)
 	}
 	if err := os.Remove(path); err != nil {
@@ -133,8 +129,8 @@ func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for code := range 2 { // the second one's own it replaces, as it does the first
-		if err := write(path, "two", code); err != nil || readRecord(t, second).ExitCode != code {
-			t.Errorf("%v, %+v", err, readRecord(t, second))
+		if err := write(path, "two", code); err != nil || recordIn(t, second).ExitCode != code {
+			t.Errorf("%v, %+v", err, recordIn(t, second))
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(directory, ".*")); len(left) != 0 {

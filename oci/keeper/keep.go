@@ -212,8 +212,12 @@ func (k *keeper) conclude(e end) {
 const deliverPause = time.Second
 
 // deliver writes the record, as often as it takes: a full disk may be emptied.
-// Whoever wants to remove the container is told why it stays.
+// Whoever wants to remove the container is told why it stays. What a killed
+// keeper wrote of this end stays as well: it saw more.
 func (k *keeper) deliver(r agent.Record) {
+	if isWritten(k.order.Record, r) {
+		return
+	}
 	for try := 0; ; try++ {
 		err := writeRecord(k.order.Record, r)
 		if err == nil {

@@ -94,6 +94,36 @@ func TestASecondStartIsRefused(t *testing.T) {
 	expectDone(t, done)
 }
 
+// TestAnAccountIsMadeOnce: a keeper that wrote the record and died before it said
+// so is followed by one that saw nothing. Of another start it says that much.
+func TestAnAccountIsMadeOnce(t *testing.T) {
+	k, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json")})
+	if err := k.order.start(time.Now(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	started := k.order
+	k.conclude(end{status: exited(3), known: true, at: time.Now(), boot: 2 * time.Second})
+	for _, row := range []struct {
+		name   string
+		later  time.Duration
+		status agent.Status
+	}{{"the same", 0, agent.StatusExited}, {"another", time.Nanosecond, agent.StatusKilled}} {
+		if err := started.save(k.directory); err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := readOrder(k.directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.order = next
+		k.order.Started = next.Started.Add(row.later)
+		k.conclude(end{})
+		if got := recordIn(t, k.order.Record); got.Status != row.status || k.order.Phase != phaseEnded {
+			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, k.order.Phase)
+		}
+	}
+}
+
 // TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
 // that was removed without its keeper.
 func TestTheDirectoryIsTheClaim(t *testing.T) {
