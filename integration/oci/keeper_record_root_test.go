@@ -218,21 +218,27 @@ func TestWhatNeverRanHasNoRecord(t *testing.T) {
 	}
 }
 
-// TestARecordWithoutItsKeeperIsHonest: nobody saw the end.
+// TestARecordWithoutItsKeeperIsHonest: nobody saw the end. That the deadline has
+// passed when somebody looks again says nothing of it.
 func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 	h, supported := newRecorded(t)
 	if !supported {
 		return
 	}
-	pid := h.begin("one", h.Bundle(forever, annotated(recordAt("one.json")...)))
-	h.killKeeper()
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH })
-	h.Must("delete", "one")
-	if got := h.record("one.json"); got.Status != agent.StatusKilled || got.Error == nil || got.Error.Step != "keeper" {
-		t.Errorf("%+v", got)
+	for id, passed := range map[string]bool{"one": false, "two": true} {
+		pid := h.begin(id, h.Bundle(forever, annotated(append(recordAt(id+".json"), oci.AnnotationTimeout, "1h")...)))
+		h.killKeeper()
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH })
+		if passed {
+			h.rewrite(id, "deadline_boot_ns", bootTime(t))
+		}
+		h.Must("delete", id)
+		if got := h.record(id + ".json"); got.Status != agent.StatusKilled || got.Error == nil || got.Error.Step != "keeper" {
+			t.Errorf("its deadline has passed: %t: %+v", passed, got)
+		}
 	}
 }
 

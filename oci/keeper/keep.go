@@ -24,6 +24,7 @@ type keeper struct {
 	host      *cgroups.Host
 	pidfd     int // -1: the process was gone when the keeper came
 	alarm     *alarm
+	fired     <-chan struct{} // the alarm's, until it did
 	calls     chan call
 	ended     chan end
 	leaving   []call // who waits for the keeper's end
@@ -74,11 +75,10 @@ func arm(directory string, held *os.File) (*keeper, error) {
 // keep holds the container until it has ended and is accounted for.
 func (k *keeper) keep() {
 	go func(pid int, recorded bool) { k.ended <- await(k.pidfd, pid, recorded) }(k.order.Pid, k.order.Record != "")
-	fired := k.alarm.fired
+	k.fired = k.alarm.fired
 	for k.order.Phase != phaseEnded || k.lingers() {
 		select {
-		case <-fired:
-			fired = nil
+		case <-k.fired:
 			k.expire()
 		case e := <-k.ended:
 			k.conclude(e)
@@ -175,7 +175,9 @@ const (
 // cgroup above that is frozen, or a process that hangs in the kernel, may let go
 // only later.
 func (k *keeper) expire() {
-	if k.order.Phase == phaseStarted {
+	k.fired = nil
+	// Who was gone by then did not end by it, whatever the killed keeper missed.
+	if k.order.Phase == phaseStarted && k.pidfd >= 0 && !hasEnded(k.pidfd) {
 		k.order.Phase = phaseExpired
 		k.note(k.order.save(k.directory)) // without it the record says killed, and no more is lost
 	}
@@ -249,6 +251,16 @@ func waitEnd(pidfd int) {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
 		if n > 0 || err != nil && err != unix.EINTR {
 			return
+		}
+	}
+}
+
+// hasEnded tells whether waitEnd would return at once.
+func hasEnded(pidfd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if err != unix.EINTR {
+			return n > 0 || err != nil
 		}
 	}
 }

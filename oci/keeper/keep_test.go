@@ -124,6 +124,32 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatLivesExpires: the deadline of one that ended before it, while nobody
+// held it, comes all the same.
+func TestOnlyWhatLivesExpires(t *testing.T) {
+	for name, row := range map[string]struct {
+		edit func(k *keeper) error
+		want phase
+	}{
+		"it lives": {func(*keeper) error { return nil }, phaseExpired},
+		"a zombie": {func(k *keeper) error {
+			defer waitEnd(k.pidfd)
+			return unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0)
+		}, phaseStarted},
+		"gone": {func(k *keeper) error { k.pidfd = -1; return nil }, phaseStarted},
+	} {
+		k, _ := holding(t, order{})
+		k.order.Phase = phaseStarted
+		if err := row.edit(k); err != nil {
+			t.Fatal(err)
+		}
+		k.expire()
+		if k.order.Phase != row.want {
+			t.Errorf("%s: %s", name, k.order.Phase)
+		}
+	}
+}
+
 // TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
 // that was removed without its keeper.
 func TestTheDirectoryIsTheClaim(t *testing.T) {
