@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -133,6 +134,15 @@ func (h *held) rewrite(id, field string, value any) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// expireIn moves the deadline of a container, by its keeper's death. With a short
+// one from the start, a slow host would come to it before the test is ready for it.
+func (h *held) expireIn(id string, left time.Duration) {
+	h.t.Helper()
+	h.killKeeper()
+	h.rewrite(id, "deadline_boot_ns", bootTime(h.t)+left.Nanoseconds())
+	h.Must("state", id)
 }
 
 func bootTime(t *testing.T) int64 {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -282,4 +283,36 @@ func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	if got := h.record("one.json"); got.ExitCode != 4 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestARecordThatCannotBeWrittenHoldsUpNoDeadline of daemons that the first
+// process left behind: they could fill the disk.
+func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
+	h, supported := newRecorded(t)
+	if !supported {
+		return
+	}
+	var spec *specs.Spec
+	directory, share := h.shared()
+	pid := h.begin("one", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },
+		annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
+	moved := h.records + ".moved"
+	if err := os.Rename(h.records, moved); err != nil {
+		t.Fatal(err)
+	}
+	h.await(directory, "ready")
+	h.Await("the end of the first process", func() bool { return !runs(pid) })
+	if left := members(spec); len(left) != 3 {
+		t.Fatalf("%d daemons are left", len(left))
+	}
+	h.expireIn("one", 2*time.Second)
+	h.Await("the deadline", func() bool { return len(members(spec)) == 0 })
+	if got := h.Do("delete", "one"); got.Status != 1 || !strings.Contains(got.Err, "record") {
+		t.Errorf("the record could be written: %+v", got)
+	}
+	if err := os.Rename(moved, h.records); err != nil {
+		t.Fatal(err)
+	}
+	h.Must("delete", "one")
+	h.record("one.json")
 }

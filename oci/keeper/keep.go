@@ -231,6 +231,8 @@ func (k *keeper) deliver(r agent.Record) {
 		k.answerLeaving(err)
 		select {
 		case <-time.After(deliverPause):
+		case <-k.fired:
+			k.expire() // of those who outlived the first process: a full disk must not be their way out
 		case c := <-k.calls:
 			k.obey(c) // the next try answers
 		}
