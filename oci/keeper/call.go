@@ -34,12 +34,13 @@ var errNobody = errors.New("no keeper holds the container")
 // ask asks the keeper of the container in directory. It waits until the keeper
 // has answered, and after finish until it is gone.
 func ask(directory, verb string, patience time.Duration) error {
-	connection, err := dial(directory)
+	until := time.Now().Add(patience)
+	connection, err := reach(directory, until)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := connection.SetDeadline(until); err != nil {
 		return err
 	}
 	if err := json.NewEncoder(connection).Encode(request{verb}); err != nil {
@@ -56,6 +57,28 @@ func ask(directory, verb string, patience time.Duration) error {
 		_, err = io.Copy(io.Discard, connection)
 	}
 	return err
+}
+
+// reachPause is between two tries to reach a keeper that does not listen yet.
+const reachPause = 10 * time.Millisecond
+
+// reach waits for a keeper that another call of clove-oci is only starting: it
+// has the lock before it listens. Where nobody has it there is nothing to wait for.
+func reach(directory string, until time.Time) (net.Conn, error) {
+	for {
+		connection, err := dial(directory)
+		if !errors.Is(err, errNobody) || time.Now().After(until) {
+			return connection, err
+		}
+		held, failure := lock(directory)
+		if held != nil {
+			held.Close()
+		}
+		if held != nil || failure != nil {
+			return nil, errors.Join(err, failure)
+		}
+		time.Sleep(reachPause)
+	}
 }
 
 func dial(directory string) (net.Conn, error) {

@@ -192,6 +192,46 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 	}
 }
 
+// TestAKeeperThatIsOnlyBegunIsWaitedFor: it has the lock, which the caller looks
+// at, and listens only then.
+func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
+	directory := t.TempDir()
+	held, err := lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	looks, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(looks, held.Name(), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	asked, looked := make(chan error, 1), make(chan error, 1)
+	go func() { asked <- ask(directory, verbStart, patience) }()
+	go func() { _, err := unix.Read(looks, make([]byte, 4096)); looked <- err }()
+	select {
+	case err := <-asked:
+		t.Fatalf("it did not wait: %v", err)
+	case err := <-looked:
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Close(looks)
+	calls := make(chan call)
+	listener, err := listen(directory, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() { c := <-calls; c.answer <- nil }()
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestASocketFitsEverywhere: an address has room for 108 letters.
 func TestASocketFitsEverywhere(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), strings.Repeat("x", 150))
