@@ -180,6 +180,7 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 		"a target": func(r *Run) {
 			r.Spec.Network, r.Spec.Egress.Rules = agent.NetworkAllowlist, []agent.EgressRule{{Target: "http://x"}}
 		},
+		"root":            func(r *Run) { r.Spec.User.UID = 0 },
 		"a record":        func(r *Run) { r.Record = "/etc/passwd" },
 		"a time":          func(r *Run) { r.Spec.Limits.WallClock = time.Nanosecond },
 		"a name":          func(r *Run) { r.Spec.Name = "A" },
