@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"math"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,12 @@ func checkNode(run Run) error {
 	if run.Spec.User.UID == 0 {
 		return refused("--user", "leave the flag away, or name a user other than root",
 			"in a pod its root would be the node's, or could change the network's rules")
+	}
+	// Each start is another container to the engine, and a record is one container's.
+	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {
+		stem, extension := strings.TrimSuffix(run.Record, path.Ext(run.Record)), path.Ext(run.Record)
+		return refused("--result", "let each have one: --result "+stem+"-"+oci.RecordID+extension,
+			"with --restart there may be several starts, and the record's name is the first one's")
 	}
 	return nil
 }

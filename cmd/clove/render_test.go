@@ -25,7 +25,7 @@ var rendered = []string{
 	"agent.py --image img -e MODE=fast -e EMPTY= -e PRICE=$(5)$$ -e API_KEY --secret agent-keys --env-file vars.env -l team=red --hostname worker",
 	"agent.py --image img --read-only --tmpfs /cache:size=64M --tmpfs /more --shm-size 128M --workdir /cache --user 2000:3000 --stop-timeout 1.5",
 	"--image img --user 2000 --network public --restart on-failure:3 --timeout 1h --rm -it --seccomp unconfined -- sh -c id",
-	"--image img --restart on-failure --timeout 1h --result /var/lib/clove/records/nightly.json -d -- true",
+	"--image img --restart on-failure --timeout 1h --result /var/lib/clove/records/nightly-{id}.json -d -- true",
 	"--image img --workspace project -- python3 pkg/main.py",
 	"run.sh --image img --memory-swap 1G",
 }
@@ -218,6 +218,7 @@ var refusedRenders = []string{
 	"kubernetes agent.py --image img --user root",
 	"kubernetes agent.py --image img --user 0:1000",
 	"kubernetes agent.py --image img --result record.json",
+	"kubernetes agent.py --image img --result /var/lib/clove/records/nightly.json --restart on-failure:3",
 	"kubernetes agent.py --image img --name Nightly",
 	"kubernetes agent.py --image img --hostname a.b",
 	"kubernetes agent.py --image img --label a/b/c=d",
