@@ -19,14 +19,14 @@ var taken = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 // without them a container would not work, and with them no rule holds.
 var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF"}
 
-// Guarded tells what annotations ask of a container's network: nothing where
-// Network is empty. member is one of a pod, whose rules hold already.
-func Guarded(annotations map[string]string) (g agent.Guard, member bool, err error) {
-	rules, err := Parse(annotations)
+// Guarded tells what annotations ask of the network of the container with this
+// id: nothing where Network is empty. member is one of a pod, whose rules hold already.
+func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
+	rules, err := For(annotations, id)
 	if err != nil {
 		return g, false, err
 	}
-	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, roleOf(annotations) == podMember, nil
+	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, rules.Member, nil
 }
 
 // TightenProcess takes from one more process of a container what its

@@ -104,7 +104,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if c.Args().First() == "" {
 		return errors.New("container id cannot be empty")
 	}
-	rules, err := oci.Apply(spec)
+	rules, err := oci.Apply(spec, c.Args().First())
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func holdNetwork(c *container.Container) error {
 	if err != nil {
 		return err
 	}
-	order, member, err := oci.Guarded(state.Annotations)
+	order, member, err := oci.Guarded(state.Annotations, state.ID)
 	switch {
 	case err != nil || order.Network == "":
 		return err
