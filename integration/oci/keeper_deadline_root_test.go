@@ -81,7 +81,7 @@ func TestAKilledKeeperIsStartedAgain(t *testing.T) {
 }
 
 // TestNothingStartsUnheld: between create and start the keeper may be killed, or
-// what it holds destroyed.
+// what it holds destroyed. A create that is killed may leave a container that never had one.
 func TestNothingStartsUnheld(t *testing.T) {
 	h := newHeld(t)
 	bundle := h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms"))
@@ -92,19 +92,22 @@ func TestNothingStartsUnheld(t *testing.T) {
 	h.Await("the deadline", func() bool { return !runs(pid) })
 	h.Must("delete", "one")
 
-	h.Must("create", "--bundle", bundle, "two")
-	h.killKeeper()
 	file := filepath.Join(h.Root, "two", "keeper.json")
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
+	for name, destroy := range map[string]func() error{
+		"destroyed": func() error { return os.WriteFile(file, []byte("{"), 0o600) },
+		"gone":      func() error { return os.Remove(file) },
+	} {
+		h.Must("create", "--bundle", bundle, "two")
+		h.killKeeper()
+		if err := destroy(); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Do("start", "two"); got.Status != 1 || h.State("two").Status != specs.StateCreated {
+			t.Errorf("%s: it started unheld: %+v", name, got)
+		}
+		_ = os.Remove(file) // what is destroyed keeps its container, too
+		h.Must("delete", "--force", "two")
 	}
-	if got := h.Do("start", "two"); got.Status != 1 || h.State("two").Status != specs.StateCreated {
-		t.Errorf("it started unheld: %+v", got)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	h.Must("delete", "--force", "two")
 }
 
 // TestAPausedContainerMeetsItsDeadline: on v1 a frozen process does not even die

@@ -22,7 +22,7 @@ type Client struct {
 // Created starts the keeper of a container whose process waits for its start. A
 // container without a deadline and a record has none.
 func (c Client) Created(made *container.Container, command []string) error {
-	if c.Rules.Limits.WallClock == 0 && c.Rules.Record == "" {
+	if !needed(c.Rules) {
 		return nil
 	}
 	kept, err := made.Kept()
@@ -50,6 +50,9 @@ func (c Client) Created(made *container.Container, command []string) error {
 	}
 	return failed(key, spawn(kept.Directory, held))
 }
+
+// needed tells whether there is anything for a keeper to do.
+func needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
 func (c Client) prepareRecord(id string) (string, error) {
 	if err := checkStatus(); errors.Is(err, errStatus) {
@@ -100,13 +103,31 @@ const startPatience = 30 * time.Second
 // Starting returns when the keeper holds the container: its process executes next.
 func (c Client) Starting(found *container.Container) error {
 	_, has, err := readOrder(found.Directory())
-	if err != nil || !has {
+	if err != nil {
 		return err
+	}
+	if !has {
+		return checkUnneeded(found)
 	}
 	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
 	}
 	return nil
+}
+
+// checkUnneeded refuses a container that should have a keeper and has never had
+// one: its create was killed behind libcontainer's work and before Created's.
+func checkUnneeded(found *container.Container) error {
+	state, err := found.State()
+	if err != nil {
+		return err
+	}
+	rules, err := oci.For(state.Annotations, state.ID)
+	if err != nil || !needed(rules) {
+		return err
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",
+		Hint: "delete it, and create it again"}
 }
 
 // finishPatience is for what the record still waits for: that the container's
