@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -112,18 +113,20 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 	}
 
 	directory, share = h.shared()
-	h.Must("create", "--bundle", h.Bundle("until test -e /tmp/pid; do :; done; kill -9 $(cat /tmp/pid); echo $? >/tmp/status; kill -9 -1; "+forever,
-		almighty, share, annotated(oci.AnnotationTimeout, "2s")), "one")
-	pid := h.State("one").Pid
-	h.Must("start", "one")
+	h.Must("create", "--bundle", h.Bundle("until test -s /tmp/pid; do sleep 0.1; done; kill -9 $(cat /tmp/pid); status=$?; kill -9 -1; echo $status >/tmp/status; "+forever,
+		almighty, share, annotated(oci.AnnotationTimeout, "1h")), "one")
 	keeper := h.keeper()
+	h.Must("start", "one")
 	if err := os.WriteFile(filepath.Join(directory, "pid"), []byte(strconv.Itoa(keeper)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.await(directory, "status"); got == "0" || !runs(keeper) {
-		t.Errorf("kill gave %s, the keeper lives: %t", got, runs(keeper))
+	got := h.await(directory, "status")
+	h.Must("state", "one") // a dead one would have a successor now
+	if got == "0" || h.keeper() != keeper || !runs(keeper) {
+		t.Errorf("kill gave %s, the keeper %d lives: %t", got, keeper, runs(keeper))
 	}
-	h.Await("the deadline", func() bool { return !runs(pid) })
+	h.expireIn("one", 0)
+	h.Await("the deadline", func() bool { return len(keepers(h.Root)) == 0 })
 	h.Must("delete", "one")
 }
 
@@ -148,11 +151,21 @@ func TestDaemonsMeetTheDeadline(t *testing.T) {
 	}
 	h.Must("delete", "--force", "free")
 
-	for name, script := range map[string]string{"the first process lives": daemons + forever, "the first process has ended": daemons} {
+	for name, row := range map[string]struct {
+		lives bool
+		left  time.Duration
+	}{"the first process lives": {true, 0}, "the first process has ended": {false, 2 * time.Second}} {
 		directory, share := h.shared()
-		h.begin("one", h.Bundle(script, hostPids, strangers, share, keep, annotated(oci.AnnotationTimeout, "2s")))
+		first := h.begin("one", h.Bundle(daemons+"until test -e /tmp/go; do sleep 0.1; done", hostPids, strangers, share, keep, annotated(oci.AnnotationTimeout, "1h")))
 		h.await(directory, "ready")
-		h.Await(name+": the deadline", func() bool { return len(members(spec)) == 0 })
+		h.expireIn("one", row.left)
+		if !row.lives {
+			// However slow this host is: it ends by itself, or with the others.
+			if err := os.WriteFile(filepath.Join(directory, "go"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.Await(name+": the deadline", func() bool { return !runs(first) && len(members(spec)) == 0 })
 		if bootTime(t) < h.deadline("one") {
 			t.Errorf("%s: all ended before the deadline", name)
 		}
@@ -168,13 +181,14 @@ func TestForkingMeetsTheDeadline(t *testing.T) {
 	var spec *specs.Spec
 	directory, share := h.shared()
 	const script = "hop() { hop & }; for i in 1 2 3 4 5 6 7 8 9 10; do hop; done; echo >/tmp/ready; "
-	h.begin("one", h.Bundle(script+forever, hostPids, strangers, share, annotated(oci.AnnotationTimeout, "5s"), func(s *specs.Spec) { spec = s }))
+	h.begin("one", h.Bundle(script+forever, hostPids, strangers, share, annotated(oci.AnnotationTimeout, "1h"), func(s *specs.Spec) { spec = s }))
 	h.await(directory, "ready")
 	first := members(spec)
 	h.Await("other processes", func() bool {
 		now := members(spec)
 		return len(now) > 1 && !slices.Equal(now, first)
 	})
+	h.expireIn("one", 0)
 	h.Await("the deadline", func() bool { return len(members(spec)) == 0 })
 	if bootTime(t) < h.deadline("one") {
 		t.Error("all ended before the deadline")
