@@ -121,7 +121,7 @@ func TestDiskFull(t *testing.T) {
 		d.ok("rm", name)
 	}
 	d.detach("counts", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done", "--disk", "16M")
-	d.detach("timed", "sleep 1000", "--timeout", "3s", "--disk", "16M")
+	d.detach("timed", "sleep 1000", "--timeout", "8s", "--disk", "16M")
 	d.detach("fifth", "read x; exit 5", "-i", "--disk", "16M")
 	d.detach("stopped", "sleep 1000", "--disk", "16M")
 	before := d.inspect("counts")
