@@ -4,6 +4,7 @@ package oci
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -107,6 +108,31 @@ func TestNothingStartsUnheld(t *testing.T) {
 		_ = os.Remove(file) // what is destroyed keeps its container, too
 		h.Must("delete", "--force", "two")
 	}
+}
+
+// TestCallsAtOnceBringBackOneKeeper, and the start among them waits for it.
+func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
+	h := newHeld(t)
+	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")), "one")
+	pid := h.State("one").Pid
+	h.killKeeper()
+	var calls []*exec.Cmd
+	for _, verb := range []string{"state", "state", "state", "start"} {
+		call := h.Command(t.Context(), verb, "one")
+		if err := call.Start(); err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, call)
+	}
+	for _, call := range calls {
+		if err := call.Wait(); err != nil {
+			t.Errorf("%v: %v", call.Args, err)
+		}
+	}
+	if h.keeper(); h.deadline("one") == 0 || !runs(pid) {
+		t.Error("it did not start")
+	}
+	h.Must("delete", "--force", "one")
 }
 
 // TestAPausedContainerMeetsItsDeadline: on v1 a frozen process does not even die
