@@ -142,13 +142,13 @@ func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
 	var spec *specs.Spec
 	keep := func(s *specs.Spec) { spec = s }
 	free := h.begin("free", h.Bundle(forever, cgroup("free"), keep))
-	thaw, outlives := h.freeze(spec)
+	thaw, outlives := h.freeze(free, spec)
 	if err := unix.Kill(free, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 
 	pid := h.begin("one", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h"), keep))
-	h.freeze(spec)
+	h.freeze(pid, spec)
 	h.expireIn("one", 0)
 	h.Await("the deadline", func() bool { return !runs(pid) })
 	h.Must("delete", "one")
@@ -162,10 +162,15 @@ func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
 	h.Must("delete", "--force", "free")
 }
 
-// freeze stops a container as pause does. outlives tells whether it is one that
-// has to be let go to die.
-func (h *held) freeze(s *specs.Spec) (thaw func(), outlives bool) {
+// freeze stops a container that executes forever as pause does. outlives tells
+// whether it is one that has to be let go to die.
+func (h *held) freeze(pid int, s *specs.Spec) (thaw func(), outlives bool) {
 	h.t.Helper()
+	// Frozen while it executes a program, it would wait for its threads' end, and they for the thaw.
+	h.Await("its program", func() bool {
+		name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		return string(name) == "sleep\n"
+	})
 	for _, way := range []struct {
 		file, stop, on, told, stopped string
 		outlives                      bool
