@@ -17,6 +17,8 @@ type Client struct {
 	Rules oci.Rules
 	// Records is the directory that records go to, for oci.RecordsDir.
 	Records string
+	// Socket is of the cloved that hears of records, absolute.
+	Socket string
 }
 
 // Created starts the keeper of a container whose process waits for its start. A
@@ -35,6 +37,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 		if o.Record, err = c.prepareRecord(kept.ID); err != nil {
 			return failed(oci.AnnotationRecord, err)
 		}
+		o.Socket = c.Socket
 	}
 	held, err := lock(kept.Directory)
 	if err != nil || held == nil {

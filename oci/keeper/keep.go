@@ -201,11 +201,20 @@ func (k *keeper) expire() {
 // conclude accounts for the container.
 func (k *keeper) conclude(e end) {
 	// A container whose process never executed has nothing to account for.
-	if k.order.Record != "" && k.order.Phase != phaseCreated {
-		k.deliver(k.record(e))
+	recorded := k.order.Record != "" && k.order.Phase != phaseCreated
+	var r agent.Record
+	if recorded {
+		r = k.record(e)
+		k.deliver(r)
 	}
 	k.order.Phase = phaseEnded
 	k.note(k.order.save(k.directory))
+	// Behind the last word on disk: a keeper that is killed here has lost nothing of the file.
+	if recorded && k.owns() {
+		ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+		defer cancel()
+		k.note(k.report(ctx, r))
+	}
 }
 
 // deliverPause is between two tries to write a record.
