@@ -92,7 +92,7 @@ func TestTheFileIsNotCloveds(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "one.json")
 		k, _ := holding(t, order{Record: path, Socket: socket})
 		k.order.Phase = phaseStarted
-		k.conclude(end{status: exited(3), known: true, at: time.Now()})
+		k.conclude(end{status: exited(3), at: time.Now()})
 		if o, _, err := readOrder(k.directory); err != nil || o.Phase != phaseEnded {
 			t.Errorf("%s: %v, %+v", name, err, o)
 		}
