@@ -53,7 +53,7 @@ var errTaskstats = errors.New("the kernel's accounting of ends cannot be listene
 func listenEnds(pid int) (*listener, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
 	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
+		return nil, fmt.Errorf("%w: %w", errTaskstats, os.NewSyscallError("socket", err))
 	}
 	l := &listener{file: os.NewFile(uintptr(fd), "taskstats"), pid: uint32(pid)}
 	if err := l.register(); err != nil {
