@@ -32,7 +32,7 @@ var matrix = map[string]row{
 	api.MethodDrain:     forRoot,
 	api.MethodDebug:     forRoot.with(`-"part":"versions"`),
 	api.MethodGuard:     forRoot.with(`-"guard":{}`),
-	api.MethodContainer: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited"}`),
+	api.MethodContainer: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited","started":"2026-01-02T12:00:00Z"}`),
 	api.MethodCancel:    forAll.with(`-"id":"none"`),
 
 	api.MethodRunStart:  forAll.with("-start"),
