@@ -18,8 +18,9 @@ var handlers = map[string]handler{
 		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
 		return api.Nothing{}, nil
 	}),
-	api.MethodDebug:     handle(lookInside),
-	api.MethodGuard:     handle(startGuard),
+	api.MethodDebug: handle(lookInside),
+	api.MethodGuard: handle(startGuard),
+
 	api.MethodContainer: handle(account),
 
 	api.MethodRunStart:  handle(start),

@@ -27,13 +27,14 @@ func (r row) with(params string) row { r.params = params; return r }
 
 // matrix is the access matrix of the whole contract, written by hand.
 var matrix = map[string]row{
-	api.MethodInfo:      forAll,
-	api.MethodReload:    forRoot,
-	api.MethodDrain:     forRoot,
-	api.MethodDebug:     forRoot.with(`-"part":"versions"`),
-	api.MethodGuard:     forRoot.with(`-"guard":{}`),
+	api.MethodInfo:   forAll,
+	api.MethodReload: forRoot,
+	api.MethodDrain:  forRoot,
+	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
+	api.MethodGuard:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
+	api.MethodCancel: forAll.with(`-"id":"none"`),
+
 	api.MethodContainer: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited","started":"2026-01-02T12:00:00Z"}`),
-	api.MethodCancel:    forAll.with(`-"id":"none"`),
 
 	api.MethodRunStart:  forAll.with("-start"),
 	api.MethodRunList:   forAll,
