@@ -22,9 +22,9 @@ const peerDocker = "docker's runc"
 // dockerPeers are the runtimes of one engine. The work is the engine's: neither CPU
 // time nor memory of its client say anything.
 var dockerPeers = []peer{
-	{name: peerDocker, does: "the runtime that the engine's package brings", command: engineCommand(""), foreign: true},
-	{name: peerOCI, does: peerNamed(peerOCI).does, command: engineCommand("clove"), foreign: true},
-	{name: reference, does: peerNamed(reference).does, command: engineCommand("runc-current"), foreign: true},
+	{name: peerDocker, does: "Docker's own defaults with the runc that its package brings", command: engineCommand(""), foreign: true},
+	{name: "docker, clove-oci", does: "that with clove-oci", command: engineCommand("clove"), foreign: true},
+	{name: "docker, runc " + runcVersion, does: "that with the runc whose library clove-oci is built with", command: engineCommand(worldRunc), foreign: true},
 }
 
 func engineCommand(runtime string) func(*bench, string, ...string) []string {

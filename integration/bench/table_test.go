@@ -45,7 +45,7 @@ func TestTableTellsWhichRuntimesAnEngineHad(t *testing.T) {
 		figures = append(figures, figure{Peer: p.name, What: whatDocker, Together: 1, MS: spread{P50: 400}})
 	}
 	text := table(&results{Docker: "Docker 1; runc 2", Figures: figures})
-	for _, want := range []string{"\nDocker 1; runc 2\n", "docker's runc does: the runtime", "\nclove-oci does: exactly what runc does\n"} {
+	for _, want := range []string{"\nDocker 1; runc 2\n", "\ndocker's runc does: Docker's own", "\ndocker, clove-oci does: that with clove-oci\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
