@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -14,12 +15,15 @@ import (
 
 // fakeGuards answer as they are told.
 type fakeGuards struct {
+	mu     sync.Mutex // guards asked
 	answer supervisor.Answer
 	err    error
 	asked  []agent.Guard
 }
 
 func (f *fakeGuards) guard(order agent.Guard) (supervisor.Answer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked = append(f.asked, order)
 	return f.answer, f.err
 }
@@ -29,16 +33,16 @@ func TestAGuardsAnswerIsTheCallers(t *testing.T) {
 	good := api.GuardParams{Guard: agent.Guard{Directory: "/run/clove-oci/one", PID: 7, Network: agent.NetworkNone}}
 	for name, row := range map[string]struct {
 		params api.GuardParams
-		guards fakeGuards
+		guards *fakeGuards
 		want   string
 	}{
-		"holds":        {good, fakeGuards{answer: supervisor.Answer{Started: true}}, ""},
-		"refuses":      {good, fakeGuards{answer: supervisor.Answer{Error: api.Failure(api.CodeUnenforceable, "", "no tproxy")}}, "no tproxy"},
-		"dies":         {good, fakeGuards{err: errors.New("it ended without a word")}, "without a word"},
-		"no process":   {api.GuardParams{Guard: agent.Guard{Directory: "/run/x"}}, fakeGuards{}, "needs a container's process"},
-		"no directory": {api.GuardParams{Guard: agent.Guard{PID: 7, Directory: "x"}}, fakeGuards{}, "needs a container's process"},
+		"holds":        {good, &fakeGuards{answer: supervisor.Answer{Started: true}}, ""},
+		"refuses":      {good, &fakeGuards{answer: supervisor.Answer{Error: api.Failure(api.CodeUnenforceable, "", "no tproxy")}}, "no tproxy"},
+		"dies":         {good, &fakeGuards{err: errors.New("it ended without a word")}, "without a word"},
+		"no process":   {api.GuardParams{Guard: agent.Guard{Directory: "/run/x"}}, &fakeGuards{}, "needs a container's process"},
+		"no directory": {api.GuardParams{Guard: agent.Guard{PID: 7, Directory: "x"}}, &fakeGuards{}, "needs a container's process"},
 	} {
-		r.d.guards = &row.guards
+		r.d.guards = row.guards
 		_, err := startGuard(&call{Context: within(t), Daemon: r.d}, row.params)
 		if row.want == "" && (err != nil || len(row.guards.asked) != 1 || row.guards.asked[0].PID != 7) {
 			t.Errorf("%s: %v, asked %+v", name, err, row.guards.asked)

@@ -31,7 +31,7 @@ var matrix = map[string]row{
 	api.MethodReload: forRoot,
 	api.MethodDrain:  forRoot,
 	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
-	api.MethodGuard:  forRoot.with(`-"guard":{}`),
+	api.MethodGuard:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
 	api.MethodCancel: forAll.with(`-"id":"none"`),
 
 	api.MethodRunStart:  forAll.with("-start"),
