@@ -30,8 +30,11 @@ func holdNetwork(c *container.Container) error {
 		return guard.Ruled(state.Pid)
 	}
 	order.Directory, order.PID = c.Directory(), state.Pid
-	return guard.Ask(cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket), order)
+	return guard.Ask(clovedSocket(), order)
 }
+
+// clovedSocket is where cloved listens on this node, by the engine's environment.
+func clovedSocket() string { return cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket) }
 
 // releaseNetwork takes the rules back. A container without a pid namespace of
 // its own may have processes yet.

@@ -17,42 +17,6 @@ import (
 	"clove.run/clove/oci"
 )
 
-// newRecorded is newHeld where this kernel tells how another's child ended, and
-// else a host that refuses records, which it checks.
-func newRecorded(t *testing.T) (h *held, supported bool) {
-	t.Helper()
-	h = newHeld(t)
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
-	if !older(unix.ByteSliceToString(name.Release[:]), 6, 15) {
-		return h, true
-	}
-	got := h.Do("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
-	if got.Status != 1 || !strings.Contains(got.Err, oci.AnnotationRecord) || !strings.Contains(got.Err, "Linux 6.15") {
-		t.Errorf("a record that cannot be true was promised: %+v", got)
-	}
-	return h, false
-}
-
-// older compares a kernel's release.
-func older(release string, major, minor int) bool {
-	n := [2]int{}
-	part := 0
-	for _, c := range release {
-		switch {
-		case c >= '0' && c <= '9':
-			n[part] = n[part]*10 + int(c-'0')
-		case part == 1:
-			return n[0] < major || n[0] == major && n[1] < minor
-		default:
-			part++
-		}
-	}
-	return n[0] < major || n[0] == major && n[1] < minor
-}
-
 // finish waits until a container has stopped, and removes it.
 func (h *held) finish(id string) {
 	h.t.Helper()
@@ -61,11 +25,11 @@ func (h *held) finish(id string) {
 }
 
 // TestTheRecordSaysHowItEnded, for each way to end.
-func TestTheRecordSaysHowItEnded(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+func TestTheRecordSaysHowItEnded(t *testing.T) { newHeld(t).saysHowItEnded() }
+
+func (h *held) saysHowItEnded() {
+	t := h.t
+	t.Helper()
 	memory := func(s *specs.Spec) {
 		limit := int64(16 << 20)
 		s.Linux.Resources.Memory = &specs.LinuxMemory{Limit: &limit, Swap: &limit}
@@ -123,10 +87,7 @@ func TestTheRecordSaysHowItEnded(t *testing.T) {
 
 // TestTheRecordOfADeadline names it, beside what the engine sees: KILL.
 func TestTheRecordOfADeadline(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "200ms", oci.AnnotationPids, "50")...)))
 	h.finish("one")
 	got := h.record("one.json")
@@ -145,10 +106,7 @@ func TestTheRecordOfADeadline(t *testing.T) {
 // TestARecordIsNobodyElses: what another container left stays what it was, and
 // who names it makes nothing.
 func TestARecordIsNobodyElses(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	bundle := h.Bundle("exit 3", annotated(recordAt("one.json")...))
 	for range 2 { // an engine starts the same container again
 		h.begin("one", bundle)
@@ -191,10 +149,7 @@ func TestARecordIsNobodyElses(t *testing.T) {
 
 // TestOnlyTheNodeMovesRecords: the container's environment is its author's.
 func TestOnlyTheNodeMovesRecords(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	elsewhere := filepath.Join(h.Directory(), "elsewhere")
 	h.begin("one", h.Bundle("exit 0", annotated(recordAt("one.json")...), func(s *specs.Spec) {
 		s.Process.Env = append(s.Process.Env, "CLOVE_ROOT="+elsewhere)
@@ -208,10 +163,7 @@ func TestOnlyTheNodeMovesRecords(t *testing.T) {
 
 // TestWhatNeverRanHasNoRecord.
 func TestWhatNeverRanHasNoRecord(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
 	h.Must("delete", "one")
 	if _, err := os.Stat(filepath.Join(h.records, "one.json")); !os.IsNotExist(err) {
@@ -222,10 +174,7 @@ func TestWhatNeverRanHasNoRecord(t *testing.T) {
 // TestARecordWithoutItsKeeperIsHonest: nobody saw the end. That the deadline has
 // passed when somebody looks again says nothing of it.
 func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	for id, passed := range map[string]bool{"one": false, "two": true} {
 		pid := h.begin(id, h.Bundle(forever, annotated(append(recordAt(id+".json"), oci.AnnotationTimeout, "1h")...)))
 		h.killKeeper()
@@ -246,10 +195,7 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 // TestAKeepersLastWordStands: it may be killed between the record and the note
 // that there is one, and the next keeper saw no end.
 func TestAKeepersLastWordStands(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	pid := h.begin("one", h.Bundle("exit 3", annotated(recordAt("one.json")...)))
 	h.Await("the end of the keeper", func() bool { return len(keepers(h.Root)) == 0 })
 	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie would tell the next one
@@ -262,10 +208,7 @@ func TestAKeepersLastWordStands(t *testing.T) {
 
 // TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
 func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.begin("one", h.Bundle("exit 4", annotated(recordAt("one.json")...)))
 	moved := h.records + ".moved"
 	if err := os.Rename(h.records, moved); err != nil {
@@ -288,10 +231,7 @@ func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 // TestARecordThatCannotBeWrittenHoldsUpNoDeadline of daemons that the first
 // process left behind: they could fill the disk.
 func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	var spec *specs.Spec
 	directory, share := h.shared()
 	pid := h.begin("one", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },

@@ -19,7 +19,9 @@ const (
 // deadline, limit and record hold as ever. The control is a sandbox, whose id its
 // engine wrote: it outlives the deadline of its pod's agents.
 func TestWhoCallsItselfASandboxIsHeld(t *testing.T) {
-	h, records := newRecorded(t)
+	h := newHeld(t)
+	// Where this kernel cannot tell how a container ended, there are none to lose.
+	records := h.Do("run", "--bundle", h.Bundle("true", annotated(recordAt("some.json")...)), "some").Status == 0
 	for name, row := range map[string]struct {
 		pod  []string
 		held bool

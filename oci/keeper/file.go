@@ -61,17 +61,17 @@ func isFree(path, id string) (bool, error) {
 	return err == nil && string(there.ID) == id, err
 }
 
-// isWritten tells whether the record of this very start of the container is
-// there. The keeper that wrote it may have been killed before it could say so on
-// disk, and no later one knows as much.
-func isWritten(path string, record agent.Record) bool {
+// writtenBefore finds the record of this very start of the container. The keeper
+// that wrote it may have been killed before it could say so on disk, and no later
+// one knows as much.
+func writtenBefore(path string, record agent.Record) (there agent.Record, found bool) {
 	for _, name := range names(path, string(record.ID)) {
 		there, err := readRecord(name)
 		if err == nil && there.ID == record.ID && there.Started.Equal(record.Started) {
-			return true
+			return there, true
 		}
 	}
-	return false
+	return agent.Record{}, false
 }
 
 // errNoRecord means that what is there is none of clove's.

@@ -22,7 +22,8 @@ type keeper struct {
 	order     order
 	group     *cgroups.Group
 	host      *cgroups.Host
-	pidfd     int // -1: the process was gone when the keeper came
+	pidfd     int       // -1: the process was gone when the keeper came
+	heard     *listener // nil: another source tells how it ended, or nobody wants to know
 	alarm     *alarm
 	fired     <-chan struct{} // the alarm's, until it did
 	calls     chan call
@@ -30,13 +31,17 @@ type keeper struct {
 	leaving   []call // who waits for the keeper's end
 }
 
-// end is how the first process ended; known is false where nobody held it then.
+// end is how the first process ended, and when; the latter is zero where nobody
+// held it then.
 type end struct {
-	status unix.WaitStatus
-	known  bool
-	at     time.Time
-	boot   time.Duration
+	status  unix.WaitStatus
+	unknown error // why there is no status
+	at      time.Time
+	boot    time.Duration
 }
+
+// errUnheld is why there is no status where nobody held the container.
+var errUnheld = errors.New("the container's keeper was killed before it, so nobody knows how it ended")
 
 // arm takes hold of the container, or says why it cannot be held.
 func arm(directory string, held *os.File) (*keeper, error) {
@@ -49,6 +54,9 @@ func arm(directory string, held *os.File) (*keeper, error) {
 		return nil, err
 	}
 	if k.group, err = cgroups.OpenBundle(o.Cgroups); err != nil {
+		return nil, err
+	}
+	if err := k.listen(); err != nil {
 		return nil, err
 	}
 	if k.host, err = cgroups.Detect(); err != nil {
@@ -72,9 +80,30 @@ func arm(directory string, held *os.File) (*keeper, error) {
 	return k, err
 }
 
+// listen hears of the end from now on, where that is how it is known. Who had
+// ended before is not heard of, and its number may be another's.
+func (k *keeper) listen() error {
+	if k.order.Record == "" || k.order.Source != sourceTaskstats || k.pidfd < 0 {
+		return nil
+	}
+	heard, err := listenEnds(k.order.Pid)
+	if err != nil && k.order.Phase == phaseCreated {
+		return err
+	}
+	if err != nil {
+		k.note(err) // it runs already: its record will say that nobody knows
+		return nil
+	}
+	if hasEnded(k.pidfd) {
+		return heard.close()
+	}
+	k.heard = heard
+	return nil
+}
+
 // keep holds the container until it has ended and is accounted for.
 func (k *keeper) keep() {
-	go func(pid int, recorded bool) { k.ended <- await(k.pidfd, pid, recorded) }(k.order.Pid, k.order.Record != "")
+	go func(o order) { k.ended <- k.await(o) }(k.order)
 	k.fired = k.alarm.fired
 	for k.order.Phase != phaseEnded || k.lingers() {
 		select {
@@ -98,17 +127,27 @@ func (k *keeper) answerLeaving(err error) {
 	k.leaving = nil
 }
 
-// await waits for the end of the first process, for conclude. Where no record is
-// asked for it matters to nobody how it ended.
-func await(pidfd, pid int, recorded bool) (e end) {
-	if pidfd < 0 {
-		return e
+// await waits for the end of the first process, for conclude; o is the order as
+// it was. Where no record is asked for it matters to nobody how it ended.
+func (k *keeper) await(o order) (e end) {
+	if k.pidfd < 0 {
+		return end{unknown: errUnheld}
 	}
-	waitEnd(pidfd)
+	if k.heard != nil {
+		k.heard.until(k.pidfd)
+	} else {
+		waitEnd(k.pidfd)
+	}
 	e.at = time.Now()
 	e.boot, _ = bootTime() // arm's clock worked
-	if recorded {
-		e.status, e.known = status(pidfd, pid), true
+	switch {
+	case o.Record == "":
+	case k.heard != nil:
+		e.status, e.unknown = k.heard.ends.status()
+	case o.Source == sourceTaskstats:
+		e.unknown = errUnheld
+	default:
+		e.status = status(k.pidfd, o.Pid)
 	}
 	return e
 }
@@ -203,11 +242,19 @@ func (k *keeper) expire() {
 // conclude accounts for the container.
 func (k *keeper) conclude(e end) {
 	// A container whose process never executed has nothing to account for.
-	if k.order.Record != "" && k.order.Phase != phaseCreated {
-		k.deliver(k.record(e))
+	recorded := k.order.Record != "" && k.order.Phase != phaseCreated
+	var r agent.Record
+	if recorded {
+		r = k.deliver(k.record(e))
 	}
 	k.order.Phase = phaseEnded
 	k.note(k.order.save(k.directory))
+	// Behind the last word on disk: a keeper that is killed here has lost nothing of the file.
+	if recorded && k.owns() {
+		ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+		defer cancel()
+		k.note(k.report(ctx, r))
+	}
 }
 
 // deliverPause is between two tries to write a record.
@@ -215,15 +262,15 @@ const deliverPause = time.Second
 
 // deliver writes the record, as often as it takes: a full disk may be emptied.
 // Whoever wants to remove the container is told why it stays. What a killed
-// keeper wrote of this end stays as well: it saw more.
-func (k *keeper) deliver(r agent.Record) {
-	if isWritten(k.order.Record, r) {
-		return
+// keeper wrote of this end stays as well: it saw more. It gives the one that stands.
+func (k *keeper) deliver(r agent.Record) agent.Record {
+	if there, written := writtenBefore(k.order.Record, r); written {
+		return there
 	}
 	for try := 0; ; try++ {
 		err := writeRecord(k.order.Record, r)
 		if err == nil {
-			return
+			return r
 		}
 		if try == 0 {
 			k.note(err) // once: the log is in memory
@@ -237,7 +284,7 @@ func (k *keeper) deliver(r agent.Record) {
 			k.obey(c) // the next try answers
 		}
 		if !k.owns() {
-			return
+			return r
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := k.order
-	k.conclude(end{status: exited(3), known: true, at: time.Now(), boot: 2 * time.Second})
+	k.conclude(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
 	for _, row := range []struct {
 		name   string
 		later  time.Duration
@@ -117,7 +117,7 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 		}
 		k.order = next
 		k.order.Started = next.Started.Add(row.later)
-		k.conclude(end{})
+		k.conclude(end{unknown: errUnheld})
 		if got := recordIn(t, k.order.Record); got.Status != row.status || k.order.Phase != phaseEnded {
 			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, k.order.Phase)
 		}
