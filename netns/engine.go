@@ -92,6 +92,13 @@ func (p Plan) engineGated() []chain {
 			{protocol: unix.IPPROTO_UDP, verdict: divert},
 		}},
 		{name: "arrive", hook: prerouting, priority: "mangle", rules: p.arriving()},
+		// The kernel takes any datagram with the right addresses for an answer, and
+		// over IPv6 a process may send from every address. Whom the gate asks is
+		// never behind loopback. Errors are: the kernel's own come that way.
+		{name: "receive", open: true, hook: input, priority: "filter", rules: []rule{
+			{match: match{in: "lo", receiver: markGate}, protocol: unix.IPPROTO_TCP, verdict: drop},
+			{match: match{in: "lo", receiver: markGate}, protocol: unix.IPPROTO_UDP, verdict: drop},
+		}},
 		{name: "leave", hook: postrouting, priority: "filter", rules: append([]rule{
 			{match: match{out: "lo"}, verdict: accept},
 			{match: gates, verdict: accept},

@@ -59,6 +59,7 @@ func TestMatchesAreWhatTheyLookLike(t *testing.T) {
 		{match{in: "lo"}, "iif lo", &expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, expr.CmpOpEq},
 		{match{in: "lo", otherIn: true}, "iif != lo", &expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, expr.CmpOpNeq},
 		{match{out: "lo"}, "oif lo", &expr.Meta{Key: expr.MetaKeyOIF, Register: 1}, expr.CmpOpEq},
+		{match{receiver: 7}, "socket mark 0x7", &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, expr.CmpOpEq},
 		{match{mark: 7}, "meta mark 0x7", &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, expr.CmpOpEq},
 		{match{mark: 7, otherMark: true}, "meta mark != 0x7", &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, expr.CmpOpNeq},
 	} {

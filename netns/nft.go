@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -16,6 +17,7 @@ import (
 var (
 	hooks = map[hook]*nftables.ChainHook{
 		prerouting:  nftables.ChainHookPrerouting,
+		input:       nftables.ChainHookInput,
 		output:      nftables.ChainHookOutput,
 		postrouting: nftables.ChainHookPostrouting,
 	}
@@ -46,7 +48,7 @@ func setRules(chains []chain) error {
 	}
 	err = replace(connection, table, chains, len(present) > 0)
 	if err != nil && len(present) == 0 {
-		err = diagnose(connection, table, err) // never where rules are in force: it tries others in their place
+		err = diagnose(connection, table, chains, err) // never where rules are in force: it tries others in their place
 	}
 	if err != nil {
 		return fmt.Errorf("cannot set nft rules: %w", err)
@@ -83,17 +85,24 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 // features are what a kernel can be built without, each with a rule that needs it.
 var features = []struct {
 	option string
+	engine bool // only an engine's namespace needs it
 	rule   rule
 }{
-	{"CONFIG_NF_TABLES_INET", rule{verdict: accept}},
-	{"CONFIG_NFT_TPROXY", rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
-	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
-	{"CONFIG_NFT_REJECT_INET", rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
+	{"CONFIG_NF_TABLES_INET", false, rule{verdict: accept}},
+	{"CONFIG_NFT_TPROXY", false, rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
+	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", false, rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
+	{"CONFIG_NFT_REJECT_INET", false, rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
+	{"CONFIG_NFT_CT", true, rule{match: match{fresh: true}, verdict: accept}},
+	{"CONFIG_NFT_SOCKET", true, rule{match: match{receiver: markGate}, verdict: accept}},
 }
 
 // diagnose finds the feature for whose lack the whole set was refused.
-func diagnose(connection *nftables.Conn, table *nftables.Table, whole error) error {
+func diagnose(connection *nftables.Conn, table *nftables.Table, chains []chain, whole error) error {
+	engine := slices.ContainsFunc(chains, func(c chain) bool { return c.hook == input })
 	for _, f := range features {
+		if f.engine && !engine {
+			continue
+		}
 		err := replace(connection, table, []chain{{hook: prerouting, priority: "mangle", rules: []rule{f.rule}}}, true)
 		if err != nil {
 			return lacking(err, f.option)

@@ -25,6 +25,7 @@ type hook string
 
 const (
 	prerouting  hook = "prerouting"
+	input       hook = "input"
 	output      hook = "output"
 	postrouting hook = "postrouting"
 )
