@@ -20,6 +20,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
+const testOwner = "7-42"
+
 // engineWorld is an engine's namespace with a plan and the gate's sockets.
 func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 	t.Helper()
@@ -29,7 +31,7 @@ func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	plan, err := EnginePlan(n, everything)
+	plan, err := EnginePlan(n, everything, testOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func TestTheGatesSocketsLeave(t *testing.T) {
 	if err := reach(soon, bound); err == nil {
 		t.Error("a socket that is bound to the interface left")
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	for name, prepare := range map[string]func(int) error{"unmarked": unmarked, "bound to the interface": bound} { // controls
@@ -164,7 +166,7 @@ func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	if got, err := exchange(patience()); got != "answer" {
 		t.Errorf("the answer to a true question: %q, %v", got, err)
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	forge(t, network, "[fd77::1]:7001", "[fd77::2]:7002") // control
@@ -229,7 +231,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 	if _, err := connect(t, w.Namespace, ocitest.AllowedAddress+":80"); err == nil {
 		t.Error("it reached a server")
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connect(t, w.Namespace, ocitest.AllowedAddress+":80"); err != nil {
@@ -241,7 +243,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
-	plan, err := EnginePlan(w.Namespace, true)
+	plan, err := EnginePlan(w.Namespace, true, "another")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +251,7 @@ func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 		t.Errorf("a second plan: %v", err)
 	}
 	network.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_fwmark_accept", []byte("1"), 0) })
-	if _, err := EnginePlan(w.Namespace, true); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
+	if _, err := EnginePlan(w.Namespace, true, testOwner); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
 		t.Errorf("with marks that are inherited: %v", err)
 	}
 	for _, flags := range []uintptr{syscall.CLONE_NEWNET, syscall.CLONE_NEWNET | syscall.CLONE_NEWUSER} {

@@ -28,9 +28,10 @@ var (
 	}
 )
 
-// setRules makes chains all that clove's table holds, in one transaction. It
+// setRules makes chains all that clove's table holds, in one transaction. With
+// first it is ErrRuled where there is a table: of two at once one is too late. It
 // runs on a thread inside the namespace.
-func setRules(chains []chain) error {
+func setRules(chains []chain, first bool) error {
 	if chains == nil {
 		return nil
 	}
@@ -46,9 +47,16 @@ func setRules(chains []chain) error {
 		// nfnetlink calls a request for a subsystem that it does not have invalid.
 		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
 	}
-	err = replace(connection, table, chains, len(present) > 0)
+	if first {
+		err = fill(connection, connection.CreateTable(table), chains)
+	} else {
+		err = replace(connection, table, chains, len(present) > 0)
+	}
+	if first && errors.Is(err, unix.EEXIST) {
+		return ErrRuled
+	}
 	if err != nil && len(present) == 0 {
-		err = diagnose(connection, table, chains, err) // never where rules are in force: it tries others in their place
+		err = diagnose(connection, chains, err) // never where rules are in force: it tries others beside them
 	}
 	if err != nil {
 		return fmt.Errorf("cannot set nft rules: %w", err)
@@ -63,7 +71,15 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 		connection.DelTable(table)
 		connection.AddTable(table)
 	}
+	return fill(connection, table, chains)
+}
+
+func fill(connection *nftables.Conn, table *nftables.Table, chains []chain) error {
 	for _, c := range chains {
+		if c.hook == "" {
+			connection.AddChain(&nftables.Chain{Name: c.called(), Table: table})
+			continue
+		}
 		kind, policy := nftables.ChainTypeFilter, nftables.ChainPolicyDrop
 		if c.route {
 			kind = nftables.ChainTypeRoute
@@ -96,8 +112,15 @@ var features = []struct {
 	{"CONFIG_NFT_SOCKET", true, rule{match: match{receiver: markGate}, verdict: accept}},
 }
 
-// diagnose finds the feature for whose lack the whole set was refused.
-func diagnose(connection *nftables.Conn, table *nftables.Table, chains []chain, whole error) error {
+// diagnose finds the feature for whose lack the whole set was refused. It tries in
+// a table of its own: clove's may be another's meanwhile.
+func diagnose(connection *nftables.Conn, chains []chain, whole error) error {
+	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName + "-probe"}
+	defer func() {
+		connection.AddTable(table)
+		connection.DelTable(table)
+		_ = connection.Flush() // it holds nothing, and nothing comes to it
+	}()
 	engine := slices.ContainsFunc(chains, func(c chain) bool { return c.hook == input })
 	for _, f := range features {
 		if f.engine && !engine {

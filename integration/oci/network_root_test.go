@@ -113,8 +113,19 @@ func guarded(t *testing.T, n *node, id string, annotations ...string) (fetches f
 	n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "exec sleep 1000", n.in(annotations...)), id)
 	t.Cleanup(func() { n.Do("delete", "--force", id) })
 	n.Must("start", id)
+	return fetcher(t, n, id)
+}
+
+// fetcher fetches from an address in a container that runs; "" is a refusal.
+func fetcher(t *testing.T, n *node, id string) (fetches func(address string) string) {
 	return func(address string) string {
-		return n.Do("exec", id, "sh", "-c", fetch(address, "80", "a")+" 2>/dev/null").Out
+		t.Helper()
+		got := n.Do("exec", id, "sh", "-c", fetch(address, "80", "a")+" 2>/dev/null; echo tried")
+		said, tried := strings.CutSuffix(got.Out, "tried")
+		if got.Status != 0 || !tried {
+			t.Fatalf("nothing was fetched: %+v", got)
+		}
+		return strings.TrimSpace(said)
 	}
 }
 

@@ -132,5 +132,5 @@ func clear(state agent.GuardState, path string) error {
 	if identity, err := n.Identity(); err != nil || identity != state.Namespace {
 		return err
 	}
-	return n.Clear()
+	return n.Clear(state.Owner)
 }
