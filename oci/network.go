@@ -17,7 +17,11 @@ var taken = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 
 // undoing are the capabilities of who is root on the node, or nearly so:
 // without them a container would not work, and with them no rule holds.
-var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF"}
+var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF",
+	"CAP_SYS_BOOT",        // kexec_load(2): another kernel
+	"CAP_SYS_PTRACE",      // whatever process it sees, in other networks too
+	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
+}
 
 // Guarded tells what annotations ask of a container's network: nothing where
 // Network is empty. member is one of a pod, whose rules hold already.

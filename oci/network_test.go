@@ -73,7 +73,7 @@ func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 
 // TestWhoCouldUndoRulesIsRefused, at first and by exec.
 func TestWhoCouldUndoRulesIsRefused(t *testing.T) {
-	for _, name := range undoing {
+	for _, name := range []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF", "CAP_SYS_BOOT", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"} {
 		for i := range 5 {
 			c := capabilities("CAP_CHOWN")
 			set := []*[]string{&c.Bounding, &c.Effective, &c.Inheritable, &c.Permitted, &c.Ambient}[i]
