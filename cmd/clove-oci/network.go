@@ -2,11 +2,13 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/oci"
 	"clove.run/clove/runtime/container"
@@ -20,17 +22,30 @@ func holdNetwork(c *container.Container) error {
 	if err != nil {
 		return err
 	}
-	order, member, err := oci.Guarded(state.Annotations)
-	switch {
-	case err != nil || order.Network == "":
+	order, member, err := ordered(state)
+	if err != nil || order.Network == "" {
 		return err
-	case state.Status != string(specs.StateCreated):
-		return nil // start refuses it
-	case member:
-		return guard.Ruled(state.Pid)
 	}
-	order.Directory, order.PID = c.Directory(), state.Pid
+	kept, err := c.Kept()
+	if err != nil {
+		return err
+	}
+	if member {
+		return guard.Ruled(kept.Pid, kept.StartTime)
+	}
+	order.Directory, order.PID, order.Start = kept.Directory, kept.Pid, kept.StartTime
 	return guard.Ask(cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket), order)
+}
+
+// ordered is what a container's annotations ask of its start. That it waits was
+// looked at before, but since then it may have been paused, say; resumed without
+// its rules it would run.
+func ordered(state container.State) (order agent.Guard, member bool, err error) {
+	order, member, err = oci.Guarded(state.Annotations)
+	if err == nil && order.Network != "" && state.Status != string(specs.StateCreated) {
+		err = fmt.Errorf("cannot start a container in the %s state", state.Status)
+	}
+	return order, member, err
 }
 
 // releaseNetwork takes the rules back. A container without a pid namespace of
