@@ -33,6 +33,10 @@ func Guarded(annotations map[string]string) (g agent.Guard, member bool, err err
 	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, roleOf(annotations) == podMember, nil
 }
 
+// HoldsPod tells whether a container is the sandbox of a pod, whose network it
+// keeps for the others.
+func HoldsPod(annotations map[string]string) bool { return roleOf(annotations) == podSandbox }
+
 // TightenProcess takes from one more process of a container what its
 // annotations took from the first. Its capabilities may be the engine's own list.
 func TightenProcess(annotations map[string]string, p *specs.Process) error {

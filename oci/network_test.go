@@ -115,6 +115,11 @@ func TestGuarded(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v", name, g, member, err)
 		}
 	}
+	for role, want := range map[string]bool{"sandbox": true, "container": false, "": false} {
+		if got := HoldsPod(map[string]string{"io.kubernetes.cri.container-type": role}); got != want {
+			t.Errorf("%q holds the pod: %v", role, got)
+		}
+	}
 	if _, _, err := Guarded(map[string]string{AnnotationNetworkMode: "most"}); err == nil {
 		t.Error("a mode that is none is taken")
 	}

@@ -11,9 +11,23 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/oci"
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 	"clove.run/clove/runtime/guard"
 )
+
+// checkNetwork refuses a container that could end its guard, or its pod's sandbox.
+func checkNetwork(c *container.Container) error {
+	state, err := c.State()
+	if err != nil {
+		return err
+	}
+	order, _, err := oci.Guarded(state.Annotations)
+	if err != nil || order.Network == "" {
+		return err
+	}
+	return keeper.CheckReach(state.Pid)
+}
 
 // holdNetwork sees to it that the network rules of a container's annotations
 // hold before anything executes. Only now is every engine's network made.
@@ -49,8 +63,17 @@ func ordered(state container.State) (order agent.Guard, member bool, err error) 
 }
 
 // releaseNetwork takes the rules back. A container without a pid namespace of
-// its own may have processes yet.
+// its own may have processes yet. A pod's members may outlive its sandbox: its
+// rules go with the namespace, which is the engine's to remove.
 func releaseNetwork(c *container.Container) error {
+	state, err := c.State()
+	if err != nil {
+		return err
+	}
 	_ = c.Signal(unix.SIGKILL) // there may be none
-	return guard.Release(c.Directory(), c.NetworkPath())
+	path := c.NetworkPath()
+	if oci.HoldsPod(state.Annotations) {
+		path = ""
+	}
+	return guard.Release(c.Directory(), path)
 }
