@@ -69,7 +69,7 @@ vm: failpoints ## the root tests in a virtual machine with pure cgroup v2 (RUN=P
 	@integration/lane.sh vm
 
 .PHONY: bench
-bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, network or daemon for a part)
+bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network or daemon for a part)
 	@integration/install.sh bench
 	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
 	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY))

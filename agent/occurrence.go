@@ -70,8 +70,10 @@ const (
 	WhatGivenUp What = "given-up" // its restart policy has no restarts left
 	WhatDue     What = "due"      // its schedule's time has come
 	WhatSkipped What = "skipped"  // its schedule's time came while the one before had not ended
+	// WhatContainer tells of an engine's container, which no counter of agents counts.
+	WhatContainer What = "container-ended"
 )
 
 // Whats lists every one, for filters and documents.
 var Whats = []What{WhatQueued, WhatBegun, WhatStarted, WhatEnded, WhatLost, WhatAgain, WhatRemoved, WhatRenamed,
-	WhatUpdated, WhatPaused, WhatResumed, WhatStopped, WhatGivenUp, WhatDue, WhatSkipped}
+	WhatUpdated, WhatPaused, WhatResumed, WhatStopped, WhatGivenUp, WhatDue, WhatSkipped, WhatContainer}

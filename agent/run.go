@@ -16,6 +16,9 @@ type Run struct {
 	Record  *Record   `json:"record,omitempty"` // set when State is StateEnded
 	// Previous is the record of the time before, of a run that was restarted.
 	Previous *Record `json:"previous,omitempty"`
+	// Container is set where the record is that of an engine's container. Such a
+	// run has ended, has no layer and no log, and never starts.
+	Container *Container `json:"container,omitempty"`
 }
 
 // Lease is what a live run owns on this host.

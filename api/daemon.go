@@ -13,8 +13,9 @@ const (
 	MethodReload = "daemon.reload"
 	MethodDrain  = "daemon.drain"
 	MethodCancel = "request.cancel"
-	// MethodGuard is clove-oci's.
-	MethodGuard = "network.guard"
+	// These two are clove-oci's.
+	MethodGuard     = "network.guard"
+	MethodContainer = "container.record"
 )
 
 // Nothing is the parameters or the result of a method that has none.
@@ -40,6 +41,12 @@ type DrainParams struct {
 // GuardParams ask for network rules in a container that an engine made.
 type GuardParams struct {
 	Guard agent.Guard `json:"guard"`
+}
+
+// ContainerParams is how a container ended that an engine ran with clove-oci.
+type ContainerParams struct {
+	Container agent.Container `json:"container"`
+	Record    agent.Record    `json:"record"` // with the engine's id as its own
 }
 
 // CancelParams names a request that is being answered.

@@ -69,6 +69,8 @@ var Methods = []Method{
 		"Ends a request of the same connection, which is answered with the error cancelled."},
 	{MethodGuard, ShapeCall, AccessRoot, GuardParams{}, Nothing{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Makes network rules hold in the namespace of a container that an engine made and that does not execute yet, and answers when they do. clove-oci asks for it, and takes the rules back when the container is deleted; a cloved that ends changes nothing."},
+	{MethodContainer, ShapeCall, AccessRoot, ContainerParams{}, Nothing{}, "", []Code{CodeConflict},
+		"Keeps the record of a container that an engine ran with clove-oci, which tells of those whose annotations ask for a record. It becomes an ended run of root's that can be listed, shown, waited for and removed, and nothing else. The same container's next record replaces it, and of more than a thousand the oldest go."},
 
 	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait for more than other starts."},

@@ -33,6 +33,7 @@ func TestMethodsAsk(t *testing.T) {
 	}{
 		{api.MethodInfo, `{}`, func() error { _, err := c.Info(ctx); return err }},
 		{api.MethodGuard, `"pid":7`, func() error { return c.Guard(ctx, agent.Guard{PID: 7}) }},
+		{api.MethodContainer, `"container":{"id":"n"`, func() error { return c.Account(ctx, api.ContainerParams{Container: agent.Container{ID: "n"}}) }},
 		{api.MethodRunStart, `"name":"n"`, func() error { _, err := c.Start(ctx, api.StartParams{Spec: agent.Spec{Name: "n"}}); return err }},
 		{api.MethodRunList, `{"all":true}`, func() error { _, err := c.List(ctx, api.ListParams{All: true}); return err }},
 		{api.MethodRunGet, `{"run":"n"}`, func() error { _, err := c.Get(ctx, "n"); return err }},

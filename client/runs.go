@@ -18,6 +18,11 @@ func (c *Client) Guard(ctx context.Context, g agent.Guard) error {
 	return c.Call(ctx, api.MethodGuard, api.GuardParams{Guard: g}, nil)
 }
 
+// Account has cloved keep the record of a container that an engine ran.
+func (c *Client) Account(ctx context.Context, p api.ContainerParams) error {
+	return c.Call(ctx, api.MethodContainer, p, nil)
+}
+
 // Drain holds back every start, or lets them go on.
 func (c *Client) Drain(ctx context.Context, on bool) error {
 	return c.Call(ctx, api.MethodDrain, api.DrainParams{On: on}, nil)

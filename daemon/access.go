@@ -70,10 +70,18 @@ func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent
 		if err := d.mirror.refresh(); err != nil {
 			return agent.Run{}, err
 		}
-		return d.mirror.resolve(p.Run, peer.sees)
+		run, err := d.mirror.resolve(p.Run, peer.sees)
+		if err == nil && !ofRecords[m.Name] {
+			err = run.CheckOwn()
+		}
+		return run, err
 	}
 	return agent.Run{}, nil
 }
+
+// ofRecords are the methods about one run that want no more of it than its
+// record, which is all that there is of an engine's container.
+var ofRecords = map[string]bool{api.MethodRunGet: true, api.MethodRunWait: true, api.MethodRunRemove: true}
 
 // assigner finds a connection's handlers.
 type assigner struct {

@@ -21,6 +21,8 @@ var handlers = map[string]handler{
 	api.MethodDebug: handle(lookInside),
 	api.MethodGuard: handle(startGuard),
 
+	api.MethodContainer: handle(account),
+
 	api.MethodRunStart:  handle(start),
 	api.MethodRunList:   handle(list),
 	api.MethodRunGet:    handle(get),

@@ -34,6 +34,8 @@ var matrix = map[string]row{
 	api.MethodGuard:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
 	api.MethodCancel: forAll.with(`-"id":"none"`),
 
+	api.MethodContainer: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited","started":"2026-01-02T12:00:00Z"}`),
+
 	api.MethodRunStart:  forAll.with("-start"),
 	api.MethodRunList:   forAll,
 	api.MethodRunPrune:  forAll,

@@ -114,16 +114,16 @@ func (r result) refused(t *testing.T, words ...string) {
 func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t, "tmpfs", "clove-test", "size=96m,mode=711")
 	d := newCloved(t)
-	d.detach("counts", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done", "--disk", "16M")
-	d.detach("timed", "sleep 1000", "--timeout", "3s", "--disk", "16M")
-	d.detach("fifth", "read x; exit 5", "-i", "--disk", "16M")
-	d.detach("stopped", "sleep 1000", "--disk", "16M")
 	for i := range 12 { // leaves pages of the store that some orders find room in
 		name := "gone" + strconv.Itoa(i)
 		d.detach(name, "true", "--disk", "16M")
 		d.clove("wait", name)
 		d.ok("rm", name)
 	}
+	d.detach("counts", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done", "--disk", "16M")
+	d.detach("timed", "sleep 1000", "--timeout", "8s", "--disk", "16M")
+	d.detach("fifth", "read x; exit 5", "-i", "--disk", "16M")
+	d.detach("stopped", "sleep 1000", "--disk", "16M")
 	before := d.inspect("counts")
 	timed, fifth, stopped := d.inspect("timed").PID, d.inspect("fifth").PID, d.inspect("stopped").PID
 

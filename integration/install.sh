@@ -17,7 +17,9 @@ packages() {
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
 	# What the tests of integration/engines run over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
-	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin ;;
+	# The second line is the engine in its world.
+	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin \
+		docker.io containerd runc iptables busybox-static tini ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
 	esac

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"math"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,23 @@ func jobOf(spec agent.Spec) jobSpec {
 }
 
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// checkNode refuses what a node would not start. Root that is nobody outside needs
+// a user namespace, and containerd 1.7 then leaves the network to the runtime: its
+// root could change the rules, so that clove-oci holds none there.
+func checkNode(run Run) error {
+	if run.Spec.User.UID == 0 {
+		return refused("--user", "leave the flag away, or name a user other than root",
+			"in a pod its root would be the node's, or could change the network's rules")
+	}
+	// Each start is another container to the engine, and a record is one container's.
+	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {
+		stem, extension := strings.TrimSuffix(run.Record, path.Ext(run.Record)), path.Ext(run.Record)
+		return refused("--result", "let each have one: --result "+stem+"-"+oci.RecordID+extension,
+			"with --restart there may be several starts, and the record's name is the first one's")
+	}
+	return nil
+}
 
 // annotationsOf are the rules that only clove holds. They are read again here
 // by what reads them on the node: there is no Job that fails there.

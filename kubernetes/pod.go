@@ -42,14 +42,9 @@ func podOf(run Run, files []placed) podSpec {
 		Name: "agent", Image: run.Image, WorkingDir: spec.Dir, Stdin: spec.Stdin, TTY: spec.Terminal,
 		Env: environment(run), Resources: resources{limitsOf(spec.Limits)},
 		SecurityContext: securityContext{
-			RunAsUser: int64(spec.User.UID), RunAsGroup: int64(spec.User.GID), RunAsNonRoot: spec.User.UID != 0,
-			ReadOnlyRootFilesystem: spec.Files.ReadOnly,
+			RunAsUser: int64(spec.User.UID), RunAsGroup: int64(spec.User.GID), RunAsNonRoot: true,
+			ReadOnlyRootFilesystem: spec.Files.ReadOnly, Capabilities: capabilities{Drop: []string{"ALL"}},
 		},
-	}
-	if spec.User.UID == 0 {
-		made.HostUsers = new(bool) // root inside is nobody outside, as in a local run
-	} else {
-		inside.SecurityContext.Capabilities = &capabilities{Drop: []string{"ALL"}}
 	}
 	for _, word := range spec.Command {
 		inside.Command = append(inside.Command, literal(word))
@@ -99,9 +94,7 @@ func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 	}
 	spec := run.Spec
 	scratch("workspace", agent.WorkspaceDir, emptyDir{})
-	if spec.User.UID != 0 || spec.Files.ReadOnly {
-		scratch("home", spec.User.Home, emptyDir{})
-	}
+	scratch("home", spec.User.Home, emptyDir{})
 	if spec.Files.ReadOnly {
 		scratch("tmp", "/tmp", emptyDir{})
 		scratch("var-tmp", "/var/tmp", emptyDir{})

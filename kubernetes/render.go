@@ -49,8 +49,10 @@ func Render(run Run) (Manifest, error) {
 			return Manifest{}, err
 		}
 	}
-	if err := checkNames(run); err != nil {
-		return Manifest{}, err
+	for _, check := range []func(Run) error{checkNames, checkNode} {
+		if err := check(run); err != nil {
+			return Manifest{}, err
+		}
 	}
 	labels := map[string]string{"app.kubernetes.io/name": run.Spec.Name, "app.kubernetes.io/part-of": "clove"}
 	maps.Copy(labels, run.Spec.Labels)

@@ -180,7 +180,11 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 		"a target": func(r *Run) {
 			r.Spec.Network, r.Spec.Egress.Rules = agent.NetworkAllowlist, []agent.EgressRule{{Target: "http://x"}}
 		},
-		"a record":        func(r *Run) { r.Record = "/etc/passwd" },
+		"root":     func(r *Run) { r.Spec.User.UID = 0 },
+		"a record": func(r *Run) { r.Record = "/etc/passwd" },
+		"a record of several starts": func(r *Run) {
+			r.Record, r.Spec.Restart.Policy = oci.RecordsDir+"/a.json", agent.RestartOnFailure
+		},
 		"a time":          func(r *Run) { r.Spec.Limits.WallClock = time.Nanosecond },
 		"a name":          func(r *Run) { r.Spec.Name = "A" },
 		"a runtime class": func(r *Run) { r.RuntimeClass = "a b" },

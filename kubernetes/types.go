@@ -44,7 +44,6 @@ type (
 		TerminationGracePeriodSeconds int64              `json:"terminationGracePeriodSeconds"`
 		AutomountServiceAccountToken  bool               `json:"automountServiceAccountToken"`
 		EnableServiceLinks            bool               `json:"enableServiceLinks"`
-		HostUsers                     *bool              `json:"hostUsers,omitempty"`
 		Hostname                      string             `json:"hostname,omitempty"`
 		SecurityContext               podSecurityContext `json:"securityContext"`
 		Containers                    []container        `json:"containers"`
@@ -102,12 +101,12 @@ type (
 	}
 
 	securityContext struct {
-		AllowPrivilegeEscalation bool          `json:"allowPrivilegeEscalation"`
-		Capabilities             *capabilities `json:"capabilities,omitempty"`
-		ReadOnlyRootFilesystem   bool          `json:"readOnlyRootFilesystem,omitempty"`
-		RunAsGroup               int64         `json:"runAsGroup"`
-		RunAsNonRoot             bool          `json:"runAsNonRoot"`
-		RunAsUser                int64         `json:"runAsUser"`
+		AllowPrivilegeEscalation bool         `json:"allowPrivilegeEscalation"`
+		Capabilities             capabilities `json:"capabilities"`
+		ReadOnlyRootFilesystem   bool         `json:"readOnlyRootFilesystem,omitempty"`
+		RunAsGroup               int64        `json:"runAsGroup"`
+		RunAsNonRoot             bool         `json:"runAsNonRoot"`
+		RunAsUser                int64        `json:"runAsUser"`
 	}
 
 	capabilities struct {

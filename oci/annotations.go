@@ -43,6 +43,7 @@ type Rules struct {
 	Network string             // an agent.Network word; "": nothing is asked
 	Egress  []agent.EgressRule // canonical
 	Record  string             // file that the exit record goes to; "": none
+	Member  bool               // one of a pod, whose sandbox has the network's rules
 }
 
 // annotations is every annotation with what reads its value.
@@ -62,7 +63,7 @@ var annotations = []struct {
 }
 
 // Parse understands all annotations that are clove's, or says which one it does
-// not. Those of others are theirs.
+// not. Those of others are theirs. What of it is a certain container's, For says.
 func Parse(given map[string]string) (Rules, error) {
 	var rules Rules
 	for _, key := range slices.Sorted(maps.Keys(given)) {

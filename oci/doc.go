@@ -2,7 +2,7 @@
 // its annotations.
 //
 //	config.json ─ annotations ─ Parse ─▶ Rules ─ checked together
-//	     │                                 │
+//	     │                                 │ For: less for a pod's sandbox
 //	     │ resources ◀── tighten ──────────┤ limits
 //	     │ capabilities ◀──────────────────┤ network, which holds from start on (runtime/guard)
 //	     ▼                                 └ what nobody holds: refused
@@ -15,6 +15,9 @@
 // not know, a value that has two readings, and a rule that nobody would hold
 // fail the create. There is no warning: a container that runs without its
 // deadline is what nobody asked for.
+//
+// A role in a pod takes rules away from the container that has it. It is believed
+// where the engine's own id stands beside it, because others write annotations too.
 //
 // Annotations are read at create, and limits become part of config.json's
 // resources before libcontainer sees them. libcontainer keeps them for start and

@@ -23,19 +23,23 @@ var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_
 	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
 }
 
-// Guarded tells what annotations ask of a container's network: nothing where
-// Network is empty. member is one of a pod, whose rules hold already.
-func Guarded(annotations map[string]string) (g agent.Guard, member bool, err error) {
-	rules, err := Parse(annotations)
+// Guarded tells what annotations ask of the network of the container with this
+// id: nothing where Network is empty. member is one of a pod, whose rules hold already.
+func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
+	rules, err := For(annotations, id)
 	if err != nil {
 		return g, false, err
 	}
-	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, roleOf(annotations) == podMember, nil
+	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, rules.Member, nil
 }
 
 // HoldsPod tells whether a container is the sandbox of a pod, whose network it
 // keeps for the others.
-func HoldsPod(annotations map[string]string) bool { return roleOf(annotations) == podSandbox }
+// Where the engines disagree it might be: it was not created then, or by others.
+func HoldsPod(annotations map[string]string, id string) bool {
+	role, err := roleOf(annotations, id)
+	return err != nil || role == podSandbox
+}
 
 // TightenProcess takes from one more process of a container what its
 // annotations took from the first. Its capabilities may be the engine's own list.

@@ -34,7 +34,7 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 		"an engine's, and users":         {[]specs.LinuxNamespace{byPath, user}, ""},
 		"its own, of its user namespace": {[]specs.LinuxNamespace{network, user}, "user namespace"},
 	} {
-		_, err := Apply(networked(row.namespaces...))
+		_, err := Apply(networked(row.namespaces...), "one")
 		if row.refused == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -43,7 +43,7 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Apply(&specs.Spec{Annotations: map[string]string{AnnotationNetworkMode: agent.NetworkNone}}); agent.KindOf(err) != agent.KindUnenforceable {
+	if _, err := Apply(&specs.Spec{Annotations: map[string]string{AnnotationNetworkMode: agent.NetworkNone}}, "one"); agent.KindOf(err) != agent.KindUnenforceable {
 		t.Errorf("without linux: %v", err)
 	}
 }
@@ -51,7 +51,7 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 	spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	spec.Process.Capabilities = capabilities("CAP_CHOWN", "CAP_NET_RAW", "cap_net_admin", "CAP_NET_BIND_SERVICE")
-	if _, err := Apply(spec); err != nil {
+	if _, err := Apply(spec, "one"); err != nil {
 		t.Fatal(err)
 	}
 	all := spec.Process.Capabilities
@@ -66,7 +66,7 @@ func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 	// Control: without rules everything stays.
 	spec = networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	spec.Annotations, spec.Process.Capabilities = nil, capabilities("CAP_NET_RAW", "CAP_SYS_ADMIN")
-	if _, err := Apply(spec); err != nil || len(spec.Process.Capabilities.Bounding) != 2 || spec.Linux.ReadonlyPaths != nil {
+	if _, err := Apply(spec, "one"); err != nil || len(spec.Process.Capabilities.Bounding) != 2 || spec.Linux.ReadonlyPaths != nil {
 		t.Errorf("without rules: %v, %+v", err, spec.Process.Capabilities)
 	}
 }
@@ -80,7 +80,7 @@ func TestWhoCouldUndoRulesIsRefused(t *testing.T) {
 			*set = append(*set, name)
 			spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 			spec.Process.Capabilities = c
-			if _, err := Apply(spec); agent.KindOf(err) != agent.KindUnenforceable || !strings.Contains(err.Error(), name) {
+			if _, err := Apply(spec, "one"); agent.KindOf(err) != agent.KindUnenforceable || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s in set %d: %v", name, i, err)
 			}
 			guest := &specs.Process{Capabilities: c}
@@ -107,20 +107,20 @@ func TestGuarded(t *testing.T) {
 		"nothing": {},
 		"a list": {map[string]string{AnnotationNetworkMode: agent.NetworkAllowlist, AnnotationNetworkAllow: "pypi.org", AnnotationNetworkDeny: "10.0.0.0/8"},
 			agent.NetworkAllowlist, 2, false},
-		"a sandbox": {map[string]string{AnnotationNetworkMode: agent.NetworkNone, "io.kubernetes.cri.container-type": "sandbox"}, agent.NetworkNone, 0, false},
-		"a member":  {map[string]string{AnnotationNetworkMode: agent.NetworkNone, "io.kubernetes.cri.container-type": "container"}, agent.NetworkNone, 0, true},
+		"a sandbox": {map[string]string{AnnotationNetworkMode: agent.NetworkNone, cri: "sandbox", criID: "one"}, agent.NetworkNone, 0, false},
+		"a member":  {map[string]string{AnnotationNetworkMode: agent.NetworkNone, cri: "container", criID: "two"}, agent.NetworkNone, 0, true},
 	} {
-		g, member, err := Guarded(row.annotations)
+		g, member, err := Guarded(row.annotations, "one")
 		if err != nil || g.Network != row.network || len(g.Rules) != row.rules || member != row.member {
 			t.Errorf("%s: %+v, %v, %v", name, g, member, err)
 		}
 	}
-	for role, want := range map[string]bool{"sandbox": true, "container": false, "": false} {
-		if got := HoldsPod(map[string]string{"io.kubernetes.cri.container-type": role}); got != want {
-			t.Errorf("%q holds the pod: %v", role, got)
+	for id, want := range map[string]bool{"s": true, "one": false} {
+		if got := HoldsPod(map[string]string{"io.kubernetes.cri.container-type": "sandbox", "io.kubernetes.cri.sandbox-id": "s"}, id); got != want {
+			t.Errorf("%q holds the pod: %v", id, got)
 		}
 	}
-	if _, _, err := Guarded(map[string]string{AnnotationNetworkMode: "most"}); err == nil {
+	if _, _, err := Guarded(map[string]string{AnnotationNetworkMode: "most"}, "one"); err == nil {
 		t.Error("a mode that is none is taken")
 	}
 }

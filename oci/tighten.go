@@ -9,17 +9,14 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Apply understands a bundle's annotations and makes its config.json hold those
-// that it can. The others are in Rules, for whoever holds the container from
-// outside. What nobody holds it refuses, and then spec is not to be used.
-func Apply(spec *specs.Spec) (Rules, error) {
-	rules, err := Parse(spec.Annotations)
+// Apply understands the annotations of a bundle, for the container with this id,
+// and makes its config.json hold those that it can. The others are in Rules, for
+// whoever holds the container from outside. What nobody holds it refuses, and then
+// spec is not to be used.
+func Apply(spec *specs.Spec, id string) (Rules, error) {
+	rules, err := For(spec.Annotations, id)
 	if err != nil {
 		return Rules{}, err
-	}
-	if roleOf(spec.Annotations) == podSandbox {
-		// It has its pod's annotations and no agent in it: what is meant for that is the other containers'.
-		rules = Rules{Network: rules.Network, Egress: rules.Egress}
 	}
 	if err := rules.tightenNetwork(spec); err != nil {
 		return Rules{}, err

@@ -64,7 +64,7 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 		"cpus instead of no limit": {`{"cpu":{"quota":-1}}`, map[string]string{AnnotationCPUs: "1"}, `{"cpu":{"quota":100000,"period":100000}}`},
 	} {
 		spec := bundle(t, row.engine, row.annotations)
-		_, err := Apply(spec)
+		_, err := Apply(spec, "one")
 		if row.want == "" {
 			if agent.KindOf(err) != agent.KindInvalid {
 				t.Errorf("%s: %v, not refused", name, err)
@@ -81,7 +81,7 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 // TestWhatNobodyWouldHoldIsRefused: an annotation that is understood and then
 // forgotten would be worse than none.
 func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
-	_, err := Apply(bundle(t, "", map[string]string{AnnotationNetworkMode: "none"}))
+	_, err := Apply(bundle(t, "", map[string]string{AnnotationNetworkMode: "none"}), "one")
 	var refused *agent.Error
 	if !errors.As(err, &refused) || refused.Kind != agent.KindUnenforceable || refused.Hint == "" {
 		t.Error(err)
@@ -92,19 +92,18 @@ func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
 // agent runs.
 func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
 	for name, row := range map[string]struct {
-		kind map[string]string
+		pod  map[string]string
 		held bool
 	}{
-		"no pod":                 {nil, true},
-		"containerd's container": {map[string]string{"io.kubernetes.cri.container-type": "container"}, true},
-		"containerd's sandbox":   {map[string]string{"io.kubernetes.cri.container-type": "sandbox"}, false},
-		"CRI-O's container":      {map[string]string{"io.kubernetes.cri-o.ContainerType": "container"}, true},
-		"CRI-O's sandbox":        {map[string]string{"io.kubernetes.cri-o.ContainerType": "sandbox"}, false},
+		"no pod":               {nil, true},
+		"a pod's container":    {map[string]string{cri: "container", criID: "two"}, true},
+		"a pod's sandbox":      {map[string]string{cri: "sandbox", criID: "one"}, false},
+		"who calls itself one": {map[string]string{cri: "sandbox"}, true},
 	} {
 		annotations := map[string]string{AnnotationTimeout: "1h", AnnotationRecord: RecordsDir + "/a-" + RecordID + ".json", AnnotationPids: "7"}
-		maps.Copy(annotations, row.kind)
+		maps.Copy(annotations, row.pod)
 		spec := bundle(t, "", annotations)
-		rules, err := Apply(spec)
+		rules, err := Apply(spec, "one")
 		if err != nil || (rules.Limits.WallClock == time.Hour) != row.held || (rules.Record == annotations[AnnotationRecord]) != row.held ||
 			(spec.Linux != nil) != row.held {
 			t.Errorf("%s: %v, %+v", name, err, rules)
@@ -114,7 +113,7 @@ func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
 
 func TestNoAnnotationChangesNothing(t *testing.T) {
 	spec := bundle(t, "", map[string]string{"org.example": "1"})
-	if _, err := Apply(spec); err != nil || spec.Linux != nil {
+	if _, err := Apply(spec, "one"); err != nil || spec.Linux != nil {
 		t.Errorf("%v, %+v", err, spec.Linux)
 	}
 }

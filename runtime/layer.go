@@ -109,8 +109,11 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 // meanwhile waits for who reads its layer.
 func (r *Runtime) atRest(ref string) (agent.Run, error) {
 	run, err := r.Get(ref)
-	if err == nil && run.State == agent.StateQueued {
-		return run, nil
+	if err == nil {
+		err = run.CheckOwn()
+	}
+	if err != nil || run.State == agent.StateQueued {
+		return run, err
 	}
 	return r.ended(ref)
 }

@@ -29,14 +29,17 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	// From here on the run is known and ends with a record, whatever happens.
 	signals := listen()
 	defer signals.stop()
-	err := l.execute()
 	var seen outcome
-	if err != nil {
+	if err := l.execute(); err != nil {
 		seen = outcome{startError: err}
 	} else {
 		seen = l.supervise(ctx, signals)
 	}
-	return l.finish(seen, signals)
+	record, err := l.finish(seen, signals)
+	if err == nil && streams.Ended != nil {
+		streams.Ended(record)
+	}
+	return record, err
 }
 
 // prepare checks everything that can be checked before anything is made.

@@ -32,6 +32,10 @@ type IO struct {
 	Step func(name string, began time.Time)
 	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
 	Started func(*Live)
+	// Ended hears of the record when it is stored. Signals are held off until it
+	// returns: one that was meant for the agent cannot end the caller before it
+	// wrote the record down. nil: nobody listens.
+	Ended func(agent.Record)
 	// Waits hears of an end whose record finds no room on the host, before Run
 	// waits for some; it must not block. nil: nobody listens.
 	Waits func(agent.Record)

@@ -85,7 +85,15 @@ var rules = []struct {
 	holds  func(*agent.Run) bool
 }{
 	{"its state is not one", func(r *agent.Run) bool { return slices.Contains(agent.States, r.State) }},
-	{"its name is not valid", func(r *agent.Run) bool { return agent.ValidateName(r.Spec.Name) == nil }},
+	{"its name is not valid", func(r *agent.Run) bool {
+		if r.Container != nil {
+			return r.Spec.Name == r.Container.Name() || r.Spec.Name == r.Container.LongName()
+		}
+		return agent.ValidateName(r.Spec.Name) == nil
+	}},
+	{"a container's record is all that there is of it", func(r *agent.Run) bool {
+		return r.Container == nil || r.State == agent.StateEnded && r.Layer == "" && r.Spec.ID == r.Container.RunID()
+	}},
 	{"it has no time of creation", func(r *agent.Run) bool { return !r.Created.IsZero() }},
 	{"a lease belongs to a run that starts or runs, and to each of them", func(r *agent.Run) bool {
 		return (r.Lease != nil) == (r.State == agent.StateStarting || r.State == agent.StateRunning)

@@ -37,9 +37,13 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 	}
 	o := agent.Occurrence{Sequence: number, Time: time.Now().UTC(), What: what, ID: run.Spec.ID, Name: run.Spec.Name,
 		Owner: run.Owner, State: run.State, Detail: detail}
-	if run.Record != nil && (what == agent.WhatEnded || what == agent.WhatLost) {
+	ends := what == agent.WhatEnded || what == agent.WhatLost
+	if run.Record != nil && (ends || what == agent.WhatContainer) {
 		code := run.Record.ExitCode
-		o.Status, o.ExitCode, o.Sum = run.Record.Status, &code, agent.SumOf(*run.Record)
+		o.Status, o.ExitCode = run.Record.Status, &code
+	}
+	if run.Record != nil && ends {
+		o.Sum = agent.SumOf(*run.Record)
 	}
 	value, err := json.Marshal(o)
 	if err != nil {

@@ -128,6 +128,9 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		if err != nil {
 			return err
 		}
+		if err := run.CheckOwn(); err != nil {
+			return err
+		}
 		if run.Lease != nil {
 			return &agent.Error{Kind: agent.KindConflict, Step: step, Hint: "wait for its end",
 				Message: fmt.Sprintf("run %s (%s) is %s, and its supervisor knows it by its name", run.Spec.Name, id, run.State)}
@@ -215,6 +218,9 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	err := s.update(func(t *tables) error {
 		run, err := t.mustGet(id)
 		if err != nil {
+			return err
+		}
+		if err := run.CheckOwn(); err != nil {
 			return err
 		}
 		next, err := run.State.Next(e)

@@ -97,6 +97,10 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if err != nil {
 		return err
 	}
+	socket, err := filepath.Abs(clovedSocket())
+	if err != nil {
+		return err
+	}
 	spec, err := loadBundle(c.String(flagBundle))
 	if err != nil {
 		return err
@@ -104,7 +108,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if c.Args().First() == "" {
 		return errors.New("container id cannot be empty")
 	}
-	rules, err := oci.Apply(spec)
+	rules, err := oci.Apply(spec, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -112,7 +116,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
-	e.Warden = warden{keeper.Client{Rules: rules, Records: records}}
+	e.Warden = warden{keeper.Client{Rules: rules, Records: records, Socket: socket}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})

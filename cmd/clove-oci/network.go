@@ -22,7 +22,7 @@ func checkNetwork(c *container.Container) error {
 	if err != nil {
 		return err
 	}
-	order, _, err := oci.Guarded(state.Annotations)
+	order, _, err := oci.Guarded(state.Annotations, state.ID)
 	if err != nil || order.Network == "" {
 		return err
 	}
@@ -48,14 +48,17 @@ func holdNetwork(c *container.Container) error {
 		return guard.Ruled(kept.Pid, kept.StartTime)
 	}
 	order.Directory, order.PID, order.Start = kept.Directory, kept.Pid, kept.StartTime
-	return guard.Ask(cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket), order)
+	return guard.Ask(clovedSocket(), order)
 }
+
+// clovedSocket is where cloved listens on this node, by the engine's environment.
+func clovedSocket() string { return cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket) }
 
 // ordered is what a container's annotations ask of its start. That it waits was
 // looked at before, but since then it may have been paused, say; resumed without
 // its rules it would run.
 func ordered(state container.State) (order agent.Guard, member bool, err error) {
-	order, member, err = oci.Guarded(state.Annotations)
+	order, member, err = oci.Guarded(state.Annotations, state.ID)
 	if err == nil && order.Network != "" && state.Status != string(specs.StateCreated) {
 		err = fmt.Errorf("cannot start a container in the %s state", state.Status)
 	}
@@ -72,7 +75,7 @@ func releaseNetwork(c *container.Container) error {
 	}
 	_ = c.Signal(unix.SIGKILL) // there may be none
 	path := c.NetworkPath()
-	if oci.HoldsPod(state.Annotations) {
+	if oci.HoldsPod(state.Annotations, state.ID) {
 		path = ""
 	}
 	return guard.Release(c.Directory(), path)

@@ -57,7 +57,7 @@ func (p *program) updateCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			rules, err := oci.Parse(state.Annotations)
+			rules, err := oci.For(state.Annotations, state.ID)
 			if err != nil {
 				return err
 			}

@@ -49,6 +49,9 @@ func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO
 	if f.during != nil {
 		f.during()
 	}
+	if f.failure == nil {
+		streams.Ended(f.record)
+	}
 	return f.record, f.failure
 }
 func (f *fakeBackend) Guard(context.Context, agent.Guard, func()) error { return nil }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/client"
 	"clove.run/clove/runtime"
@@ -25,10 +28,19 @@ func main() {
 		open:   openRuntime,
 		dial:   client.Dial,
 		doctor: runtime.Doctor,
+		ending: exitOnSignal,
 	}
 	// Not here: the main goroutine has the first thread to itself (internal/nsthread),
 	// so that each time it waits costs a hand-over between threads.
 	status := make(chan int)
 	go func() { status <- p.execute(os.Args[1:]) }()
 	os.Exit(<-status)
+}
+
+// exitOnSignal has signals that come after the agent's end hurry this program's
+// own, which may hang on a reader, and change nothing else of it.
+func exitOnSignal(status int) {
+	late := make(chan os.Signal, 1)
+	signal.Notify(late, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	go func() { <-late; os.Exit(status) }()
 }

@@ -22,8 +22,9 @@ type program struct {
 	open         func(runtime.Paths) (backend, error)
 	dial         func(ctx context.Context, socket string) (*client.Client, error)
 	doctor       func() []runtime.Finding
-	json         bool // errors are JSON objects
-	raw          bool // the agent has the terminal: a new line does not begin at its left
+	ending       func(status int) // a foreground run is over, with this exit status; nil: nobody wants to know
+	json         bool             // errors are JSON objects
+	raw          bool             // the agent has the terminal: a new line does not begin at its left
 }
 
 // exitStatus ends the program with a number and without a message.

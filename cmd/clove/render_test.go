@@ -24,8 +24,8 @@ var rendered = []string{
 	"agent.py --image img --allow pypi.org --allow *.example.com:443 --deny metadata --name nightly --namespace agents --runtime-class clove-next",
 	"agent.py --image img -e MODE=fast -e EMPTY= -e PRICE=$(5)$$ -e API_KEY --secret agent-keys --env-file vars.env -l team=red --hostname worker",
 	"agent.py --image img --read-only --tmpfs /cache:size=64M --tmpfs /more --shm-size 128M --workdir /cache --user 2000:3000 --stop-timeout 1.5",
-	"--image img --user root --network public --restart on-failure:3 --timeout 1h --rm -it --seccomp unconfined -- sh -c id",
-	"--image img --restart on-failure --timeout 1h --result /var/lib/clove/records/nightly.json -d -- true",
+	"--image img --user 2000 --network public --restart on-failure:3 --timeout 1h --rm -it --seccomp unconfined -- sh -c id",
+	"--image img --restart on-failure --timeout 1h --result /var/lib/clove/records/nightly-{id}.json -d -- true",
 	"--image img --workspace project -- python3 pkg/main.py",
 	"run.sh --image img --memory-swap 1G",
 }
@@ -114,7 +114,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 	carried := map[string]string{
 		flagMemory: "256M", flagCPUs: "2", flagPids: "64", flagTimeout: "1h", flagStopTimeout: "9", flagDisk: "2G", flagShm: "1M",
 		flagTmpfs: "/x", flagReadOnly: "true", flagWorkspace: "project", flagEnv: "A=1", flagEnvFile: "vars.env",
-		flagWorkdir: "/x", flagUser: "root", flagName: "x", flagLabel: "a=b", flagHostname: "x", flagNetwork: "public", flagAllow: "pypi.org",
+		flagWorkdir: "/x", flagUser: "2000", flagName: "x", flagLabel: "a=b", flagHostname: "x", flagNetwork: "public", flagAllow: "pypi.org",
 		flagDeny: "pypi.org", flagSeccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", flagRemove: "true",
 		flagResult: "/var/lib/clove/records/x.json",
 	}
@@ -215,7 +215,10 @@ var refusedRenders = []string{
 	"kubernetes agent.py --image img --restart always",
 	"kubernetes agent.py --image img --seccomp strict",
 	"kubernetes agent.py --image img --tmpfs /x:mode=700",
+	"kubernetes agent.py --image img --user root",
+	"kubernetes agent.py --image img --user 0:1000",
 	"kubernetes agent.py --image img --result record.json",
+	"kubernetes agent.py --image img --result /var/lib/clove/records/nightly.json --restart on-failure:3",
 	"kubernetes agent.py --image img --name Nightly",
 	"kubernetes agent.py --image img --hostname a.b",
 	"kubernetes agent.py --image img --label a/b/c=d",

@@ -48,8 +48,10 @@ func (p *program) run(c *cli.Context) error {
 		return p.detach(c, spec)
 	}
 	var record agent.Record
+	var unwritten error
+	status := 0
 	if err == nil {
-		record, err = p.launch(c, h, spec)
+		record, err = p.launch(c, h, spec, func(r agent.Record) { status, unwritten = p.settle(result, r) })
 	}
 	if err != nil {
 		// The file that was asked for must not show an earlier run.
@@ -59,23 +61,32 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	p.tell(record, spec)
-	if err := result.write(record); err != nil {
-		p.report(err)
-		if record.ExitCode == 0 {
-			return exitStatus(agent.ExitStartFailed)
-		}
+	if unwritten != nil {
+		p.report(unwritten)
 	}
-	return exitStatus(record.ExitCode)
+	return exitStatus(status)
 }
 
-// launch hands the spec over. Signals are runtime's from here on: it passes
-// them to the agent.
-func (p *program) launch(c *cli.Context, h host, spec agent.Spec) (agent.Record, error) {
+// settle writes the record down and says what clove exits with.
+func (p *program) settle(result resultFile, record agent.Record) (status int, err error) {
+	status, err = record.ExitCode, result.write(record)
+	if err != nil && status == 0 {
+		status = agent.ExitStartFailed
+	}
+	if p.ending != nil {
+		p.ending(status)
+	}
+	return status, err
+}
+
+// launch hands the spec over. Signals are runtime's from here on, until ended
+// has the record: it passes them to the agent.
+func (p *program) launch(c *cli.Context, h host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	b, err := p.backend(c)
 	if err != nil {
 		return agent.Record{}, err
 	}
-	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err}
+	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err, Ended: ended}
 	if c.Bool(flagDebug) {
 		streams.Debug = p.err
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/oci"
 	"clove.run/clove/policies"
 	"clove.run/clove/seccomp"
 )
@@ -22,9 +23,12 @@ func (b *bench) bundle(program []string) string {
 	return filepath.Join(b.scratch, "bundle-"+filepath.Base(program[0]))
 }
 
-// writeBundle writes a bundle for each program. The host's root is bound on the
+// timedBundle is the same with a deadline that no run reaches.
+func (b *bench) timedBundle(program []string) string { return b.bundle(program) + "-timed" }
+
+// writeBundles writes both bundles for each program. The host's root is bound on the
 // bench's own mount namespace: runc cannot pivot into the root that it is in.
-func (b *bench) writeBundle() error {
+func (b *bench) writeBundles() error {
 	root := filepath.Join(b.scratch, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
@@ -38,19 +42,27 @@ func (b *bench) writeBundle() error {
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(config)
-		if err != nil {
+		if err := writeConfig(b.bundle(program), config); err != nil {
 			return err
 		}
-		dir := b.bundle(program)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600); err != nil {
+		config["annotations"] = object{oci.AnnotationTimeout: "1h"}
+		if err := writeConfig(b.timedBundle(program), config); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeConfig makes the bundle dir.
+func writeConfig(dir string, config object) error {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)
 }
 
 type object = map[string]any

@@ -21,6 +21,20 @@
 // the agent. Pages of a program's file are shared among all that run it, and the
 // kernel can drop them; what is anonymous is each agent's own.
 //
+// # Engines
+//
+// A runtime's calls are measured from the place of a shim, this binary in another
+// role: create, start, the program's end, delete, each round for runc, for
+// clove-oci, and for clove-oci with an annotation that asks for a deadline, which a
+// keeper holds. The program's own time is not counted. The CPU time of the whole life has the
+// first process and the keeper in it, that of a call what the call waited for.
+//
+// `docker run --rm` is measured in a world like those of integration/engines: a
+// dockerd of the benchmark's own, in namespaces of its own, with data in memory and an
+// image that is made there. The ratio is to the same command with the runc that the engine's
+// package brings; the runc whose library clove is built with stands beside it, so
+// that a difference of versions is not taken for clove's.
+//
 // # The network
 //
 // The second table is about the way out: a connection that the client makes

@@ -20,28 +20,37 @@ type options struct {
 	json    string // where the figures go
 	scratch string // where directories for the runs are made: a disk, as clove's own would be
 	cache   string // keeps the runc that was built
+	world   string // the script that makes a private world for an engine
 }
 
 // The parts of the benchmark.
 const (
 	partRuns    = "runs"
 	partOCI     = "oci"
+	partDocker  = "docker"
 	partNetwork = "network"
 	partDaemon  = "daemon"
 )
 
+// The roles that this binary has for itself, by its first argument.
+var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain}
+
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "client" {
-		clientMain()
+	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
+		if err := roles[os.Args[1]](os.Args[2:]); err != nil {
+			fmt.Fprintf(os.Stderr, "bench %s: %v\n", os.Args[1], err)
+			os.Exit(1)
+		}
 		return
 	}
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+", "+partNetwork+" or "+partDaemon)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+" or "+partDaemon)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
+	flag.StringVar(&o.world, "world", "integration/testdata/container.sh", "what makes the world in which docker is measured")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -78,6 +87,7 @@ type bench struct {
 	clove, runc    string
 	self           string // this binary
 	scratch, cache string
+	world          string // see options
 	rounds         int
 	thread         *nsthread.Thread // starts every command, where the host's root is bound
 	serial         int              // of the last run
@@ -92,6 +102,9 @@ func newBench(o options) (b *bench, err error) {
 		return nil, err
 	}
 	if b.cache, err = filepath.Abs(o.cache); err != nil {
+		return nil, err
+	}
+	if b.world, err = filepath.Abs(o.world); err != nil {
 		return nil, err
 	}
 	if b.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,7 +32,9 @@ type results struct {
 	CPUs     int                `json:"cpus"`
 	Rounds   int                `json:"rounds"`
 	Started  time.Time          `json:"started"`
-	Absent   map[string]string  `json:"absent"` // peer to why it was not measured
+	Load     [2]string          `json:"load"`             // /proc/loadavg's averages before and after
+	Docker   string             `json:"docker,omitempty"` // the engine's version and its own runc's
+	Absent   map[string]string  `json:"absent"`           // peer to why it was not measured
 	Figures  []figure           `json:"figures"`
 	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
 	Memories []memory           `json:"memory"`
@@ -58,26 +62,50 @@ const (
 func (b *bench) measure(only string) (*results, error) {
 	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(),
 		Rounds: b.rounds, Started: time.Now().UTC(), Absent: map[string]string{}}
-	parts := map[string]func(*results) error{partRuns: b.measureRuns, partNetwork: func(r *results) (err error) {
-		r.Network, err = b.measureNetwork()
-		return err
-	}, partOCI: b.measureOCI, partDaemon: func(r *results) (err error) {
-		r.Daemon, err = b.measureDaemon()
-		return err
-	}}
-	if only != "" && parts[only] == nil {
-		return nil, fmt.Errorf("no part is called %q", only)
+	r.Load[0] = load()
+	steps, err := b.stepsOf(only)
+	if err != nil {
+		return nil, err
 	}
-	wanted := []string{partRuns, partNetwork, partDaemon} // the runs hold what partOCI does
-	if only != "" {
-		wanted = []string{only}
-	}
-	for _, name := range wanted {
-		if err := parts[name](r); err != nil {
+	for _, measure := range steps {
+		if err := measure(r); err != nil {
 			return nil, err
 		}
 	}
+	r.Load[1] = load()
 	return r, nil
+}
+
+// load is how many processes wanted a CPU in the last 1, 5 and 15 minutes.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg") // it is only told
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(3, len(fields))], " ")
+}
+
+// stepsOf are the measurements of a part, or with "" all of them.
+func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
+	network := func(r *results) (err error) {
+		r.Network, err = b.measureNetwork()
+		return err
+	}
+	daemon := func(r *results) (err error) {
+		r.Daemon, err = b.measureDaemon()
+		return err
+	}
+	parts := map[string][]func(*results) error{
+		// The runs of everybody hold those of bundles.
+		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon},
+		partRuns:    {b.measureRuns},
+		partOCI:     {b.measureOCI, b.measureLives, b.measureDocker},
+		partDocker:  {b.measureDocker},
+		partNetwork: {network},
+		partDaemon:  {daemon},
+	}
+	if parts[only] == nil {
+		return nil, fmt.Errorf("no part is called %q", only)
+	}
+	return parts[only], nil
 }
 
 // measureOCI compares the two that take bundles, and nothing else.
@@ -103,7 +131,7 @@ func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error)
 	}
 	for _, n := range together {
 		for _, what := range []string{whatWhole, whatFirst} {
-			figures, err := b.compare(present, what, n)
+			figures, err := b.compare(present, reference, what, n)
 			if err != nil {
 				return nil, err
 			}
@@ -126,8 +154,9 @@ func (b *bench) measureRuns(r *results) error {
 	return err
 }
 
-// compare lets the peers take turns for all rounds.
-func (b *bench) compare(present []peer, what string, n int) ([]figure, error) {
+// compare lets the peers take turns for all rounds. base is the name of the one
+// that the others are divided by.
+func (b *bench) compare(present []peer, base, what string, n int) ([]figure, error) {
 	taken := make([][]sample, len(present))
 	for round := range warmups + b.rounds {
 		for i, p := range present {
@@ -140,19 +169,25 @@ func (b *bench) compare(present []peer, what string, n int) ([]figure, error) {
 			}
 		}
 	}
-	var base []float64
-	if i := slices.IndexFunc(present, func(p peer) bool { return p.name == reference }); i >= 0 {
-		base = times(taken[i])
+	return figuresOf(present, base, what, n, taken), nil
+}
+
+// figuresOf has a line for each peer; taken are their samples in the order of
+// the rounds, n in each.
+func figuresOf(present []peer, base, what string, n int, taken [][]sample) []figure {
+	var theirs []float64
+	if i := slices.IndexFunc(present, func(p peer) bool { return p.name == base }); i >= 0 {
+		theirs = times(taken[i])
 	}
 	figures := make([]figure, len(present))
 	for i, p := range present {
-		figures[i] = figure{Peer: p.name, What: what, Together: n, MS: spreadOf(times(taken[i])), Ratio: ratioOf(times(taken[i]), base, n)}
+		figures[i] = figure{Peer: p.name, What: what, Together: n, MS: spreadOf(times(taken[i])), Ratio: ratioOf(times(taken[i]), theirs, n)}
 		if !p.foreign {
 			cpu := median(cpuTimes(taken[i]))
 			figures[i].CPUMS = &cpu
 		}
 	}
-	return figures, nil
+	return figures
 }
 
 // sample is one run, in milliseconds.

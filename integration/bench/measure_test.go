@@ -41,7 +41,7 @@ func TestPeersTakeTurnsAndAreComparedToTheReference(t *testing.T) {
 		}
 		return p
 	}
-	figures, err := b.compare([]peer{watched("other"), watched(reference)}, whatFirst, 2)
+	figures, err := b.compare([]peer{watched("other"), watched(reference)}, reference, whatFirst, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestAFailingRunFailsTheMeasurement(t *testing.T) {
 	broken := peer{name: "broken", command: func(*bench, string, ...string) []string {
 		return []string{"/bin/sh", "-c", "echo no such thing >&2; exit 3"}
 	}}
-	_, err := b.compare([]peer{broken}, whatWhole, 1)
+	_, err := b.compare([]peer{broken}, reference, whatWhole, 1)
 	if err == nil || !strings.Contains(err.Error(), "broken") || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("%v", err)
 	}

@@ -286,9 +286,4 @@ func fetch(conn *net.TCPConn, size int64) error {
 }
 
 // clientMain is what main does when this binary is a client.
-func clientMain() {
-	if err := serveOrders(os.Args[2:], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "bench client:", err)
-		os.Exit(1)
-	}
-}
+func clientMain(args []string) error { return serveOrders(args, os.Stdin, os.Stdout) }

@@ -16,7 +16,7 @@ func TestTheNetworksTable(t *testing.T) {
 				Added: &added{200, 400}, Ratio: &ratio{1, 1, 1}, Best: peerSquid},
 		}}})
 	for _, want := range []string{
-		"clove 1.0, Linux 6.1, 2 CPUs, 30 rounds\n\nnetwork ",
+		"clove 1.0, Linux 6.1, 2 CPUs, 30 rounds, load  before and  after\n\nnetwork ",
 		"new, by address  µs    direct  80   90   100  -          -          -\n",
 		"                       clove   180  290  400  100        300        0.50 (0.40 to 0.60) to squid\n",
 		"                       squid   280  390  500  200        400        -\n",

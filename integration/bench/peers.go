@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,11 @@ const reference = "runc"
 
 const peerOCI = "clove-oci"
 
+// peerNamed is one of peers.
+func peerNamed(name string) peer {
+	return peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == name })]
+}
+
 func inPath(program string) func(*bench) error {
 	return func(*bench) error {
 		_, err := exec.LookPath(program)
@@ -59,8 +65,16 @@ func cloveCommand(b *bench, _ string, program ...string) []string {
 // runcVersion is that of the library which clove itself is built with.
 const runcVersion = "v1.5.2"
 
-// readyRunc builds runc unless an earlier bench did, and writes the bundle.
+// readyRunc has runc and writes the bundles.
 func (b *bench) readyRunc() error {
+	if err := b.buildRunc(); err != nil {
+		return err
+	}
+	return b.writeBundles()
+}
+
+// buildRunc builds runc unless an earlier bench did.
+func (b *bench) buildRunc() error {
 	dir := filepath.Join(b.cache, "runc-"+runcVersion)
 	b.runc = filepath.Join(dir, "runc")
 	if _, err := os.Stat(b.runc); err != nil {
@@ -70,7 +84,7 @@ func (b *bench) readyRunc() error {
 			return fmt.Errorf("cannot build runc: %w: %s", err, lastLine(out))
 		}
 	}
-	return b.writeBundle()
+	return nil
 }
 
 func runcCommand(b *bench, id string, program ...string) []string {

@@ -12,7 +12,11 @@ import (
 // table is what people read of the results.
 func table(r *results) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds\n\n", r.Clove, r.Kernel, r.CPUs, r.Rounds)
+	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds, load %s before and %s after\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, r.Load[0], r.Load[1])
+	if r.Docker != "" {
+		fmt.Fprintln(&text, r.Docker)
+	}
+	text.WriteString("\n")
 	if len(r.Figures) > 0 {
 		writeRuns(&text, r)
 	}
@@ -43,7 +47,7 @@ func writeRuns(text *strings.Builder, r *results) {
 		writeMemories(text, r.Memories)
 		writeSteps(text, r.Steps)
 	}
-	writePeers(text, r.Absent)
+	writePeers(text, r)
 	text.WriteString("\n")
 }
 
@@ -82,12 +86,20 @@ func writeSteps(text *strings.Builder, steps map[string]float64) {
 	fmt.Fprintf(text, "\nwhere clove's time goes, the longest first: %s\n", strings.Join(parts, ", "))
 }
 
-func writePeers(text *strings.Builder, absent map[string]string) {
+// writePeers says of each peer once what it does, and why it is not in the table.
+func writePeers(text *strings.Builder, r *results) {
 	text.WriteString("\n")
-	for _, p := range peers {
+	told := map[string]bool{}
+	for _, p := range slices.Concat(peers, lives, dockerPeers) {
+		measured := slices.ContainsFunc(r.Figures, func(f figure) bool { return f.Peer == p.name })
+		why := r.Absent[p.name]
+		if told[p.name] || !measured && why == "" {
+			continue
+		}
+		told[p.name] = true
 		fmt.Fprintf(text, "%s does: %s\n", p.name, p.does)
-		if why := absent[p.name]; why != "" {
-			fmt.Fprintf(text, "%s was not measured: %s\n", p.name, why)
+		if why != "" {
+			fmt.Fprintf(text, "%s was not measured: %s\n", p.name, strings.ReplaceAll(why, "\n", "; "))
 		}
 	}
 }

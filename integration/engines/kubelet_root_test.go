@@ -144,7 +144,7 @@ func (k *kubelet) status(id string) *cri.ContainerStatus {
 // exec runs a command to its end, as a probe does.
 func (k *kubelet) exec(id string, command ...string) (stdout, stderr string, code int32) {
 	k.t.Helper()
-	answer, err := k.cri.ExecSync(k.context(), &cri.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: 20})
+	answer, err := k.cri.ExecSync(k.context(), &cri.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(testhost.Patience(20 * time.Second).Seconds())})
 	if err != nil {
 		k.t.Fatal(err)
 	}

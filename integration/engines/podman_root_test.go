@@ -27,6 +27,7 @@ podman() { command podman --runtime "$R" "$@"; }
 trap 'podman rm -f -t 0 -v "$N" "$N-2" >/dev/null 2>&1' EXIT
 engine() { podman "$@"; }
 run() { podman run --rm --network none "$@"; }
+said() { local text; text=$(podman "$@" 2>&1); echo $? $(grep -om1 'need cloved\|in no pod' <<<"$text"); }
 up() { podman run -d --network none --name "$N" "$@" >/dev/null && grep -qm1 up < <(podman logs -f "$N"); }
 `
 
@@ -68,5 +69,15 @@ var podmanOnly = []row{
 		podman wait $N >/dev/null; podman inspect -f '{{.RestartCount}} {{.State.Status}} {{.State.ExitCode}}' $N`},
 	// Podman hands annotations on to the runtime, so the agent's own rules arrive.
 	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
+	// Its pods' containers say so as CRI-O's do, and nobody gives the pod's sandbox rules. The control is one of no pod, which asks for cloved.
+	{name: "rules in a pod", want: `no pod 0\npod 0\nlimit 0`, clove: `no pod 126 need cloved\npod 126 in no pod\nlimit 137`, script: `
+		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null
+		echo "no pod $(said run --rm --network none --annotation run.clove.network.mode=none $I true)"
+		echo "pod $(said run --rm --pod $N-pod --annotation run.clove.network.mode=none $I true)"
+		echo "limit $(said run --rm --pod $N-pod --annotation run.clove.limits.memory=32M $I eat)"
+		podman pod rm -f -t 0 $N-pod >/dev/null`},
+	{name: "a role by hand", script: `
+		for role in io.kubernetes.cri.container-type io.kubernetes.cri-o.ContainerType; do
+			run --annotation $role=sandbox --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; done`, want: `0 0`, clove: `137 137`},
 	{name: "a limit that is wider", script: `run -m 32m --annotation run.clove.limits.memory=64M $I true 2>&1 | grep -c 'run.clove.limits.memory'`, want: `0`, clove: `1`},
 }

@@ -31,6 +31,7 @@ func newHeld(t *testing.T) *held {
 	r := newRuntime(t)
 	state := filepath.Join(r.Directory(), "state")
 	t.Setenv("CLOVE_ROOT", state)
+	t.Setenv("CLOVE_SOCKET", filepath.Join(r.Directory(), "clove.sock")) // and not the host's own cloved
 	h := &held{Runtime: r, t: t, records: filepath.Join(state, "records")}
 	t.Cleanup(func() {
 		h.Await("the end of all keepers", func() bool { return len(keepers(r.Root)) == 0 })

@@ -16,42 +16,6 @@ import (
 	"clove.run/clove/oci"
 )
 
-// newRecorded is newHeld where this kernel tells how another's child ended, and
-// else a host that refuses records, which it checks.
-func newRecorded(t *testing.T) (h *held, supported bool) {
-	t.Helper()
-	h = newHeld(t)
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
-	if !older(unix.ByteSliceToString(name.Release[:]), 6, 15) {
-		return h, true
-	}
-	got := h.Do("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
-	if got.Status != 1 || !strings.Contains(got.Err, oci.AnnotationRecord) || !strings.Contains(got.Err, "Linux 6.15") {
-		t.Errorf("a record that cannot be true was promised: %+v", got)
-	}
-	return h, false
-}
-
-// older compares a kernel's release.
-func older(release string, major, minor int) bool {
-	n := [2]int{}
-	part := 0
-	for _, c := range release {
-		switch {
-		case c >= '0' && c <= '9':
-			n[part] = n[part]*10 + int(c-'0')
-		case part == 1:
-			return n[0] < major || n[0] == major && n[1] < minor
-		default:
-			part++
-		}
-	}
-	return n[0] < major || n[0] == major && n[1] < minor
-}
-
 // finish waits until a container has stopped, and removes it.
 func (h *held) finish(id string) {
 	h.t.Helper()
@@ -60,11 +24,11 @@ func (h *held) finish(id string) {
 }
 
 // TestTheRecordSaysHowItEnded, for each way to end.
-func TestTheRecordSaysHowItEnded(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+func TestTheRecordSaysHowItEnded(t *testing.T) { newHeld(t).saysHowItEnded() }
+
+func (h *held) saysHowItEnded() {
+	t := h.t
+	t.Helper()
 	memory := func(s *specs.Spec) {
 		limit := int64(16 << 20)
 		s.Linux.Resources.Memory = &specs.LinuxMemory{Limit: &limit, Swap: &limit}
@@ -122,10 +86,7 @@ func TestTheRecordSaysHowItEnded(t *testing.T) {
 
 // TestTheRecordOfADeadline names it, beside what the engine sees: KILL.
 func TestTheRecordOfADeadline(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "200ms", oci.AnnotationPids, "50")...)))
 	h.finish("one")
 	got := h.record("one.json")
@@ -144,10 +105,7 @@ func TestTheRecordOfADeadline(t *testing.T) {
 // TestARecordIsNobodyElses: what another container left stays what it was, and
 // who names it makes nothing.
 func TestARecordIsNobodyElses(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	bundle := h.Bundle("exit 3", annotated(recordAt("one.json")...))
 	for range 2 { // an engine starts the same container again
 		h.begin("one", bundle)
@@ -190,10 +148,7 @@ func TestARecordIsNobodyElses(t *testing.T) {
 
 // TestOnlyTheNodeMovesRecords: the container's environment is its author's.
 func TestOnlyTheNodeMovesRecords(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	elsewhere := filepath.Join(h.Directory(), "elsewhere")
 	h.begin("one", h.Bundle("exit 0", annotated(recordAt("one.json")...), func(s *specs.Spec) {
 		s.Process.Env = append(s.Process.Env, "CLOVE_ROOT="+elsewhere)
@@ -207,10 +162,7 @@ func TestOnlyTheNodeMovesRecords(t *testing.T) {
 
 // TestWhatNeverRanHasNoRecord.
 func TestWhatNeverRanHasNoRecord(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
 	h.Must("delete", "one")
 	if _, err := os.Stat(filepath.Join(h.records, "one.json")); !os.IsNotExist(err) {
@@ -220,10 +172,7 @@ func TestWhatNeverRanHasNoRecord(t *testing.T) {
 
 // TestARecordWithoutItsKeeperIsHonest: nobody saw the end.
 func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	pid := h.begin("one", h.Bundle(forever, annotated(recordAt("one.json")...)))
 	h.killKeeper()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
@@ -238,10 +187,7 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 
 // TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
 func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
-	h, supported := newRecorded(t)
-	if !supported {
-		return
-	}
+	h := newHeld(t)
 	h.begin("one", h.Bundle("exit 4", annotated(recordAt("one.json")...)))
 	moved := h.records + ".moved"
 	if err := os.Rename(h.records, moved); err != nil {

@@ -3,6 +3,7 @@
 package oci
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -97,6 +98,20 @@ func TestAnEndedReaderEndsTheWriter(t *testing.T) {
 	cmd.Stdout = writer
 	if err := cmd.Run(); ctx.Err() != nil {
 		t.Errorf("it never ended: %v", err)
+		r.Do("delete", "--force", "one")
+	}
+}
+
+// TestRunEndsWithTheFirstProcess, though another has its output and outlives it in the
+// pid namespace that both share with the host.
+func TestRunEndsWithTheFirstProcess(t *testing.T) {
+	r := newRuntime(t)
+	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
+	defer cancel()
+	cmd := r.Command(ctx, "run", "--bundle", r.Bundle("sleep 1000 & exit 7", hostPids), "one")
+	cmd.Stdout = new(bytes.Buffer)
+	if err := cmd.Run(); ctx.Err() != nil || cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("it did not end with its process: %v", err)
 		r.Do("delete", "--force", "one")
 	}
 }

@@ -14,9 +14,8 @@ import (
 func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	const kind = "io.kubernetes.cri.container-type"
-	guarded(t, n, "sandbox", allowing(ocitest.AllowedAddress, kind, "sandbox")...)
-	fetches := guarded(t, n, "member", allowing(ocitest.AllowedAddress, kind, "container")...)
+	guarded(t, n, "sandbox", allowing(ocitest.AllowedAddress, podRole, "sandbox", podSandbox, "sandbox")...)
+	fetches := guarded(t, n, "member", allowing(ocitest.AllowedAddress, podRole, "container", podSandbox, "sandbox")...)
 	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
 		t.Errorf("%q", got)
 	}
@@ -39,9 +38,8 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 func TestMembersOutliveTheirSandbox(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	const kind = "io.kubernetes.cri.container-type"
-	guarded(t, n, "sandbox", allowing(ocitest.AllowedAddress, kind, "sandbox")...)
-	fetches := guarded(t, n, "member", allowing(ocitest.AllowedAddress, kind, "container")...)
+	guarded(t, n, "sandbox", allowing(ocitest.AllowedAddress, podRole, "sandbox", podSandbox, "sandbox")...)
+	fetches := guarded(t, n, "member", allowing(ocitest.AllowedAddress, podRole, "container", podSandbox, "sandbox")...)
 	n.Must("kill", "sandbox", "KILL")
 	n.Must("delete", "--force", "sandbox")
 	for _, address := range []string{ocitest.AllowedAddress, ocitest.OtherAddress} {

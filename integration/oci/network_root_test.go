@@ -281,11 +281,13 @@ func TestNetworkRulesAreRefused(t *testing.T) {
 	refuse("privileged", "CAP_SYS_ADMIN", n.in(some...), func(s *specs.Spec) {
 		s.Process.Capabilities.Bounding = append(s.Process.Capabilities.Bounding, "CAP_SYS_ADMIN")
 	})
-	refuse("a pod's member without its sandbox", "no rules hold in the pod's network", n.in(append(some, "io.kubernetes.cri.container-type", "container")...))
+	refuse("a pod's member without its sandbox", "no rules hold in the pod's network", n.in(append(some, podRole, "container", podSandbox, "sandbox")...))
 	guarded(t, n, "first", some...)
-	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(some...)), "refused")
-	if got.Status != 1 || !strings.Contains(got.Err, "rules of clove's hold there already") {
-		t.Errorf("a second one: %+v", got)
+	for name, second := range map[string][]string{"a second one": some, "a second one that calls itself a member": append(some, podRole, "container")} {
+		got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(second...)), "refused")
+		if got.Status != 1 || !strings.Contains(got.Err, "rules of clove's hold there already") {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 	if !n.ruled() {
 		t.Error("the first one's rules are gone")

@@ -83,7 +83,7 @@ func TestAStartIsAskedAgain(t *testing.T) {
 		}},
 	} {
 		n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "exec sleep 1000", edits...), "one")
-		order, _, err := oci.Guarded(map[string]string{oci.AnnotationNetworkMode: agent.NetworkAllowlist, oci.AnnotationNetworkAllow: ocitest.AllowedAddress})
+		order, _, err := oci.Guarded(map[string]string{oci.AnnotationNetworkMode: agent.NetworkAllowlist, oci.AnnotationNetworkAllow: ocitest.AllowedAddress}, "one")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ type Client struct {
 	Rules oci.Rules
 	// Records is the directory that records go to, for oci.RecordsDir.
 	Records string
+	// Socket is of the cloved that hears of records, absolute.
+	Socket string
 }
 
 // Created starts the keeper of a container whose process waits for its start. A
@@ -32,9 +34,10 @@ func (c Client) Created(made *container.Container, command []string) error {
 	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
 		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
 	if c.Rules.Record != "" {
-		if o.Record, err = c.prepareRecord(kept.ID); err != nil {
+		if o.Source, o.Record, err = c.prepareRecord(kept.ID); err != nil {
 			return failed(oci.AnnotationRecord, err)
 		}
+		o.Socket = c.Socket
 	}
 	held, err := lock(kept.Directory)
 	if err != nil || held == nil {
@@ -51,13 +54,15 @@ func (c Client) Created(made *container.Container, command []string) error {
 	return failed(key, spawn(kept.Directory, held))
 }
 
-func (c Client) prepareRecord(id string) (string, error) {
-	if err := checkStatus(); errors.Is(err, errStatus) {
-		return "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
+func (c Client) prepareRecord(id string) (source, string, error) {
+	from, err := findSource(sourcePidfd, sourceTaskstats)
+	if errors.Is(err, errStatus) {
+		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
 	} else if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return recordPath(c.Records, c.Rules.Record, id)
+	path, err := recordPath(c.Records, c.Rules.Record, id)
+	return from, path, err
 }
 
 // failed says which annotation asked for what could not be had.

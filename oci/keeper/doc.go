@@ -24,8 +24,12 @@
 // it, a bomb cannot fork out of it, and a paused one is let go to die. That the
 // cgroup is the container's alone is made sure of before anything executes in it.
 //
-// How somebody else's child ended the kernel tells from Linux 6.15 on. Where it
-// does not, a record is refused; the deadline is not.
+// How somebody else's child ended the kernel tells from Linux 6.15 on, and before
+// in parts (taskstats.go, ends.go): then the record may say that nobody knows.
+// Where it tells neither way, a record is refused; the deadline is not.
+//
+// A record is written to its file first, and then told to cloved, once
+// (report.go). Nothing waits for cloved, or fails by it.
 //
 // It refuses to run without root, to write elsewhere than in the directory of
 // records, and over a record that is another container's.

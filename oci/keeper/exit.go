@@ -35,32 +35,96 @@ func buried(pidfd int) (status unix.WaitStatus, known bool) {
 }
 
 // errStatus means that this kernel does not tell how another's child ended.
-var errStatus = errors.New("this kernel does not tell how somebody else's child ended: it needs Linux 6.15 or later")
+var errStatus = errors.New("nothing here tells how somebody else's child ended: it needs Linux 6.15, or from Linux 5.18 on its taskstats and the host's own namespaces")
 
-// checkStatus asks the kernel with a child of its own, which it kills at once.
-func checkStatus() error {
-	pidfd := -1
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"clove-oci", Argument}, &syscall.ProcAttr{Dir: "/", Sys: &syscall.SysProcAttr{PidFD: &pidfd}})
+// source is who tells how the first process ended.
+type source string
+
+const (
+	sourcePidfd     source = "pidfd"
+	sourceTaskstats source = "taskstats"
+)
+
+// findSource tries with children of its own, which it kills at once, who tells
+// here, by preference in the order that is given.
+func findSource(preferred ...source) (source, error) {
+	var why error
+	for _, s := range preferred {
+		err := s.try()
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, errStatus) && !errors.Is(err, errTaskstats) {
+			return "", err
+		}
+		why = err
+	}
+	if errors.Is(why, errTaskstats) {
+		why = fmt.Errorf("%w (%w)", errStatus, why)
+	}
+	return "", why
+}
+
+// try holds the source against what the parent of a child knows.
+func (s source) try() error {
+	pid, pidfd, done, err := waitingChild()
 	if err != nil {
 		return fmt.Errorf("cannot try how a process ended: %w", err)
 	}
-	if pidfd >= 0 {
-		defer unix.Close(pidfd)
+	defer done()
+	var heard *listener
+	var failure error
+	if s == sourceTaskstats {
+		if heard, failure = listenEnds(pid); heard != nil {
+			defer heard.close()
+		}
 	}
 	_ = unix.Kill(pid, unix.SIGKILL) // it is a child that nobody else buries: the number is still its own
-	if err := bury(pid); err != nil {
-		return err
-	}
-	if _, known := buried(pidfd); !known {
-		return errStatus
+	how, err := bury(pid)
+	switch {
+	case errors.Join(failure, err) != nil:
+		return errors.Join(failure, err)
+	case s == sourceTaskstats:
+		heard.hear()
+		if got, err := heard.ends.status(); err != nil || got != how {
+			return fmt.Errorf("%w: it tells %#x of %#x (%v)", errTaskstats, got, how, err)
+		}
+	default:
+		if got, known := buried(pidfd); !known || got != how {
+			return errStatus
+		}
 	}
 	return nil
 }
 
-func bury(pid int) error {
+// waitingChild is a child of this program that waits for its end. done lets go
+// of what the caller holds of it.
+func waitingChild() (pid, pidfd int, done func(), err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, -1, nil, os.NewSyscallError("pipe2", err)
+	}
+	pidfd = -1
+	closed := ^uintptr(0)
+	pid, err = syscall.ForkExec("/proc/self/exe", []string{"clove-oci", Argument}, &syscall.ProcAttr{Dir: "/",
+		Files: []uintptr{closed, closed, closed, uintptr(pipe[0])}, Sys: &syscall.SysProcAttr{PidFD: &pidfd}})
+	unix.Close(pipe[0])
+	if err != nil {
+		unix.Close(pipe[1])
+		return 0, -1, nil, err
+	}
+	return pid, pidfd, func() {
+		unix.Close(pipe[1])
+		if pidfd >= 0 {
+			unix.Close(pidfd)
+		}
+	}, nil
+}
+
+func bury(pid int) (how unix.WaitStatus, err error) {
 	for {
-		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
-			return os.NewSyscallError("wait4", err)
+		if _, err := unix.Wait4(pid, &how, 0, nil); err != unix.EINTR {
+			return how, os.NewSyscallError("wait4", err)
 		}
 	}
 }
@@ -112,11 +176,15 @@ func statOf(pid int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := strings.LastIndexByte(string(text), ')')
+	return fieldsOf(string(text))
+}
+
+func fieldsOf(text string) ([]string, error) {
+	end := strings.LastIndexByte(text, ')')
 	if end < 0 {
-		return nil, fmt.Errorf("cannot parse /proc/%d/stat", pid)
+		return nil, fmt.Errorf("cannot parse %q, of a process's stat", text)
 	}
-	return strings.Fields(string(text[end+1:])), nil
+	return strings.Fields(text[end+1:]), nil
 }
 
 // mayTrace tells whether this process has CAP_SYS_PTRACE.

@@ -35,7 +35,7 @@ func begun(t *testing.T, script string) (cmd *exec.Cmd, pidfd int, start uint64)
 }
 
 func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
-	kernel := checkStatus()
+	_, kernel := findSource(sourcePidfd)
 	if kernel != nil && !errors.Is(kernel, errStatus) {
 		t.Fatal(kernel)
 	}

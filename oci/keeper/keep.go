@@ -22,20 +22,25 @@ type keeper struct {
 	order     order
 	group     *cgroups.Group
 	host      *cgroups.Host
-	pidfd     int // -1: the process was gone when the keeper came
+	pidfd     int       // -1: the process was gone when the keeper came
+	heard     *listener // nil: another source tells how it ended, or nobody wants to know
 	alarm     *alarm
 	calls     chan call
 	ended     chan end
 	leaving   []call // who waits for the keeper's end
 }
 
-// end is how the first process ended; known is false where nobody held it then.
+// end is how the first process ended, and when; the latter is zero where nobody
+// held it then.
 type end struct {
-	status unix.WaitStatus
-	known  bool
-	at     time.Time
-	boot   time.Duration
+	status  unix.WaitStatus
+	unknown error // why there is no status
+	at      time.Time
+	boot    time.Duration
 }
+
+// errUnheld is why there is no status where nobody held the container.
+var errUnheld = errors.New("the container's keeper was killed before it, so nobody knows how it ended")
 
 // arm takes hold of the container, or says why it cannot be held.
 func arm(directory string, held *os.File) (*keeper, error) {
@@ -48,6 +53,9 @@ func arm(directory string, held *os.File) (*keeper, error) {
 		return nil, err
 	}
 	if k.group, err = cgroups.OpenBundle(o.Cgroups); err != nil {
+		return nil, err
+	}
+	if err := k.listen(); err != nil {
 		return nil, err
 	}
 	if k.host, err = cgroups.Detect(); err != nil {
@@ -71,9 +79,30 @@ func arm(directory string, held *os.File) (*keeper, error) {
 	return k, err
 }
 
+// listen hears of the end from now on, where that is how it is known. Who had
+// ended before is not heard of, and its number may be another's.
+func (k *keeper) listen() error {
+	if k.order.Record == "" || k.order.Source != sourceTaskstats || k.pidfd < 0 {
+		return nil
+	}
+	heard, err := listenEnds(k.order.Pid)
+	if err != nil && k.order.Phase == phaseCreated {
+		return err
+	}
+	if err != nil {
+		k.note(err) // it runs already: its record will say that nobody knows
+		return nil
+	}
+	if hasEnded(k.pidfd) {
+		return heard.close()
+	}
+	k.heard = heard
+	return nil
+}
+
 // keep holds the container until it has ended and is accounted for.
 func (k *keeper) keep() {
-	go func(pid int, recorded bool) { k.ended <- await(k.pidfd, pid, recorded) }(k.order.Pid, k.order.Record != "")
+	go func(o order) { k.ended <- k.await(o) }(k.order)
 	fired := k.alarm.fired
 	for k.order.Phase != phaseEnded || k.lingers() {
 		select {
@@ -98,17 +127,27 @@ func (k *keeper) answerLeaving(err error) {
 	k.leaving = nil
 }
 
-// await waits for the end of the first process, for conclude. Where no record is
-// asked for it matters to nobody how it ended.
-func await(pidfd, pid int, recorded bool) (e end) {
-	if pidfd < 0 {
-		return e
+// await waits for the end of the first process, for conclude; o is the order as
+// it was. Where no record is asked for it matters to nobody how it ended.
+func (k *keeper) await(o order) (e end) {
+	if k.pidfd < 0 {
+		return end{unknown: errUnheld}
 	}
-	waitEnd(pidfd)
+	if k.heard != nil {
+		k.heard.until(k.pidfd)
+	} else {
+		waitEnd(k.pidfd)
+	}
 	e.at = time.Now()
 	e.boot, _ = bootTime() // arm's clock worked
-	if recorded {
-		e.status, e.known = status(pidfd, pid), true
+	switch {
+	case o.Record == "":
+	case k.heard != nil:
+		e.status, e.unknown = k.heard.ends.status()
+	case o.Source == sourceTaskstats:
+		e.unknown = errUnheld
+	default:
+		e.status = status(k.pidfd, o.Pid)
 	}
 	return e
 }
@@ -201,11 +240,20 @@ func (k *keeper) expire() {
 // conclude accounts for the container.
 func (k *keeper) conclude(e end) {
 	// A container whose process never executed has nothing to account for.
-	if k.order.Record != "" && k.order.Phase != phaseCreated {
-		k.deliver(k.record(e))
+	recorded := k.order.Record != "" && k.order.Phase != phaseCreated
+	var r agent.Record
+	if recorded {
+		r = k.record(e)
+		k.deliver(r)
 	}
 	k.order.Phase = phaseEnded
 	k.note(k.order.save(k.directory))
+	// Behind the last word on disk: a keeper that is killed here has lost nothing of the file.
+	if recorded && k.owns() {
+		ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+		defer cancel()
+		k.note(k.report(ctx, r))
+	}
 }
 
 // deliverPause is between two tries to write a record.
@@ -245,6 +293,16 @@ func waitEnd(pidfd int) {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
 		if n > 0 || err != nil && err != unix.EINTR {
 			return
+		}
+	}
+}
+
+// hasEnded tells whether waitEnd would return at once.
+func hasEnded(pidfd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if err != unix.EINTR {
+			return n > 0 || err != nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 
@@ -16,6 +17,8 @@ const Argument = "keep"
 const (
 	lockFD  = 3 // the container's lock, held
 	readyFD = 4 // takes why the container cannot be held, or nothing and one word
+
+	trialFD = lockFD // without a container: it waits for the end of this pipe, or its own
 )
 
 // armed is the word.
@@ -27,6 +30,10 @@ func Main(args []string) int {
 	// What ends a session or a service is not meant for it: its container may live on.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	unix.Umask(0o077)
+	if len(args) == 0 {
+		// For who tries how it hears of an end; without that descriptor it says the following.
+		_, _ = io.Copy(io.Discard, os.NewFile(trialFD, "trial"))
+	}
 	ready := os.NewFile(readyFD, "ready")
 	if len(args) != 1 || ready == nil {
 		fmt.Fprintln(os.Stderr, "clove-oci starts its keepers itself")

@@ -47,6 +47,8 @@ type order struct {
 	Command  []string          `json:"command"`
 	Limits   agent.Limits      `json:"limits"`
 	Record   string            `json:"record,omitempty"` // file that the record goes to
+	Source   source            `json:"source,omitempty"` // of the status in it
+	Socket   string            `json:"socket,omitempty"` // of the cloved that hears of the record as well
 
 	// From phaseStarted on. The first is for people, the others are
 	// CLOCK_BOOTTIME's, which nobody can set and which counts a suspended host's time.

@@ -14,13 +14,13 @@ import (
 func (k *keeper) record(e end) agent.Record {
 	stats, _ := k.group.Stats() // a figure that is missing stays absent
 	kills, _ := k.group.OOMKills()
-	if !e.known {
+	if e.at.IsZero() {
 		e.at = time.Now()
 		e.boot, _ = bootTime() // arm's clock worked
 	}
 	wall := (e.boot - k.order.StartedAt).Milliseconds()
 	v := judge(k.order.Limits, seen{
-		expired: k.order.Phase == phaseExpired, status: e.status, known: e.known,
+		expired: k.order.Phase == phaseExpired, status: e.status, unknown: e.unknown,
 		oomKills: kills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
 	})
 	return agent.Record{

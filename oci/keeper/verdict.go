@@ -12,7 +12,7 @@ import (
 type seen struct {
 	expired    bool // the keeper killed it, at its deadline
 	status     unix.WaitStatus
-	known      bool // the status is
+	unknown    error // why there is no status; nil: there is
 	oomKills   int64
 	wallMS     int64
 	memoryPeak *int64
@@ -38,9 +38,9 @@ func judge(limits agent.Limits, s seen) verdict {
 		v := s.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, limits.WallClock.Milliseconds())
 		v.limit.Peak = &s.wallMS
 		return v
-	case !s.known:
+	case s.unknown != nil:
 		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled,
-			failure: &agent.Failure{Step: "keeper", Message: "the container's keeper was killed before it, so nobody knows how it ended",
+			failure: &agent.Failure{Step: "keeper", Message: s.unknown.Error(),
 				Hint: "the engine knows the exit status"}}
 	case s.oomKills > 0 && s.code() == agent.ExitKilled:
 		v := s.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes)
@@ -65,7 +65,7 @@ func (s seen) code() int {
 }
 
 func (s seen) signal() *string {
-	if !s.known || !s.status.Signaled() {
+	if s.unknown != nil || !s.status.Signaled() {
 		return nil
 	}
 	name := unix.SignalName(s.status.Signal())

@@ -24,20 +24,21 @@ func TestAnEndIsAttributed(t *testing.T) {
 		limit  string
 		fails  bool
 	}{
-		"zero":                        {seen{known: true}, agent.StatusExited, 0, "", "", false},
-		"status":                      {seen{known: true, status: exited(7)}, agent.StatusExited, 7, "", "", false},
-		"signal":                      {seen{known: true, status: killed(unix.SIGTERM)}, agent.StatusSignaled, 143, "SIGTERM", "", false},
-		"core":                        {seen{known: true, status: killed(unix.SIGSEGV) | 0x80}, agent.StatusSignaled, 139, "SIGSEGV", "", false},
-		"real-time signal":            {seen{known: true, status: killed(40)}, agent.StatusSignaled, 168, "SIG40", "", false},
-		"deadline":                    {seen{known: true, status: killed(unix.SIGKILL), expired: true}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
-		"deadline, and memory":        {seen{known: true, status: killed(unix.SIGKILL), expired: true, oomKills: 1}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
-		"deadline, nobody saw":        {seen{expired: true}, agent.StatusTimeout, 124, "", agent.ControlWallClock, false},
-		"memory":                      {seen{known: true, status: killed(unix.SIGKILL), oomKills: 1}, agent.StatusOOM, 137, "SIGKILL", agent.ControlMemory, false},
-		"memory, passed on":           {seen{known: true, status: exited(137), oomKills: 3}, agent.StatusOOM, 137, "", agent.ControlMemory, false},
-		"memory, survived":            {seen{known: true, oomKills: 1}, agent.StatusExited, 0, "", "", false},
-		"memory, and another failure": {seen{known: true, status: exited(1), oomKills: 1}, agent.StatusExited, 1, "", "", false},
-		"killed without a reason":     {seen{known: true, status: killed(unix.SIGKILL)}, agent.StatusSignaled, 137, "SIGKILL", "", false},
-		"nobody saw":                  {seen{}, agent.StatusKilled, 137, "", "", true},
+		"zero":                        {seen{}, agent.StatusExited, 0, "", "", false},
+		"status":                      {seen{status: exited(7)}, agent.StatusExited, 7, "", "", false},
+		"signal":                      {seen{status: killed(unix.SIGTERM)}, agent.StatusSignaled, 143, "SIGTERM", "", false},
+		"core":                        {seen{status: killed(unix.SIGSEGV) | 0x80}, agent.StatusSignaled, 139, "SIGSEGV", "", false},
+		"real-time signal":            {seen{status: killed(40)}, agent.StatusSignaled, 168, "SIG40", "", false},
+		"deadline":                    {seen{status: killed(unix.SIGKILL), expired: true}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
+		"deadline, and memory":        {seen{status: killed(unix.SIGKILL), expired: true, oomKills: 1}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
+		"deadline, nobody saw":        {seen{expired: true, unknown: errUnheld}, agent.StatusTimeout, 124, "", agent.ControlWallClock, false},
+		"memory":                      {seen{status: killed(unix.SIGKILL), oomKills: 1}, agent.StatusOOM, 137, "SIGKILL", agent.ControlMemory, false},
+		"memory, passed on":           {seen{status: exited(137), oomKills: 3}, agent.StatusOOM, 137, "", agent.ControlMemory, false},
+		"memory, survived":            {seen{oomKills: 1}, agent.StatusExited, 0, "", "", false},
+		"memory, and another failure": {seen{status: exited(1), oomKills: 1}, agent.StatusExited, 1, "", "", false},
+		"killed without a reason":     {seen{status: killed(unix.SIGKILL)}, agent.StatusSignaled, 137, "SIGKILL", "", false},
+		"nobody told":                 {seen{unknown: errEndLost, oomKills: 1}, agent.StatusKilled, 137, "", "", true},
+		"nobody saw":                  {seen{unknown: errUnheld}, agent.StatusKilled, 137, "", "", true},
 	} {
 		v := judge(limits, row.seen)
 		signal, limit := "", ""

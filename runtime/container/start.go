@@ -7,6 +7,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 )
 
 // Start is how a process of a container comes to be.
@@ -94,7 +95,13 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if o.Detach {
 		return 0, nil
 	}
-	return watcher.follow(process, streams.resize)
+	status, err := watcher.follow(process, streams.resize)
+	if process.Init && !o.Keep {
+		// Without a pid namespace of its own it leaves processes, and one that has its output
+		// would be waited for.
+		_ = c.lib.Signal(unix.SIGKILL) // there may be none
+	}
+	return status, err
 }
 
 func (c *Container) start(process *libcontainer.Process, o Start) error {

@@ -73,7 +73,8 @@ func (c *Container) release() error {
 
 // remove takes away what is left of a container whose process is gone.
 func (c *Container) remove() error {
-	if c.engine.Warden != nil {
+	// A warden knows nothing of a container whose process could not be made.
+	if state, err := c.lib.State(); c.engine.Warden != nil && (err != nil || state.InitProcessPid != 0) {
 		if err := c.engine.Warden.Ended(c); err != nil {
 			return err
 		}

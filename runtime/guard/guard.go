@@ -89,7 +89,8 @@ func Ruled(pid int, start uint64) error {
 	ruled, err := n.Ruled()
 	if err == nil && !ruled {
 		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no rules hold in the pod's network",
-			Hint: "the pod's sandbox needs the same annotations: containerd hands them on when pod_annotations of the runtime names run.clove.*"}
+			Hint: "the pod's sandbox needs the same annotations: containerd hands them on when pod_annotations of the runtime names run.clove.*; " +
+				"Podman's does not get them, so run the container in no pod"}
 	}
 	return err
 }

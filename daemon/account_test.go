@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// one is an engine's container that ended with 7.
+func one() api.ContainerParams {
+	began := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	return api.ContainerParams{Container: agent.Container{ID: "one", Directory: "/run/engine/one"},
+		Record: agent.Record{Version: agent.RecordVersion, ID: "one", Name: "one", Command: []string{"sh", "-c", "exit 7"},
+			Started: began, Ended: began.Add(time.Second), Status: agent.StatusExited, ExitCode: 7}}
+}
+
+// TestAContainersEndIsListed, shown, waited for, followed and pruned.
+func TestAContainersEndIsListed(t *testing.T) {
+	r := newRig(t, nil)
+	c, ctx := r.serve(), within(t)
+	must(t, c.Account(ctx, one()))
+	listed, err := c.List(ctx, api.ListParams{All: true, Brief: true})
+	must(t, err)
+	live, err := c.List(ctx, api.ListParams{})
+	must(t, err)
+	if len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "oci+one" || len(live.Runs) != 0 {
+		t.Errorf("%+v, %+v", listed, live)
+	}
+	got, err := c.Get(ctx, "oci+one")
+	must(t, err)
+	if run := got.Run; run.Container == nil || *run.Container != one().Container || run.Record.ExitCode != 7 || run.Owner.UID != 0 {
+		t.Errorf("%+v", run)
+	}
+	if waited, err := c.Wait(ctx, "oci+one"); err != nil || waited.Record.ExitCode != 7 {
+		t.Errorf("%v, %+v", err, waited)
+	}
+	var told []agent.Occurrence
+	_, err = c.Events(ctx, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { told = append(told, *n.Event); return nil })
+	must(t, err)
+	if len(told) != 1 || told[0].What != agent.WhatContainer || told[0].Name != "oci+one" || told[0].Detail != "container one" {
+		t.Errorf("%+v", told)
+	}
+	pruned, err := c.Prune(ctx)
+	must(t, err)
+	if len(pruned.Removed) != 1 || pruned.Removed[0] != one().Container.RunID() {
+		t.Errorf("%+v", pruned)
+	}
+}
+
+// TestAContainerIsTheEngines: of all methods about one run only those do
+// something that want its record alone.
+func TestAContainerIsTheEngines(t *testing.T) {
+	r := newRig(t, nil)
+	c, ctx := r.serve(), within(t)
+	must(t, c.Account(ctx, one()))
+	refused := 0
+	for _, m := range api.Methods {
+		if m.Access != api.AccessOwner || ofRecords[m.Name] {
+			continue
+		}
+		refused++
+		params := strings.ReplaceAll(`{"run":"oci+one"`+matrix[m.Name].params+`}`, `"-"`, "")
+		conn := r.dial()
+		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`+"\n", m.Name, params)
+		must(t, err)
+		answer, err := conn.Receive()
+		must(t, err)
+		fault := api.ParseError(answer.Error)
+		wantCode(t, fault, api.CodeConflict)
+		if !strings.Contains(fault.Error(), "engine") {
+			t.Errorf("%s: %v", m.Name, fault)
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d methods were tried", refused)
+	}
+	must(t, c.Remove(ctx, "oci+one", true))
+}
+
+// TestARecordIsRootsWord: a member neither gives one nor sees one.
+func TestARecordIsRootsWord(t *testing.T) {
+	r := newRig(t, nil)
+	must(t, r.serve().Account(within(t), one()))
+	member := caller{owner: agent.Owner{UID: 1000, GID: 1000}}
+	m, _ := api.Find(api.MethodContainer)
+	_, err := r.d.allow(member, m, nil)
+	wantCode(t, err, api.CodeDenied)
+	get, _ := api.Find(api.MethodRunGet)
+	_, err = r.d.allow(member, get, []byte(`{"run":"oci+one"}`))
+	wantCode(t, err, api.CodeNotFound)
+}
+
+func TestARecordThatCannotBe(t *testing.T) {
+	r := newRig(t, nil)
+	c, ctx := r.serve(), within(t)
+	for name, change := range map[string]func(*api.ContainerParams){
+		"no way to end": func(p *api.ContainerParams) { p.Record.Status = "flew" },
+		"another's":     func(p *api.ContainerParams) { p.Record.ID = "two" },
+		"no container":  func(p *api.ContainerParams) { p.Container = agent.Container{} },
+	} {
+		p := one()
+		change(&p)
+		err := c.Account(ctx, p)
+		if err == nil || agent.KindOf(err) != agent.KindInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	long := one()
+	long.Record.Command = []string{strings.Repeat("x", maxSmall)}
+	wantCode(t, c.Account(ctx, long), api.CodeTooLarge)
+	must(t, c.Account(ctx, one()))
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// whatDocker is the whole command `docker run --rm IMAGE true`, with Docker's own
+// network.
+const whatDocker = "docker run"
+
+// peerDocker is what `docker run` starts without being told otherwise.
+const peerDocker = "docker's runc"
+
+// dockerPeers are the runtimes of one engine. The work is the engine's: neither CPU
+// time nor memory of its client say anything.
+var dockerPeers = []peer{
+	{name: peerDocker, does: "Docker's own defaults with the runc that its package brings", command: engineCommand(""), foreign: true},
+	{name: "docker, clove-oci", does: "that with clove-oci", command: engineCommand("clove"), foreign: true},
+	{name: "docker, runc " + runcVersion, does: "that with the runc whose library clove-oci is built with", command: engineCommand(worldRunc), foreign: true},
+}
+
+func engineCommand(runtime string) func(*bench, string, ...string) []string {
+	return func(_ *bench, id string, program ...string) []string {
+		argv := []string{"docker", "run", "--rm", "--name", id}
+		if runtime != "" {
+			argv = append(argv, "--runtime", runtime)
+		}
+		return append(append(argv, engineImage), program...)
+	}
+}
+
+// worldTools are what the world and the engine in it need.
+var worldTools = []string{"tini", "busybox", "dockerd", "docker", "containerd", "runc", "iptables", "ip"}
+
+// engineResults is what comes out of the world.
+type engineResults struct {
+	Engine  string   `json:"engine"` // versions
+	Figures []figure `json:"figures"`
+}
+
+// measureDocker has an engine of its own in a world of its own, as the tests of
+// integration/engines have: this machine's engine, if there is one, has no part in it.
+func (b *bench) measureDocker(r *results) error {
+	if err := b.readyWorld(); err != nil {
+		r.Absent[peerDocker] = err.Error()
+		return nil
+	}
+	if err := b.buildRunc(); err != nil {
+		return err
+	}
+	bin, stage := filepath.Join(b.scratch, "world-bin"), filepath.Join(b.scratch, "world")
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Mkdir(stage, 0o755)); err != nil {
+		return err
+	}
+	for name, path := range map[string]string{worldBench: b.self, worldOCI: b.oci(), worldRunc: b.runc} {
+		if err := copyProgram(path, filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	said, err := b.runWorld(stage, bin)
+	if err != nil {
+		return err
+	}
+	var out engineResults
+	if err := json.Unmarshal(said, &out); err != nil {
+		return fmt.Errorf("cannot read what the engine's world measured: %w", err)
+	}
+	r.Docker, r.Figures = out.Engine, append(r.Figures, out.Figures...)
+	return nil
+}
+
+func (b *bench) readyWorld() error {
+	_, err := os.Stat(b.world)
+	for _, name := range worldTools {
+		_, missing := exec.LookPath(name)
+		err = errors.Join(err, missing)
+	}
+	return err
+}
+
+// runWorld returns what this binary printed as the world's only program. The end
+// of the world's first process ends the engine and whatever it left.
+func (b *bench) runWorld(stage, bin string) ([]byte, error) {
+	world := exec.Command(b.world, filepath.Base(b.scratch), stage, bin,
+		"tini", "--", filepath.Join(worldDir, worldBench), roleEngine, strconv.Itoa(b.rounds))
+	var said bytes.Buffer
+	var complaint tail
+	world.Stdout, world.Stderr = &said, &complaint
+	if err := world.Run(); err != nil {
+		return nil, fmt.Errorf("cannot measure docker: %w: %s", err, complaint.text)
+	}
+	return said.Bytes(), nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,137 @@
+//go:build root
+
+package oci
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/oci"
+)
+
+// Variables that make a copy of the test's program an older kernel's runtime:
+// it becomes the program without the system calls.
+const (
+	olderProgram = "CLOVE_TEST_OLDER_PROGRAM"
+	olderWithout = "CLOVE_TEST_OLDER_WITHOUT"
+)
+
+// lacking are system calls that older kernels have not: by number, argument and
+// its value, answered with an error.
+type lacking struct {
+	call, argument, value uint32
+	fault                 unix.Errno
+}
+
+var (
+	pidfdInfo = lacking{unix.SYS_IOCTL, 1, 0xC040FF0B, unix.ENOTTY}
+	accounts  = lacking{unix.SYS_SOCKET, 2, unix.NETLINK_GENERIC, unix.EPROTONOSUPPORT}
+
+	olderKernels = map[string][]lacking{"6.1": {pidfdInfo}, "5.15": {pidfdInfo, accounts}}
+)
+
+func init() {
+	program := os.Getenv(olderProgram)
+	if program == "" {
+		return
+	}
+	runtime.LockOSThread() // the filter is the thread's, and so is the program then
+	err := forgo(olderKernels[os.Getenv(olderWithout)])
+	if err == nil {
+		err = unix.Exec(program, os.Args, os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// forgo installs a filter that answers calls as a kernel without them, for this
+// thread and all that comes of it.
+func forgo(calls []lacking) error {
+	const number, arguments = 0, 16 // struct seccomp_data
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	equal := func(value uint32, otherwise uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: otherwise}
+	}
+	answer := func(how uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: how} }
+	var filter []unix.SockFilter
+	for _, c := range calls {
+		filter = append(filter, load(number), equal(c.call, 3), load(arguments+8*c.argument), equal(c.value, 1),
+			answer(unix.SECCOMP_RET_ERRNO|uint32(c.fault)))
+	}
+	filter = append(filter, answer(unix.SECCOMP_RET_ALLOW))
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+}
+
+// onKernel runs clove-oci as on an older kernel from now on.
+func (h *held) onKernel(release string) {
+	h.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Setenv(olderProgram, h.Binary)
+	h.t.Setenv(olderWithout, release)
+	h.Binary = self
+}
+
+// source is who tells the container's keeper how it ended.
+func (h *held) source(id string) string {
+	h.t.Helper()
+	var order struct{ Source string }
+	h.decode(filepath.Join(h.Root, id, "keeper.json"), &order)
+	return order.Source
+}
+
+// TestAnOlderKernelTellsHowItEnded as well, in another way.
+func TestAnOlderKernelTellsHowItEnded(t *testing.T) {
+	h := newHeld(t)
+	h.onKernel("6.1")
+	h.begin("one", h.Bundle("exit 3", annotated(recordAt("one.json")...)))
+	if got := h.source("one"); got != "taskstats" {
+		t.Fatalf("%s tells", got)
+	}
+	h.finish("one")
+	h.saysHowItEnded()
+}
+
+// TestAnOldKernelGetsNoRecord, and no container that was to have one.
+func TestAnOldKernelGetsNoRecord(t *testing.T) {
+	h := newHeld(t)
+	h.onKernel("5.15")
+	got := h.Do("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
+	if got.Status != 1 || !strings.Contains(got.Err, oci.AnnotationRecord) || !strings.Contains(got.Err, "Linux 6.15") {
+		t.Errorf("a record that cannot be true was promised: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(h.Root, "one")); !os.IsNotExist(err) {
+		t.Errorf("something is left: %v", err)
+	}
+}
+
+// TestAKeeperThatComesAgainHearsAgain, on an older kernel, and what ended in
+// between it does not know.
+func TestAKeeperThatComesAgainHearsAgain(t *testing.T) {
+	h := newHeld(t)
+	h.onKernel("6.1")
+	pid := h.begin("one", h.Bundle("trap 'exit 5' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", annotated(recordAt("one.json")...)))
+	h.killKeeper()
+	h.State("one") // any call brings it back
+	h.keeper()
+	h.Await("its end by TERM", func() bool {
+		_ = unix.Kill(pid, unix.SIGTERM)
+		return !runs(pid)
+	})
+	h.finish("one")
+	if got := h.record("one.json"); got.ExitCode != 5 || got.Error != nil {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"clove.run/clove/agent"
+)
+
+// MaxContainers is how many engines' containers are kept. Who starts containers
+// again and again must not fill the store of everybody; agents are not counted.
+const MaxContainers = 1000
+
+// containersCut is how many of them go at once, so that not every record that
+// comes has the others read to find the oldest.
+const containersCut = MaxContainers / 10
+
+// Account keeps the record of a container that an engine ran, as a run of root's
+// that has ended. That of the same container, started again, is replaced, and
+// becomes the previous one; told twice of the same end, nothing changes.
+func (s *Store) Account(c agent.Container, record agent.Record) (agent.Run, error) {
+	if problem := wrongRecord(agent.Spec{ID: agent.ID(c.ID), Name: c.ID}, record); problem != "" {
+		return agent.Run{}, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("the record of container %s: %s", c.ID, problem)}
+	}
+	if err := c.Validate(); err != nil {
+		return agent.Run{}, err
+	}
+	var run agent.Run
+	err := s.update(func(t *tables) error {
+		before, err := t.get([]byte(c.RunID()))
+		if err != nil {
+			return err
+		}
+		if before != nil && (before.Container == nil || *before.Container != c) {
+			return &agent.Error{Kind: agent.KindConflict, Step: step, Message: fmt.Sprintf("run %s (%s) has the id of container %s", before.Spec.Name, c.RunID(), c.ID)}
+		}
+		if before != nil && before.Record.Started.Equal(record.Started) && before.Record.Ended.Equal(record.Ended) {
+			run = *before
+			return nil
+		}
+		if run, err = t.accountOf(c, record, before); err != nil {
+			return err
+		}
+		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run),
+			t.note(run, agent.WhatContainer, "container "+c.ID), t.cutContainers())
+	})
+	return run, err
+}
+
+// accountOf makes the run, with a name that is free or was its own before.
+func (t *tables) accountOf(c agent.Container, record agent.Record, before *agent.Run) (agent.Run, error) {
+	run := agent.Run{State: agent.StateEnded, Container: &c, Created: record.Started.UTC(), Started: record.Started.UTC(), Record: &record}
+	run.Spec = agent.Spec{ID: c.RunID(), Name: c.Name(), Command: record.Command}
+	if run.Created.IsZero() {
+		return run, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("the record of container %s does not say when it started", c.ID)}
+	}
+	if before != nil {
+		run.Spec.Name, run.Previous = before.Spec.Name, before.Record
+	} else if t.names.Get([]byte(run.Spec.Name)) != nil {
+		run.Spec.Name = c.LongName()
+	}
+	if holder := t.names.Get([]byte(run.Spec.Name)); holder != nil && string(holder) != string(run.Spec.ID) {
+		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: fmt.Sprintf("the name %q is taken by run %s", run.Spec.Name, holder)}
+	}
+	record.ID, record.Name = run.Spec.ID, run.Spec.Name
+	return run, nil
+}
+
+// cutContainers forgets the oldest containers when there are too many. Their
+// names stand together, for no other run's name begins as theirs do.
+func (t *tables) cutContainers() error {
+	var ids []agent.ID
+	cursor, prefix := t.names.Cursor(), []byte(agent.ContainerPrefix)
+	for name, id := cursor.Seek(prefix); bytes.HasPrefix(name, prefix); name, id = cursor.Next() {
+		ids = append(ids, agent.ID(id))
+	}
+	if len(ids) <= MaxContainers {
+		return nil
+	}
+	all := make([]agent.Run, 0, len(ids))
+	for _, id := range ids {
+		run, err := t.mustGet(id)
+		if err != nil {
+			return err
+		}
+		all = append(all, *run)
+	}
+	slices.SortFunc(all, func(a, b agent.Run) int { return a.Record.Ended.Compare(b.Record.Ended) })
+	for _, run := range all[:containersCut] {
+		if err := t.forget(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
