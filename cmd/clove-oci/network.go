@@ -67,15 +67,12 @@ func ordered(state container.State) (order agent.Guard, member bool, err error) 
 
 // releaseNetwork takes the rules back. A container without a pid namespace of
 // its own may have processes yet. A pod's members may outlive its sandbox: its
-// rules go with the namespace, which is the engine's to remove.
+// rules go with the namespace, which is the engine's to remove, and so do those of
+// a container that cannot be told from one.
 func releaseNetwork(c *container.Container) error {
-	state, err := c.State()
-	if err != nil {
-		return err
-	}
 	_ = c.Signal(unix.SIGKILL) // there may be none
 	path := c.NetworkPath()
-	if oci.HoldsPod(state.Annotations, state.ID) {
+	if state, err := c.State(); err != nil || oci.HoldsPod(state.Annotations, state.ID) {
 		path = ""
 	}
 	return guard.Release(c.Directory(), path)
