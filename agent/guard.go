@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -25,9 +26,13 @@ const (
 	GuardLogFile   = "network.log" // the first denial of each target, one line of JSON each
 )
 
+// Owner names the container among all that there are since boot.
+func (g Guard) Owner() string { return fmt.Sprintf("%d-%d", g.PID, g.Start) }
+
 // GuardState is what takes a guard back, whoever died.
 type GuardState struct {
 	Namespace string `json:"namespace"` // device and inode: that of no other one while it exists
+	Owner     string `json:"owner"`     // whose the rules are there; another's are not this container's to take back
 	PID       int    `json:"pid"`       // of the guard; 0: rules that need none
 	Start     uint64 `json:"start"`     // as Guard.Start
 }

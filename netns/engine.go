@@ -1,13 +1,11 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"strings"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -26,16 +24,17 @@ const (
 	enginePriority = 100
 )
 
-// ErrRuled says that rules hold in a namespace already.
-var ErrRuled = errors.New("rules of clove's hold there already")
-
 // EnginePlan plans for n, which an engine made: it has interfaces, addresses and
 // routes, and keeps them all. With everything, what is sent out comes to the
 // gate, and only the gate's sockets (Socket) send; without, nobody sends or
 // receives. What began outside is answered where there is a gate: who may reach
 // the container is the engine's affair.
-func EnginePlan(n *Namespace, everything bool) (Plan, error) {
-	p := Plan{engine: true, everything: everything}
+//
+// owner names whose rules they are, in letters, digits and - : where another's
+// hold, Apply gives ErrRuled and changes nothing; where the owner's own do, it
+// completes them.
+func EnginePlan(n *Namespace, everything bool, owner string) (Plan, error) {
+	p := Plan{engine: true, everything: everything, owner: owner}
 	err := n.do(func() error {
 		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
 		return checkMarks()
@@ -92,6 +91,13 @@ func (p Plan) engineGated() []chain {
 			{protocol: unix.IPPROTO_UDP, verdict: divert},
 		}},
 		{name: "arrive", hook: prerouting, priority: "mangle", rules: p.arriving()},
+		// The kernel takes any datagram with the right addresses for an answer, and
+		// over IPv6 a process may send from every address. Whom the gate asks is
+		// never behind loopback. Errors are: the kernel's own come that way.
+		{name: "receive", open: true, hook: input, priority: "filter", rules: []rule{
+			{match: match{in: "lo", receiver: markGate}, protocol: unix.IPPROTO_TCP, verdict: drop},
+			{match: match{in: "lo", receiver: markGate}, protocol: unix.IPPROTO_UDP, verdict: drop},
+		}},
 		{name: "leave", hook: postrouting, priority: "filter", rules: append([]rule{
 			{match: match{out: "lo"}, verdict: accept},
 			{match: gates, verdict: accept},
@@ -171,81 +177,4 @@ func (r policyRoute) rule() *netlink.Rule {
 
 func (r policyRoute) route() *netlink.Route {
 	return &netlink.Route{LinkIndex: loopbackIndex, Dst: ipNet(r.to), Type: unix.RTN_LOCAL, Table: engineTable, Scope: netlink.SCOPE_HOST}
-}
-
-// applyToEngine runs on a thread inside. It changes nothing where rules hold
-// already. After another error the namespace has no way out that was not there.
-func (p Plan) applyToEngine() error {
-	ruled, err := tablePresent()
-	if err != nil {
-		return err
-	}
-	if ruled {
-		return ErrRuled
-	}
-	if err := raiseLoopback(); err != nil {
-		return err
-	}
-	if err := setRules(p.chains()); err != nil {
-		return err
-	}
-	for _, r := range p.policyRoutes() {
-		if err := netlink.RouteReplace(r.route()); err != nil {
-			return fmt.Errorf("cannot add route %s: %w", r, err)
-		}
-		if err := netlink.RuleAdd(r.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("cannot add rule %s: %w", r, err)
-		}
-	}
-	return nil
-}
-
-// Ruled tells whether a Plan was applied to n, by whomever.
-func (n *Namespace) Ruled() (ruled bool, err error) {
-	err = n.do(func() error { ruled, err = tablePresent(); return err })
-	return ruled, err
-}
-
-func tablePresent() (bool, error) {
-	connection, err := nftables.New()
-	if err != nil {
-		return false, fmt.Errorf("cannot speak to nftables: %w", err)
-	}
-	tables, err := connection.ListTablesOfFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return false, fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
-	}
-	for _, t := range tables {
-		if t.Name == tableName {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// Clear takes what an EnginePlan brought away again. What is not there is no error.
-func (n *Namespace) Clear() error {
-	return n.do(func() error {
-		ruled, err := tablePresent()
-		if err != nil || !ruled {
-			return err
-		}
-		for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
-			for _, err := range []error{netlink.RuleDel(r.rule()), netlink.RouteDel(r.route())} {
-				if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EAFNOSUPPORT) {
-					return fmt.Errorf("cannot remove %s: %w", r, err)
-				}
-			}
-		}
-		// Last, so that a Clear that failed is one that is done again.
-		connection, err := nftables.New()
-		if err != nil {
-			return fmt.Errorf("cannot speak to nftables: %w", err)
-		}
-		connection.DelTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: tableName})
-		if err := connection.Flush(); err != nil {
-			return fmt.Errorf("cannot remove nft rules: %w", err)
-		}
-		return nil
-	})
 }

@@ -12,10 +12,11 @@ type match struct {
 	in, out   string // interface: "lo", the only one that a rule names
 	otherIn   bool   // any interface but in
 	mark      uint32
-	otherMark bool // any mark but mark
-	fresh     bool // the first packet of its connection
-	replies   bool // an answer within a connection that began outside
-	icmp      byte // type of a message of ICMPv6
+	otherMark bool   // any mark but mark
+	receiver  uint32 // mark of the socket that the packet is for
+	fresh     bool   // the first packet of its connection
+	replies   bool   // an answer within a connection that began outside
+	icmp      byte   // type of a message of ICMPv6
 }
 
 // The verdicts of an engine's namespace; each also accepts.
@@ -36,6 +37,9 @@ func (m match) words() []string {
 	}
 	if m.mark != 0 {
 		words = append(words, fmt.Sprintf("meta mark %s%#x", not(m.otherMark), m.mark))
+	}
+	if m.receiver != 0 {
+		words = append(words, fmt.Sprintf("socket mark %#x", m.receiver))
 	}
 	if m.fresh {
 		words = append(words, "ct state new")
@@ -66,6 +70,9 @@ func (m match) expressions() []expr.Any {
 	}
 	if m.mark != 0 {
 		all = append(all, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, compare(m.otherMark, native(m.mark)))
+	}
+	if m.receiver != 0 {
+		all = append(all, &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, compare(false, native(m.receiver)))
 	}
 	if m.fresh {
 		all = append(all, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},

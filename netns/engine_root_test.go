@@ -20,6 +20,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
+const testOwner = "7-42"
+
 // engineWorld is an engine's namespace with a plan and the gate's sockets.
 func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 	t.Helper()
@@ -29,7 +31,7 @@ func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	plan, err := EnginePlan(n, everything)
+	plan, err := EnginePlan(n, everything, testOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestTheGatesSocketsLeave(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
 	to := netip.MustParseAddrPort(ocitest.AllowedAddress + ":80")
-	reach := func(prepare func(fd int) error) error {
+	const soon = time.Second // for what never comes
+	reach := func(wait time.Duration, prepare func(fd int) error) error {
 		fd, err := w.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC)
 		if err != nil {
 			t.Fatal(err)
@@ -93,29 +96,29 @@ func TestTheGatesSocketsLeave(t *testing.T) {
 		if err := prepare(fd); err != nil {
 			t.Fatal(err)
 		}
-		timeout := unix.NsecToTimeval(int64(time.Second))
+		timeout := unix.NsecToTimeval(int64(wait))
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout); err != nil {
 			t.Fatal(err)
 		}
 		return unix.Connect(fd, sockaddr(to))
 	}
-	if err := reach(func(int) error { return nil }); err != nil {
+	if err := reach(patience(), func(int) error { return nil }); err != nil {
 		t.Errorf("the gate's: %v", err)
 	}
 	unmarked := func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, 0) }
 	w.hangUp()
-	if err := reach(unmarked); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := reach(patience(), unmarked); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("without the gate: %v", err)
 	}
 	bound := func(fd int) error { return errors.Join(unmarked(fd), unix.BindToDevice(fd, "eth0")) }
-	if err := reach(bound); err == nil {
+	if err := reach(soon, bound); err == nil {
 		t.Error("a socket that is bound to the interface left")
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	for name, prepare := range map[string]func(int) error{"unmarked": unmarked, "bound to the interface": bound} { // controls
-		if err := reach(prepare); err != nil {
+		if err := reach(patience(), prepare); err != nil {
 			t.Errorf("afterwards, %s: %v", name, err)
 		}
 	}
@@ -138,7 +141,7 @@ func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	var outside net.PacketConn
 	network.DoOutside(func() (err error) { outside, err = net.ListenPacket("udp", "[fd77::1]:7001"); return err })
 	t.Cleanup(func() { outside.Close() })
-	exchange := func() (string, error) {
+	exchange := func(wait time.Duration) (string, error) {
 		buffer := make([]byte, 100)
 		inside.SetReadDeadline(time.Now().Add(patience()))
 		if _, from, err := inside.ReadFrom(buffer); err != nil {
@@ -146,12 +149,12 @@ func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 		} else if _, err := inside.WriteTo([]byte("answer"), from); err != nil {
 			return "", err
 		}
-		outside.SetReadDeadline(time.Now().Add(time.Second))
+		outside.SetReadDeadline(time.Now().Add(wait))
 		n, _, err := outside.ReadFrom(buffer)
 		return string(buffer[:n]), err
 	}
 	forge(t, network, "[fd77::1]:7001", "[fd77::2]:7000")
-	if got, err := exchange(); err == nil {
+	if got, err := exchange(time.Second); err == nil {
 		t.Errorf("an answer to a forged question left: %q", got)
 	}
 	// The forged one's state is the same five numbers: another port is another connection.
@@ -160,14 +163,14 @@ func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	if _, err := outside.WriteTo([]byte("question"), other.LocalAddr()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := exchange(); got != "answer" {
+	if got, err := exchange(patience()); got != "answer" {
 		t.Errorf("the answer to a true question: %q, %v", got, err)
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	forge(t, network, "[fd77::1]:7001", "[fd77::2]:7002") // control
-	if got, err := exchange(); got != "answer" {
+	if got, err := exchange(patience()); got != "answer" {
 		t.Errorf("without rules: %q, %v", got, err)
 	}
 }
@@ -228,7 +231,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 	if _, err := connect(t, w.Namespace, ocitest.AllowedAddress+":80"); err == nil {
 		t.Error("it reached a server")
 	}
-	if err := w.Clear(); err != nil {
+	if err := w.Clear(testOwner); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connect(t, w.Namespace, ocitest.AllowedAddress+":80"); err != nil {
@@ -240,7 +243,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
-	plan, err := EnginePlan(w.Namespace, true)
+	plan, err := EnginePlan(w.Namespace, true, "another")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +251,7 @@ func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 		t.Errorf("a second plan: %v", err)
 	}
 	network.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_fwmark_accept", []byte("1"), 0) })
-	if _, err := EnginePlan(w.Namespace, true); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
+	if _, err := EnginePlan(w.Namespace, true, testOwner); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
 		t.Errorf("with marks that are inherited: %v", err)
 	}
 	for _, flags := range []uintptr{syscall.CLONE_NEWNET, syscall.CLONE_NEWNET | syscall.CLONE_NEWUSER} {

@@ -11,9 +11,9 @@ import (
 
 func TestEnginePlanGoldens(t *testing.T) {
 	for name, plan := range map[string]Plan{
-		"engine_silent":       {engine: true},
-		"engine":              {engine: true, everything: true, ipv6: true},
-		"engine_without_ipv6": {engine: true, everything: true},
+		"engine_silent":       {engine: true, owner: "7-42"},
+		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42"},
+		"engine_without_ipv6": {engine: true, everything: true, owner: "7-42"},
 	} {
 		got := plan.String()
 		path := filepath.Join("testdata", name+".golden")
@@ -59,6 +59,7 @@ func TestMatchesAreWhatTheyLookLike(t *testing.T) {
 		{match{in: "lo"}, "iif lo", &expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, expr.CmpOpEq},
 		{match{in: "lo", otherIn: true}, "iif != lo", &expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, expr.CmpOpNeq},
 		{match{out: "lo"}, "oif lo", &expr.Meta{Key: expr.MetaKeyOIF, Register: 1}, expr.CmpOpEq},
+		{match{receiver: 7}, "socket mark 0x7", &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, expr.CmpOpEq},
 		{match{mark: 7}, "meta mark 0x7", &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, expr.CmpOpEq},
 		{match{mark: 7, otherMark: true}, "meta mark != 0x7", &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, expr.CmpOpNeq},
 	} {

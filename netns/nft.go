@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -16,6 +17,7 @@ import (
 var (
 	hooks = map[hook]*nftables.ChainHook{
 		prerouting:  nftables.ChainHookPrerouting,
+		input:       nftables.ChainHookInput,
 		output:      nftables.ChainHookOutput,
 		postrouting: nftables.ChainHookPostrouting,
 	}
@@ -26,9 +28,10 @@ var (
 	}
 )
 
-// setRules makes chains all that clove's table holds, in one transaction. It
+// setRules makes chains all that clove's table holds, in one transaction. With
+// first it is ErrRuled where there is a table: of two at once one is too late. It
 // runs on a thread inside the namespace.
-func setRules(chains []chain) error {
+func setRules(chains []chain, first bool) error {
 	if chains == nil {
 		return nil
 	}
@@ -44,9 +47,16 @@ func setRules(chains []chain) error {
 		// nfnetlink calls a request for a subsystem that it does not have invalid.
 		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
 	}
-	err = replace(connection, table, chains, len(present) > 0)
+	if first {
+		err = fill(connection, connection.CreateTable(table), chains)
+	} else {
+		err = replace(connection, table, chains, len(present) > 0)
+	}
+	if first && errors.Is(err, unix.EEXIST) {
+		return ErrRuled
+	}
 	if err != nil && len(present) == 0 {
-		err = diagnose(connection, table, err) // never where rules are in force: it tries others in their place
+		err = diagnose(connection, chains, err) // never where rules are in force: it tries others beside them
 	}
 	if err != nil {
 		return fmt.Errorf("cannot set nft rules: %w", err)
@@ -61,7 +71,15 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 		connection.DelTable(table)
 		connection.AddTable(table)
 	}
+	return fill(connection, table, chains)
+}
+
+func fill(connection *nftables.Conn, table *nftables.Table, chains []chain) error {
 	for _, c := range chains {
+		if c.hook == "" {
+			connection.AddChain(&nftables.Chain{Name: c.called(), Table: table})
+			continue
+		}
 		kind, policy := nftables.ChainTypeFilter, nftables.ChainPolicyDrop
 		if c.route {
 			kind = nftables.ChainTypeRoute
@@ -83,17 +101,31 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 // features are what a kernel can be built without, each with a rule that needs it.
 var features = []struct {
 	option string
+	engine bool // only an engine's namespace needs it
 	rule   rule
 }{
-	{"CONFIG_NF_TABLES_INET", rule{verdict: accept}},
-	{"CONFIG_NFT_TPROXY", rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
-	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
-	{"CONFIG_NFT_REJECT_INET", rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
+	{"CONFIG_NF_TABLES_INET", false, rule{verdict: accept}},
+	{"CONFIG_NFT_TPROXY", false, rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
+	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", false, rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
+	{"CONFIG_NFT_REJECT_INET", false, rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
+	{"CONFIG_NFT_CT", true, rule{match: match{fresh: true}, verdict: accept}},
+	{"CONFIG_NFT_SOCKET", true, rule{match: match{receiver: markGate}, verdict: accept}},
 }
 
-// diagnose finds the feature for whose lack the whole set was refused.
-func diagnose(connection *nftables.Conn, table *nftables.Table, whole error) error {
+// diagnose finds the feature for whose lack the whole set was refused. It tries in
+// a table of its own: clove's may be another's meanwhile.
+func diagnose(connection *nftables.Conn, chains []chain, whole error) error {
+	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName + "-probe"}
+	defer func() {
+		connection.AddTable(table)
+		connection.DelTable(table)
+		_ = connection.Flush() // it holds nothing, and nothing comes to it
+	}()
+	engine := slices.ContainsFunc(chains, func(c chain) bool { return c.hook == input })
 	for _, f := range features {
+		if f.engine && !engine {
+			continue
+		}
 		err := replace(connection, table, []chain{{hook: prerouting, priority: "mangle", rules: []rule{f.rule}}}, true)
 		if err != nil {
 			return lacking(err, f.option)

@@ -23,6 +23,7 @@ type Plan struct {
 	ipv6       bool // without it everything of IPv6 but the agent's own ::1 fails
 	hostPorts  []uint16
 	engine     bool // the namespace is an engine's, see EnginePlan
+	owner      string
 }
 
 // The addresses that a plan needs of its own. Those of the gate's transparent
@@ -121,7 +122,7 @@ func (p Plan) Apply(n *Namespace) error {
 			return err
 		}
 		// Rules before routes: nothing is reachable that no rule looks at.
-		if err := setRules(p.chains()); err != nil {
+		if err := setRules(p.chains(), false); err != nil {
 			return err
 		}
 		return addRoutes(p.routes())

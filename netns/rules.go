@@ -11,7 +11,7 @@ import (
 
 const tableName = "clove"
 
-// chain is a base chain that drops what no rule takes.
+// chain is a base chain that drops what no rule takes; without a hook, nothing comes to it.
 type chain struct {
 	name     string // "": the hook's
 	route    bool   // of type route: a mark that it sets changes where the packet goes
@@ -25,6 +25,7 @@ type hook string
 
 const (
 	prerouting  hook = "prerouting"
+	input       hook = "input"
 	output      hook = "output"
 	postrouting hook = "postrouting"
 )
@@ -54,9 +55,9 @@ const (
 func (p Plan) chains() []chain {
 	switch {
 	case p.engine && p.everything:
-		return p.engineGated()
+		return append([]chain{p.claim()}, p.engineGated()...)
 	case p.engine:
-		return engineSilent()
+		return append([]chain{p.claim()}, engineSilent()...)
 	case !p.everything:
 		return nil
 	}
@@ -133,6 +134,10 @@ func joined(chains []chain) string {
 // String is the chain as nft(8) lists it.
 func (c chain) String() string {
 	var b strings.Builder
+	if c.hook == "" {
+		fmt.Fprintf(&b, "\tchain %s {\n\t}\n", c.called())
+		return b.String()
+	}
 	kind, policy := "filter", "drop"
 	if c.route {
 		kind = "route"

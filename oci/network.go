@@ -17,7 +17,11 @@ var taken = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 
 // undoing are the capabilities of who is root on the node, or nearly so:
 // without them a container would not work, and with them no rule holds.
-var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF"}
+var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF",
+	"CAP_SYS_BOOT",        // kexec_load(2): another kernel
+	"CAP_SYS_PTRACE",      // whatever process it sees, in other networks too
+	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
+}
 
 // Guarded tells what annotations ask of the network of the container with this
 // id: nothing where Network is empty. member is one of a pod, whose rules hold already.
@@ -27,6 +31,14 @@ func Guarded(annotations map[string]string, id string) (g agent.Guard, member bo
 		return g, false, err
 	}
 	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, rules.Member, nil
+}
+
+// HoldsPod tells whether a container is the sandbox of a pod, whose network it
+// keeps for the others.
+// Where the engines disagree it might be: it was not created then, or by others.
+func HoldsPod(annotations map[string]string, id string) bool {
+	role, err := roleOf(annotations, id)
+	return err != nil || role == podSandbox
 }
 
 // TightenProcess takes from one more process of a container what its

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +31,9 @@ type guard struct {
 // still hold and nobody serves them: the container has no network. To take them
 // back is the work of who deletes the container.
 //
-// Where the error comes before held, nothing was changed.
+// Where the error comes before held, what was done stands: it opens nothing, the
+// next Guard for the same container completes it, and with the container it is
+// taken back.
 func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) error {
 	g := &guard{Guard: order}
 	if err := g.begin(r); err != nil {
@@ -103,15 +104,11 @@ func (g *guard) apply() error {
 	if err != nil {
 		return err
 	}
-	plan, err := netns.EnginePlan(g.namespace, g.Network != agent.NetworkNone)
+	plan, err := netns.EnginePlan(g.namespace, g.Network != agent.NetworkNone, g.Owner())
 	if err != nil {
 		return g.refused(err, "")
 	}
-	// Before the file: another container's rules are not this one's to take back.
-	if ruled, err := g.namespace.Ruled(); err != nil || ruled {
-		return g.refused(errors.Join(err, netns.ErrRuled), "give each container with network annotations a namespace of its own; in a pod they belong to the pod")
-	}
-	state := agent.GuardState{Namespace: identity}
+	state := agent.GuardState{Namespace: identity, Owner: g.Owner()}
 	if g.Network != agent.NetworkNone {
 		state.PID = os.Getpid()
 		if state.Start, err = netns.StartTime(state.PID); err != nil {
@@ -121,9 +118,11 @@ func (g *guard) apply() error {
 	if err := agent.WriteGuardState(g.Directory, state); err != nil {
 		return err
 	}
-	g.undo.Add("state", func() error { return os.Remove(filepath.Join(g.Directory, agent.GuardStateFile)) })
-	g.undo.Add("rules", g.namespace.Clear)
-	return g.refused(plan.Apply(g.namespace), "")
+	err = plan.Apply(g.namespace)
+	if errors.Is(err, netns.ErrRuled) {
+		return g.refused(err, "give each container with network annotations a namespace of its own; in a pod they belong to the pod")
+	}
+	return g.refused(err, "")
 }
 
 func (g *guard) refused(err error, hint string) error {

@@ -69,9 +69,48 @@ func TestAContainersResolvConfIsReadInside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := resolvConfOf(root); got != row.want || err != nil {
-			t.Errorf("%s: %q, %v", name, got, err)
+		for _, given := range []bool{true, false} {
+			want := row.want
+			if !given {
+				want = ""
+			}
+			got, ok, err := resolvConfOf(root, func(_, file *os.File) (bool, error) { return given, nil })
+			if got != want || ok != (want != "") || err != nil {
+				t.Errorf("%s, given %v: %q, %v, %v", name, given, got, ok, err)
+			}
 		}
 		root.Close()
+	}
+}
+
+func TestTheHostsServers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte("nameserver 127.0.0.53\nnameserver 192.0.2.53\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(hostServers("/absent", path)); got != "[192.0.2.53:53]" {
+		t.Error(got)
+	}
+	if got := hostServers("/absent"); got != nil {
+		t.Error(got)
+	}
+}
+
+// TestWhatTheImageHasIsNotGiven: neither its own file nor one that may be written.
+func TestWhatTheImageHasIsNotGiven(t *testing.T) {
+	root, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for path, want := range map[string]bool{"/etc/passwd": false, "/dev/null": false} {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := isGiven(root, file); got != want || err != nil {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
+		file.Close()
 	}
 }

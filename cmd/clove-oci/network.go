@@ -2,16 +2,32 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/oci"
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 	"clove.run/clove/runtime/guard"
 )
+
+// checkNetwork refuses a container that could end its guard, or its pod's sandbox.
+func checkNetwork(c *container.Container) error {
+	state, err := c.State()
+	if err != nil {
+		return err
+	}
+	order, _, err := oci.Guarded(state.Annotations, state.ID)
+	if err != nil || order.Network == "" {
+		return err
+	}
+	return keeper.CheckReach(state.Pid)
+}
 
 // holdNetwork sees to it that the network rules of a container's annotations
 // hold before anything executes. Only now is every engine's network made.
@@ -20,25 +36,44 @@ func holdNetwork(c *container.Container) error {
 	if err != nil {
 		return err
 	}
-	order, member, err := oci.Guarded(state.Annotations, state.ID)
-	switch {
-	case err != nil || order.Network == "":
+	order, member, err := ordered(state)
+	if err != nil || order.Network == "" {
 		return err
-	case state.Status != string(specs.StateCreated):
-		return nil // start refuses it
-	case member:
-		return guard.Ruled(state.Pid)
 	}
-	order.Directory, order.PID = c.Directory(), state.Pid
+	kept, err := c.Kept()
+	if err != nil {
+		return err
+	}
+	if member {
+		return guard.Ruled(kept.Pid, kept.StartTime)
+	}
+	order.Directory, order.PID, order.Start = kept.Directory, kept.Pid, kept.StartTime
 	return guard.Ask(clovedSocket(), order)
 }
 
 // clovedSocket is where cloved listens on this node, by the engine's environment.
 func clovedSocket() string { return cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket) }
 
+// ordered is what a container's annotations ask of its start. That it waits was
+// looked at before, but since then it may have been paused, say; resumed without
+// its rules it would run.
+func ordered(state container.State) (order agent.Guard, member bool, err error) {
+	order, member, err = oci.Guarded(state.Annotations, state.ID)
+	if err == nil && order.Network != "" && state.Status != string(specs.StateCreated) {
+		err = fmt.Errorf("cannot start a container in the %s state", state.Status)
+	}
+	return order, member, err
+}
+
 // releaseNetwork takes the rules back. A container without a pid namespace of
-// its own may have processes yet.
+// its own may have processes yet. A pod's members may outlive its sandbox: its
+// rules go with the namespace, which is the engine's to remove, and so do those of
+// a container that cannot be told from one.
 func releaseNetwork(c *container.Container) error {
 	_ = c.Signal(unix.SIGKILL) // there may be none
-	return guard.Release(c.Directory(), c.NetworkPath())
+	path := c.NetworkPath()
+	if state, err := c.State(); err != nil || oci.HoldsPod(state.Annotations, state.ID) {
+		path = ""
+	}
+	return guard.Release(c.Directory(), path)
 }

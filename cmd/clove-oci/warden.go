@@ -9,6 +9,14 @@ import (
 // deadline and record, and cloved for the network.
 type warden struct{ keeper.Client }
 
+// Created refuses what could not be held before anything is started for it.
+func (w warden) Created(c *container.Container, command []string) error {
+	if err := checkNetwork(c); err != nil {
+		return err
+	}
+	return w.Client.Created(c, command)
+}
+
 // Starting asks for the network first: a deadline begins when both hold.
 func (w warden) Starting(c *container.Container) error {
 	if err := holdNetwork(c); err != nil {

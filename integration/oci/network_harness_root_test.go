@@ -93,11 +93,19 @@ func (n *node) in(annotations ...string) func(*specs.Spec) {
 	}
 }
 
-// bundle is Bundle with a resolv.conf, as engines mount one.
+// bundle is Bundle with a resolv.conf, as a pod's sandbox has one mounted.
 func (n *node) bundle(nameserver, script string, edits ...func(*specs.Spec)) string {
 	n.t.Helper()
-	bundle := n.Bundle(script, edits...)
 	text := []byte("nameserver " + nameserver + "\n")
+	path := n.path("resolv-" + nameserver)
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		n.t.Fatal(err)
+	}
+	mounted := func(s *specs.Spec) {
+		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/etc/resolv.conf", Type: "bind", Source: path, Options: []string{"bind", "ro"}})
+	}
+	bundle := n.Bundle(script, append([]func(*specs.Spec){mounted}, edits...)...)
+	// The image has one as well, which is asked where none is mounted.
 	if err := os.WriteFile(filepath.Join(bundle, "rootfs/etc/resolv.conf"), text, 0o644); err != nil {
 		n.t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 	}
 	if o.Phase == phaseCreated && k.pidfd >= 0 {
 		// Nothing of the container's has executed: what is true now stays so.
-		if err := errors.Join(checkReach(o.Pid), k.group.Only(o.Pid)); err != nil {
+		if err := errors.Join(CheckReach(o.Pid), k.group.Only(o.Pid)); err != nil {
 			return nil, err
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"clove.run/clove/agent"
 )
 
-// checkReach refuses a container that could end its own keeper. A process can
+// CheckReach refuses a container, by its first process, that could end its own keeper. A process can
 // signal only what its pid namespace shows; where that shows the keeper, the
 // container must at least be none of the keeper's user.
-func checkReach(pid int) error {
+func CheckReach(pid int) error {
 	hidden, err := hiddenFrom(pid)
 	if err != nil || hidden {
 		return err

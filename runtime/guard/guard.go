@@ -20,12 +20,17 @@ import (
 const askTime = time.Minute
 
 // Ask has the cloved at socket hold a container to its rules. The container
-// must not execute before it has said yes.
+// must not execute before it has said yes. It may be asked again: a start may
+// fail, or be killed, when the rules hold already.
 func Ask(socket string, order agent.Guard) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	var err error
-	if order.Start, err = netns.StartTime(order.PID); err != nil {
+	starts, err := lock(order.Directory)
+	if err != nil {
+		return err
+	}
+	defer starts.Close()
+	if err := endEarlier(order.Directory); err != nil {
 		return err
 	}
 	cloved, err := client.Dial(ctx, socket)
@@ -40,13 +45,41 @@ func Ask(socket string, order agent.Guard) error {
 	return cloved.Guard(ctx, order)
 }
 
-// Ruled refuses a container in a namespace that is another's and where no rules
-// hold, because nobody would hold its own.
-func Ruled(pid int) error {
-	start, err := netns.StartTime(pid)
+// lock is of one start of a container at a time, until it is closed.
+func lock(directory string) (*os.File, error) {
+	file, err := os.Open(directory)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return file, nil
+		}
+		if err != unix.EINTR {
+			file.Close()
+			return nil, &os.PathError{Op: "flock", Path: directory, Err: err}
+		}
+	}
+}
+
+// endEarlier makes place for another guard. The rules stay, which it finds to be
+// its own: a namespace is never without them in between.
+func endEarlier(directory string) error {
+	state, err := agent.ReadGuardState(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read what holds the network rules: %w", err)
+	}
+	return end(state)
+}
+
+// Ruled refuses a container in a namespace that is another's and where no rules
+// hold, because nobody would hold its own. start is when its process began, as
+// the container's own state has it.
+func Ruled(pid int, start uint64) error {
 	n, process, err := netns.OpenProcess(pid, start)
 	if err != nil {
 		return err
@@ -133,5 +166,5 @@ func clear(state agent.GuardState, path string) error {
 	if identity, err := n.Identity(); err != nil || identity != state.Namespace {
 		return err
 	}
-	return n.Clear()
+	return n.Clear(state.Owner)
 }

@@ -82,11 +82,40 @@ func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 }
 
 func TestWithoutClovedNothingIsHeld(t *testing.T) {
-	err := Ask(filepath.Join(t.TempDir(), "absent"), agent.Guard{PID: os.Getpid()})
+	err := Ask(filepath.Join(t.TempDir(), "absent"), agent.Guard{Directory: t.TempDir(), PID: os.Getpid()})
 	if agent.KindOf(err) != agent.KindUnenforceable {
 		t.Errorf("%v", err)
 	}
-	if err := Ask("/absent", agent.Guard{PID: 1<<22 + 1}); err == nil {
-		t.Error("a process that is not there is held")
+	if err := Ask("/absent", agent.Guard{Directory: "/absent", PID: os.Getpid()}); err == nil {
+		t.Error("a container that is not there is held")
+	}
+}
+
+// TestAGuardMakesPlaceForTheNext, and for nobody else's.
+func TestAGuardMakesPlaceForTheNext(t *testing.T) {
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
+	start, err := netns.StartTime(process.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
+	again := func() { Ask(filepath.Join(directory, "absent"), agent.Guard{Directory: directory, PID: os.Getpid()}) }
+	again()
+	process.Wait()
+	if how := process.ProcessState.String(); how != "signal: killed" {
+		t.Errorf("the guard before ended by %q", how)
+	}
+	if _, err := agent.ReadGuardState(directory); err != nil {
+		t.Errorf("what has to be taken back is forgotten: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, agent.GuardStateFile), []byte("?"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ask("/absent", agent.Guard{Directory: directory, PID: os.Getpid()}); err == nil || agent.KindOf(err) == agent.KindUnenforceable {
+		t.Errorf("a state that cannot be read was passed over: %v", err)
 	}
 }

@@ -1,0 +1,78 @@
+//go:build root
+
+package netns
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// TestTheGateHearsWhomItAsked: a datagram of the container's own with the
+// server's address comes by loopback, and it is there before the true answer.
+func TestTheGateHearsWhomItAsked(t *testing.T) {
+	prepare(t)
+	w, network := engineWorld(t, true)
+	server := netip.MustParseAddrPort("[fd77::1]:53")
+	var outside net.PacketConn
+	network.DoOutside(func() (err error) { outside, err = net.ListenPacket("udp", server.String()); return err })
+	t.Cleanup(func() { outside.Close() })
+	heard := func() string {
+		fd, err := w.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := os.NewFile(uintptr(fd), "gate")
+		defer file.Close()
+		if err := unix.Connect(fd, sockaddr(server)); err != nil {
+			t.Fatal(err)
+		}
+		question, buffer := conn(t, file), make([]byte, 100)
+		io.WriteString(question, "question")
+		outside.SetReadDeadline(time.Now().Add(patience()))
+		_, from, err := outside.ReadFrom(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forge(t, network, server.String(), from.String())
+		if _, err := outside.WriteTo([]byte("answer"), from); err != nil {
+			t.Fatal(err)
+		}
+		n, err := question.Read(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buffer[:n])
+	}
+	if got := heard(); got != "answer" {
+		t.Errorf("the gate heard %q", got)
+	}
+	without(t, w.Namespace, "receive")
+	if got := heard(); got != "forged" { // control
+		t.Errorf("without the chain it heard %q", got)
+	}
+}
+
+// without takes one chain out of an engine's rules.
+func without(t *testing.T, n *Namespace, name string) {
+	t.Helper()
+	err := n.do(func() error {
+		connection, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		chain := &nftables.Chain{Name: name, Table: &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName}}
+		connection.FlushChain(chain)
+		connection.DelChain(chain)
+		return connection.Flush()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
