@@ -178,3 +178,46 @@ func TestAStuckReaderHoldsNothingUp(t *testing.T) {
 		t.Errorf("exit %d, %s", code, record.Status)
 	}
 }
+
+// TestALateSignalChangesNothing: clove hangs on a reader of its own words when
+// the record is written, and TERM lets it go, with the agent's status. Without
+// a full pipe it would have ended by itself.
+func TestALateSignalChangesNothing(t *testing.T) {
+	h := newHost(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	full := int(write.Fd()) // once: it makes the pipe wait
+	if err := unix.SetNonblock(full, true); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = unix.Write(full, make([]byte, 4096))
+	}
+	if err := unix.SetNonblock(full, false); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	file := filepath.Join(t.TempDir(), "record.json")
+	cmd := h.command(ctx, "run", "--rm", "--json", "--result", file, "--", "sh", "-c", "exit 7")
+	cmd.Stderr = write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for written := false; !written && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		_, err := os.Stat(file)
+		written = err == nil
+	}
+	// The first may still go to the run; a later one finds the end.
+	again := time.AfterFunc(time.Second, func() { cmd.Process.Signal(unix.SIGTERM) })
+	defer again.Stop()
+	cmd.Process.Signal(unix.SIGTERM)
+	cmd.Wait() // the exit status says it
+	if code, record := cmd.ProcessState.ExitCode(), readRecord(t, file); code != 7 || record.ExitCode != 7 {
+		t.Errorf("exit %d, record %d", code, record.ExitCode)
+	}
+}

@@ -45,6 +45,9 @@ func (r *Runtime) Check() ([]Problem, error) {
 		return nil, err
 	}
 	view, err := r.look()
+	if err == nil && len(view.orphans()) > 0 {
+		err = r.lookAgain(&view)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.dirs, view.groups, view.layers, view.logs, view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.orphans(), view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -79,7 +82,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range slices.Concat(view.groups, view.dirs, view.layers, view.logs, orphanGates()) {
+	for _, p := range append(view.orphans(), orphanGates()...) {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -146,6 +149,27 @@ type view struct {
 	cgroups                            *cgroups.Host
 	dead                               []agent.Run
 	dirs, groups, layers, logs, mounts []Problem
+}
+
+// orphans are the things on the host that no run owns.
+func (v view) orphans() []Problem { return slices.Concat(v.groups, v.dirs, v.layers, v.logs) }
+
+// removalTime is more than a removal takes from the store's word to the last file.
+const removalTime = 300 * time.Millisecond
+
+// lookAgain leaves in v only the orphans that are still there later: a run that
+// ends or is removed while it is looked at has no owner for a moment.
+func (r *Runtime) lookAgain(v *view) error {
+	time.Sleep(removalTime)
+	later, err := r.look()
+	if err != nil {
+		return err
+	}
+	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
+	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs} {
+		*kind = slices.DeleteFunc(*kind, gone)
+	}
+	return nil
 }
 
 // audit holds the store to account, which takes as long as its past is.
@@ -258,11 +282,11 @@ func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 }
 
 // orphanDirectories leaves out those that a starting run has locked already
-// and not yet entered in the store.
+// and not yet entered in the store, and those that are gone meanwhile.
 func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Problem {
 	var orphans []Problem
 	for _, name := range dirs {
-		if live[name] || r.supervised(agent.ID(name)) {
+		if live[name] || r.supervised(agent.ID(name)) || !exists(r.paths.runDirectory(agent.ID(name))) {
 			continue
 		}
 		orphans = append(orphans, Problem{ProblemDir, name, "no live run owns this directory"})

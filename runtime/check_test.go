@@ -114,3 +114,25 @@ func TestALockedOrphanIsLeftAlone(t *testing.T) {
 		t.Errorf("one that is gone: %v", err)
 	}
 }
+
+// TestCheckLooksTwice: what somebody is just removing is no problem, and what
+// stays is one.
+func TestCheckLooksTwice(t *testing.T) {
+	r := testRuntime(t)
+	brief, lasting := r.paths.layer("00000000000000aa"), r.paths.layer("00000000000000bb")
+	for _, path := range []string{brief, lasting} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view, err := r.look()
+	if err != nil || len(view.orphans()) != 2 {
+		t.Fatalf("control: it sees %v, %v", view.orphans(), err)
+	}
+	if err := os.Remove(brief); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.lookAgain(&view); err != nil || len(view.orphans()) != 1 || view.orphans()[0].Subject != "00000000000000bb.img" {
+		t.Errorf("it keeps %v, %v", view.orphans(), err)
+	}
+}

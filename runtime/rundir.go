@@ -87,7 +87,7 @@ func replaceDead(path string) error {
 	return os.Mkdir(path, runMode)
 }
 
-// exclusively runs f while this process alone may make or claim run
+// exclusively runs f while this process alone may make, claim or remove run
 // directories, so that nobody finds one between its making and its lock and
 // takes it for a dead run's. f must be short.
 func exclusively(run string, f func() error) error {
@@ -174,9 +174,11 @@ func (d *runDirectory) release() {
 	d.lock.Close()
 }
 
-// remove deletes the directory, then gives up the lock.
+// remove deletes the directory, then gives up the lock. Nobody may look for a
+// lock between the removal of the file and that of the directory: the new lock
+// would keep the directory there, for nobody.
 func (d *runDirectory) remove() error {
-	err := os.RemoveAll(d.path)
+	err := exclusively(filepath.Dir(d.path), func() error { return os.RemoveAll(d.path) })
 	if d.exit != nil {
 		d.exit.Close()
 	}

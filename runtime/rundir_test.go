@@ -75,3 +75,36 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 		t.Error("the release of a claim took what was there before")
 	}
 }
+
+// A look at a run that is just taking its directory away makes no new lock in
+// it, which would leave the directory to nobody.
+func TestALookLeavesNoDirectoryBehind(t *testing.T) {
+	paths := Paths{Run: t.TempDir()}
+	const id = "0123456789abcdef"
+	ended, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				if d, err := claimDead(paths.runDirectory(id)); err == nil {
+					d.release()
+				}
+			}
+		}
+	}()
+	for range 2000 {
+		d, err := newRunDirectory(paths, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.remove(); err != nil || exists(d.path) {
+			t.Errorf("%v, and it is there: %v", err, exists(d.path))
+			break
+		}
+	}
+	close(ended)
+	<-looked
+}

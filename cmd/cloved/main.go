@@ -141,19 +141,27 @@ func serve(o options) error {
 	}
 	alive, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
-	go reload(alive, d, notifier, log)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, unix.SIGHUP) // before it says that it is ready
+	go reload(alive, hangups, d, notifier, log)
 	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) })
-	context.AfterFunc(alive, func() { notifier.Tell(daemon.NotifyStopping) })
-	return d.Serve(alive, listener, group, func() {
+	told := make(chan struct{})
+	untold := context.AfterFunc(alive, func() {
+		notifier.Tell(daemon.NotifyStopping)
+		close(told)
+	})
+	err = d.Serve(alive, listener, group, func() {
 		log.Info("ready", "socket", o.socket, "version", version)
 		notifier.Ready("serves " + o.socket)
 	})
+	if !untold() {
+		<-told // an end may be faster than the word of it
+	}
+	return err
 }
 
-// reload acts on SIGHUP until ctx ends.
-func reload(ctx context.Context, d *daemon.Daemon, notifier daemon.Notifier, log *slog.Logger) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, unix.SIGHUP)
+// reload reads the configuration anew at each hangup until ctx ends.
+func reload(ctx context.Context, hangups <-chan os.Signal, d *daemon.Daemon, notifier daemon.Notifier, log *slog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():

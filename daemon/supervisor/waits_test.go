@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/runtime"
@@ -35,6 +36,7 @@ func TestAFailedStartIsToldBeforeItIsRecorded(t *testing.T) {
 	order := Order{Spec: agent.Spec{ID: "0123456789abcdef", Name: "one"}, LogDir: filepath.Join(dir, "log"), LogCapBytes: 1 << 20}
 	ended := make(chan error, 1)
 	go func() { ended <- Supervise(t.Context(), launcher, dir, order, pipe) }()
+	must(t, hear.SetReadDeadline(time.Now().Add(time.Minute)))
 	var a Answer
 	must(t, json.NewDecoder(hear).Decode(&a))
 	if a.Started || a.Error == nil || a.Error.Message != "there is no space" {

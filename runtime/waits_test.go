@@ -1,0 +1,26 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"clove.run/clove/agent"
+)
+
+// Whoever listens hears of a record that finds no place, and only of such a one.
+func TestARecordThatFindsNoPlaceIsTold(t *testing.T) {
+	there := t.TempDir()
+	for path, want := range map[string]int{there: 0, filepath.Join(there, "absent"): 1} {
+		lock, err := os.CreateTemp(there, "lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard := 0
+		l := &launch{dir: &runDirectory{path: path, lock: lock}, streams: IO{Waits: func(r agent.Record) { heard += r.ExitCode }}}
+		if err := l.leave(agent.Record{ExitCode: 1}, errors.New("no room")); err == nil || heard != want {
+			t.Errorf("%s: heard %d times, %v", path, heard, err)
+		}
+	}
+}
