@@ -35,6 +35,7 @@ func (g *Group) Kill(ctx context.Context) error {
 			return fmt.Errorf("cannot list processes to kill: %w", err)
 		}
 		if len(pids) == 0 {
+			g.letGo() // who was frozen may have been killed by another: the group would look paused for ever
 			return nil
 		}
 		if ctx.Err() != nil {
