@@ -24,7 +24,7 @@ type Client struct {
 // Created starts the keeper of a container whose process waits for its start. A
 // container without a deadline and a record has none.
 func (c Client) Created(made *container.Container, command []string) error {
-	if !needed(c.Rules) {
+	if !Needed(c.Rules) {
 		return nil
 	}
 	kept, err := made.Kept()
@@ -54,8 +54,8 @@ func (c Client) Created(made *container.Container, command []string) error {
 	return failed(key, spawn(kept.Directory, held))
 }
 
-// needed tells whether there is anything for a keeper to do.
-func needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
+// Needed tells whether there is anything for a keeper to do.
+func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
 func (c Client) prepareRecord(id string) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
@@ -112,7 +112,7 @@ func (c Client) Starting(found *container.Container) error {
 		return err
 	}
 	if !has {
-		return checkUnneeded(found)
+		return checkUnNeeded(found)
 	}
 	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
@@ -122,13 +122,13 @@ func (c Client) Starting(found *container.Container) error {
 
 // checkUnneeded refuses a container that should have a keeper and has never had
 // one: its create was killed behind libcontainer's work and before Created's.
-func checkUnneeded(found *container.Container) error {
+func checkUnNeeded(found *container.Container) error {
 	state, err := found.State()
 	if err != nil {
 		return err
 	}
 	rules, err := oci.For(state.Annotations, state.ID)
-	if err != nil || !needed(rules) {
+	if err != nil || !Needed(rules) {
 		return err
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",
