@@ -17,6 +17,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/oci"
 )
 
@@ -149,6 +150,19 @@ func (h *held) expireIn(id string, left time.Duration) {
 	h.killKeeper()
 	h.rewrite(id, "deadline_boot_ns", bootTime(h.t)+left.Nanoseconds())
 	h.Must("state", id)
+}
+
+// longer gives try more and more time until a deadline, until it says that it was
+// enough for what has to happen before: no time is enough for every host. For who
+// is killed once its first process has ended none is started again, so that its
+// deadline cannot be moved then.
+func (h *held) longer(try func(left time.Duration) (enough bool)) {
+	h.t.Helper()
+	for left := 2 * time.Second; !try(left); left *= 2 {
+		if left > testhost.Patience(10*time.Second) { // less than Await waits
+			h.t.Fatalf("%s are not enough", left)
+		}
+	}
 }
 
 func bootTime(t *testing.T) int64 {
