@@ -22,8 +22,10 @@ type keeper struct {
 	order     order
 	group     *cgroups.Group
 	host      *cgroups.Host
-	pidfd     int       // -1: the process was gone when the keeper came
-	heard     *listener // nil: another source tells how it ended, or nobody wants to know
+	pidfd     int             // -1: the process was gone when the keeper came
+	heard     *listener       // nil: another source tells how it ended, or nobody wants to know
+	memory    <-chan struct{} // hears of kills for want of memory; nil: they can be counted in the end
+	oomKills  int64           // that memory told of
 	alarm     *alarm
 	fired     <-chan struct{} // the alarm's, until it did
 	calls     chan call
@@ -71,6 +73,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 			return nil, err
 		}
 	}
+	k.watchMemory()
 	if k.alarm, err = newAlarm(); err != nil {
 		return nil, err
 	}
@@ -111,6 +114,8 @@ func (k *keeper) keep() {
 			k.expire()
 		case e := <-k.ended:
 			k.conclude(e)
+		case <-k.memory:
+			k.countKills(1)
 		case c := <-k.calls:
 			k.obey(c)
 		}
