@@ -34,7 +34,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
 		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
 	if c.Rules.Record != "" {
-		if o.Source, o.Record, err = c.prepareRecord(kept.ID); err != nil {
+		if o.Source, o.Record, err = c.prepareRecord(owner{kept.ID, kept.Directory}); err != nil {
 			return failed(oci.AnnotationRecord, err)
 		}
 		o.Socket = c.Socket
@@ -57,14 +57,14 @@ func (c Client) Created(made *container.Container, command []string) error {
 // Needed tells whether there is anything for a keeper to do.
 func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
-func (c Client) prepareRecord(id string) (source, string, error) {
+func (c Client) prepareRecord(whose owner) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
 	if errors.Is(err, errStatus) {
 		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
 	} else if err != nil {
 		return "", "", err
 	}
-	path, err := recordPath(c.Records, c.Rules.Record, id)
+	path, err := recordPath(c.Records, c.Rules.Record, whose)
 	return from, path, err
 }
 

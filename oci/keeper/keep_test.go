@@ -37,8 +37,17 @@ func holding(t *testing.T, o order) (k *keeper, kept order) {
 	if err := o.save(directory); err != nil {
 		t.Fatal(err)
 	}
-	return &keeper{directory: directory, lock: held, order: o, group: group, host: host, pidfd: pidfd,
-		alarm: newTestAlarm(t), calls: make(chan call), ended: make(chan end, 1)}, o
+	k = newKeeper(directory, held, o)
+	k.group, k.host, k.pidfd, k.alarm = group, host, pidfd, newTestAlarm(t)
+	return k, o
+}
+
+// account is conclude, and what comes of it.
+func (k *keeper) account(e end) {
+	k.conclude(e)
+	for !k.accounted() {
+		k.step()
+	}
 }
 
 // serveTest is the keeper's socket and its loop; the channel is closed behind it.
@@ -111,7 +120,7 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := k.order
-	k.conclude(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
+	k.account(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
 	for _, row := range []struct {
 		name   string
 		later  time.Duration
@@ -126,7 +135,7 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 		}
 		k.order = next
 		k.order.Started = next.Started.Add(row.later)
-		k.conclude(end{unknown: errUnheld})
+		k.account(end{unknown: errUnheld})
 		if got := recordIn(t, k.order.Record); got.Status != row.status || k.order.Phase != phaseEnded {
 			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, k.order.Phase)
 		}

@@ -74,7 +74,7 @@ func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
 		}
 		remove()
 		k.order.Phase = phaseStarted
-		k.conclude(end{status: killed(unix.SIGKILL), at: time.Now()})
+		k.account(end{status: killed(unix.SIGKILL), at: time.Now()})
 		got := recordIn(t, k.order.Record)
 		if got.Status != row.status || (got.Events.OOMKill == nil) != (row.kills == 0) || row.kills > 0 && *got.Events.OOMKill != row.kills {
 			t.Errorf("%s: %s, %v kills", name, got.Status, got.Events.OOMKill)

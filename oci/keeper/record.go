@@ -14,8 +14,8 @@ import (
 func (k *keeper) record(e end) agent.Record {
 	k.countKills(len(k.memory)) // first: systemd may be about to remove the cgroup
 	stats, _ := k.group.Stats() // a figure that is missing stays absent
-	if k.oomKills > 0 {
-		stats.OOMKills = &k.oomKills
+	if kills := k.oomKills; kills > 0 {
+		stats.OOMKills = &kills
 	}
 	if e.at.IsZero() {
 		e.at = time.Now()
