@@ -11,7 +11,9 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/oci"
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 )
 
@@ -89,6 +91,9 @@ func (p *program) join(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkGuest(state, found.Waits()); err != nil {
+		return err
+	}
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}
@@ -97,6 +102,17 @@ func (p *program) join(c *cli.Context) error {
 		PidfdSocket: c.String(flagPidfdSocket), PreserveFDs: c.Int(flagPreserveFDs), Cgroups: cgroups,
 	}, c.Bool(flagIgnorePaused))
 	return err
+}
+
+// checkGuest refuses one more process in a container whose first one waits, if its
+// annotations ask for what holds from the start on: nothing would hold it yet.
+func checkGuest(state container.State, waits bool) error {
+	rules, err := oci.For(state.Annotations, state.ID)
+	if err != nil || !waits || rules.Network == "" && !keeper.Needed(rules) {
+		return err
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot exec in a container that was not started: its network, deadline and record begin with its start",
+		Hint: "start it first"}
 }
 
 // guest is the process that the command line describes: a file's, or the

@@ -40,6 +40,10 @@ func holdNetwork(c *container.Container) error {
 	if err != nil || order.Network == "" {
 		return err
 	}
+	// Created looked as well, but for a create that was killed before.
+	if err := keeper.CheckReach(state.Pid); err != nil {
+		return err
+	}
 	kept, err := c.Kept()
 	if err != nil {
 		return err

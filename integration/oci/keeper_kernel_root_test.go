@@ -88,7 +88,7 @@ func (h *held) onKernel(release string) {
 func (h *held) source(id string) string {
 	h.t.Helper()
 	var order struct{ Source string }
-	h.decode(filepath.Join(h.Root, id, "keeper.json"), &order)
+	decode(h.t, filepath.Join(h.Root, id, "keeper.json"), &order)
 	return order.Source
 }
 

@@ -24,7 +24,7 @@ type Client struct {
 // Created starts the keeper of a container whose process waits for its start. A
 // container without a deadline and a record has none.
 func (c Client) Created(made *container.Container, command []string) error {
-	if !needed(c.Rules) {
+	if !Needed(c.Rules) {
 		return nil
 	}
 	kept, err := made.Kept()
@@ -34,7 +34,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
 		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
 	if c.Rules.Record != "" {
-		if o.Source, o.Record, err = c.prepareRecord(kept.ID); err != nil {
+		if o.Source, o.Record, err = c.prepareRecord(owner{kept.ID, kept.Directory}); err != nil {
 			return failed(oci.AnnotationRecord, err)
 		}
 		o.Socket = c.Socket
@@ -54,17 +54,17 @@ func (c Client) Created(made *container.Container, command []string) error {
 	return failed(key, spawn(kept.Directory, held))
 }
 
-// needed tells whether there is anything for a keeper to do.
-func needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
+// Needed tells whether there is anything for a keeper to do.
+func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
-func (c Client) prepareRecord(id string) (source, string, error) {
+func (c Client) prepareRecord(whose owner) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
 	if errors.Is(err, errStatus) {
 		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
 	} else if err != nil {
 		return "", "", err
 	}
-	path, err := recordPath(c.Records, c.Rules.Record, id)
+	path, err := recordPath(c.Records, c.Rules.Record, whose)
 	return from, path, err
 }
 
@@ -112,7 +112,7 @@ func (c Client) Starting(found *container.Container) error {
 		return err
 	}
 	if !has {
-		return checkUnneeded(found)
+		return checkUnNeeded(found)
 	}
 	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
@@ -122,13 +122,13 @@ func (c Client) Starting(found *container.Container) error {
 
 // checkUnneeded refuses a container that should have a keeper and has never had
 // one: its create was killed behind libcontainer's work and before Created's.
-func checkUnneeded(found *container.Container) error {
+func checkUnNeeded(found *container.Container) error {
 	state, err := found.State()
 	if err != nil {
 		return err
 	}
 	rules, err := oci.For(state.Annotations, state.ID)
-	if err != nil || !needed(rules) {
+	if err != nil || !Needed(rules) {
 		return err
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",

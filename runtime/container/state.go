@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -47,6 +48,17 @@ func (c *Container) State() (State, error) {
 		OCIVersion: kept.Config.Version, ID: kept.ID, Pid: pid, Status: status.String(),
 		Bundle: bundle, Rootfs: kept.Config.Rootfs, Created: kept.Created, Annotations: annotations,
 	}, nil
+}
+
+// execFifo is libcontainer's, in the container's directory: the first process
+// waits behind it.
+const execFifo = "exec.fifo"
+
+// Waits tells whether the first process has not executed yet. Of a container that
+// is paused State does not.
+func (c *Container) Waits() bool {
+	_, err := os.Lstat(filepath.Join(c.Directory(), execFifo))
+	return err == nil
 }
 
 // List is the state of every container below the root. One that cannot be read

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/netns"
 )
 
@@ -125,7 +126,7 @@ func end(state agent.GuardState) error {
 		return nil
 	}
 	fd, err := unix.PidfdOpen(state.PID, 0)
-	if err == unix.ESRCH {
+	if pidfd.Gone(err) {
 		return nil
 	}
 	if err != nil {

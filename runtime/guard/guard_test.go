@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/netns"
 )
 
@@ -34,6 +35,7 @@ func TestThereMayBeNothingToRelease(t *testing.T) {
 	}
 	for name, s := range map[string]agent.GuardState{
 		"no process": {Namespace: "1:1"}, "one that has ended": {Namespace: "1:1", PID: 1<<22 + 1, Start: 1},
+		"one whose number a thread has": {Namespace: "1:1", PID: testhost.Thread(t), Start: 1},
 	} {
 		for _, path := range []string{"", filepath.Join(t.TempDir(), "absent"), "/dev/null"} {
 			directory := state(t, s)
