@@ -2,6 +2,7 @@ package oci
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,6 +65,13 @@ func (r Rules) tightenNetwork(spec *specs.Spec) error {
 	case network.Path == "" && namespaceOf(spec, specs.UserNamespace) != nil:
 		return unguarded("the container's user namespace would own its network, and its root could change the rules",
 			"leave one of the two away")
+	case len(spec.Linux.NetDevices) > 0:
+		// The rules see IP packets, and a device need not make any: everybody may use a
+		// CAN bus in its namespace, a tap's owner writes packets that seem to have begun
+		// outside, and an RDMA device's queues are behind no hook of the kernel's.
+		return unguarded("linux.netDevices would bring "+strings.Join(slices.Sorted(maps.Keys(spec.Linux.NetDevices)), ", ")+
+			" into its network, and the rules cannot hold what goes by such a device",
+			"leave one of the two away, or have the engine's network (CNI) make the interface")
 	}
 	// Root may write there without any capability, where the engine does not forbid it.
 	if !slices.Contains(spec.Linux.ReadonlyPaths, procSysNetwork) {
