@@ -34,9 +34,10 @@ var mayImport = []struct {
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire"}, "the side that may be taken over knows no rules"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire"}, "the process that may be taken over stays small"},
 	{"store", []string{"agent"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
-	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "rootfs", "seccomp", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
+	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "rootfs", "seccomp", "runtime/convert", "store", "internal/initproto", "internal/nsthread", "internal/undo"},
 		"the one place where the leaves meet"},
-	{"runtime/container", nil, "a container is libcontainer's; what clove adds is decided by its callers"},
+	{"runtime/convert", nil, "a bundle's process and a local run's mean the same"},
+	{"runtime/container", []string{"runtime/convert"}, "a container is libcontainer's; what clove adds is decided by its callers"},
 	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"kubernetes", []string{"agent", "oci"}, "a run as a cluster's objects is a value"},
 	{"deploy/kubernetes", nil, "manifests; what is Go there is their test"},
@@ -78,7 +79,7 @@ var owners = []struct {
 	owner   string
 	reason  string
 }{
-	{"github.com/opencontainers/runc", "runtime runtime/container", "libcontainer promises no stable interface; bundles do not pay for what agents need"},
+	{"github.com/opencontainers/runc", "runtime runtime/container runtime/convert", "libcontainer promises no stable interface; bundles do not pay for what agents need"},
 	{"github.com/opencontainers/cgroups", "runtime runtime/container", "comes with libcontainer; the writers of limits"},
 	{"github.com/opencontainers/selinux", "runtime/container", "comes with libcontainer"},
 	{"github.com/sirupsen/logrus", "runtime/container", "libcontainer writes to it, and shims read it"},

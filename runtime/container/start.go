@@ -8,6 +8,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/runtime/convert"
 )
 
 // Start is how a process of a container comes to be.
@@ -33,7 +35,7 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 			c.destroy(o.Keep)
 		}
 	}()
-	process, err := processOf(p)
+	process, err := convert.Process(p)
 	if err != nil {
 		return -1, err
 	}
@@ -60,7 +62,7 @@ func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, er
 	case status == libcontainer.Paused && !paused:
 		return -1, errors.New("cannot exec in a paused container (use --ignore-paused to override)")
 	}
-	process, err := processOf(p)
+	process, err := convert.Process(p)
 	if err != nil {
 		return -1, err
 	}
