@@ -11,6 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
+// procSysNetwork is all of /proc/sys, which engines have among their read-only
+// paths: net alone would be a second mount below theirs.
 const procSysNetwork = "/proc/sys"
 
 // taken are the capabilities that go around rules or change them.
@@ -25,7 +27,8 @@ var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_
 }
 
 // Guarded tells what annotations ask of the network of the container with this
-// id: nothing where Network is empty. member is one of a pod, whose rules hold already.
+// id: nothing where Network is empty. member is one of a pod, whose rules hold
+// already. Directory and process are the caller's to fill in.
 func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
 	rules, err := For(annotations, id)
 	if err != nil {
@@ -43,7 +46,8 @@ func HoldsPod(annotations map[string]string, id string) bool {
 }
 
 // TightenProcess takes from one more process of a container what its
-// annotations took from the first. Its capabilities may be the engine's own list.
+// annotations took from the first, in place, or refuses one that could undo rules
+// (KindUnenforceable). Its capabilities may be the engine's own list.
 func TightenProcess(annotations map[string]string, p *specs.Process) error {
 	rules, err := Parse(annotations)
 	if err != nil || rules.Network == "" {
