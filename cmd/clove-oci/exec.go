@@ -70,6 +70,8 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
+// join has the process of the command line run in the container, with no more
+// rights than the annotations leave to the first one.
 func (p *program) join(c *cli.Context) error {
 	pidFile, err := absolute(c.String(flagPidFile))
 	if err != nil {
@@ -94,6 +96,7 @@ func (p *program) join(c *cli.Context) error {
 	if err := checkGuest(state, found.Waits()); err != nil {
 		return err
 	}
+	// The annotations as create had them: the bundle's file may be another one by now.
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}

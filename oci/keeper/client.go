@@ -15,14 +15,15 @@ type Client struct {
 	// Rules are those of the bundle, when a container is created. All later calls
 	// know them from the container's directory.
 	Rules oci.Rules
-	// Records is the directory that records go to, for oci.RecordsDir.
+	// Records is the directory that records go to, absolute, for oci.RecordsDir.
 	Records string
-	// Socket is of the cloved that hears of records, absolute.
+	// Socket is of the cloved that hears of records, absolute; "": nobody does.
 	Socket string
 }
 
 // Created starts the keeper of a container whose process waits for its start. A
-// container without a deadline and a record has none.
+// container without a deadline and a record has none. After an error no keeper is
+// left; one that is about an annotation is an *agent.Error, whose Step names it.
 func (c Client) Created(made *container.Container, command []string) error {
 	if !Needed(c.Rules) {
 		return nil
@@ -106,6 +107,7 @@ func (c Client) Loaded(found *container.Container) error {
 const startPatience = 30 * time.Second
 
 // Starting returns when the keeper holds the container: its process executes next.
+// From here on the deadline counts, on disk already.
 func (c Client) Starting(found *container.Container) error {
 	_, has, err := readOrder(found.Directory())
 	if err != nil {
@@ -140,7 +142,8 @@ func checkUnNeeded(found *container.Container) error {
 const finishPatience = 10 * time.Second
 
 // Ended returns when the keeper of a container that has ended is done with it
-// and gone, so that its cgroup and its directory may be removed.
+// and gone, so that its cgroup and its directory may be removed. An error, after ten
+// seconds at most, says what the record still waits for.
 func (c Client) Ended(found *container.Container) error {
 	directory := found.Directory()
 	if _, has, err := readOrder(directory); err != nil || !has {

@@ -8,7 +8,8 @@ import (
 	"github.com/opencontainers/selinux/go-selinux"
 )
 
-// CheckProcess refuses a process that could only fail inside.
+// CheckProcess refuses a process that could only fail inside, where nobody can
+// say why any more. Its words are runc's.
 func CheckProcess(p *specs.Process) error {
 	switch {
 	case p == nil:

@@ -19,15 +19,16 @@ type Start struct {
 	Keep          bool              // the container stays when its process ended
 	Subreaper     bool              // Run buries what the process leaves behind
 	PidFile       string            // absolute; "": none
-	ConsoleSocket string            // gets the terminal's master
-	PidfdSocket   string            // gets the process's pidfd
+	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
+	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
 	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
 	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 
 // Run starts the first process, which CheckProcess took, and unless it is detached stays
-// until it ends and gives its status as a shell would. After that, and after an
-// error, the container is gone unless it is to be kept.
+// until it ends and gives its status as a shell would: 128 and the number of a signal
+// that ended it, 0 where it is detached, -1 beside an error. After that, and after
+// an error, the container is gone unless it is to be kept.
 func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	o.Detach = o.Detach || o.Wait
 	defer func() {
@@ -90,6 +91,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 		return -1, err
 	}
 	if err := c.setOff(process, streams, o); err != nil {
+		// Whoever asked hears of no process: none may stay, waiting or running.
 		return -1, errors.Join(err, terminate(process))
 	}
 	if process.Init {

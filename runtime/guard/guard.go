@@ -21,8 +21,9 @@ import (
 const askTime = time.Minute
 
 // Ask has the cloved at socket hold a container to its rules. The container
-// must not execute before it has said yes. It may be asked again: a start may
-// fail, or be killed, when the rules hold already.
+// must not execute before it has said yes, within a minute. It may be asked again: a
+// start may fail, or be killed, when the rules hold already. The error is of
+// KindUnenforceable where no cloved listens, and else cloved's own.
 func Ask(socket string, order agent.Guard) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -78,8 +79,8 @@ func endEarlier(directory string) error {
 }
 
 // Ruled refuses a container in a namespace that is another's and where no rules
-// hold, because nobody would hold its own. start is when its process began, as
-// the container's own state has it.
+// hold, because nobody would hold its own (KindUnenforceable). start is when its
+// process began, as the container's own state has it, in clock ticks since boot.
 func Ruled(pid int, start uint64) error {
 	n, process, err := netns.OpenProcess(pid, start)
 	if err != nil {
@@ -101,7 +102,9 @@ const endTime = 10 * time.Second
 
 // Release takes back what Ask brought: the guard, its gate, and the rules in the
 // namespace. directory is the container's; path names the namespace on the
-// host, "" for one that goes with the container's processes.
+// host, "" for one that goes with the container's processes. What is gone already is
+// no error, and after an error Release may be called again: what says what there is
+// to take back goes last.
 func Release(directory, path string) error {
 	state, err := agent.ReadGuardState(directory)
 	if errors.Is(err, fs.ErrNotExist) {
