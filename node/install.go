@@ -30,6 +30,8 @@ type Result struct {
 	Config    string `json:"config"` // the file itself, links followed
 	Changed   bool   `json:"changed"`
 	Restarted bool   `json:"restarted"`
+	// Cloved is nil where nobody asked for it.
+	Cloved *ClovedResult `json:"cloved,omitempty"`
 }
 
 // Install registers h. A second call changes nothing.
