@@ -46,7 +46,8 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 		made, err := Register(f.text, h)
 		// The copy of the first time stays: a later one would have clove in it.
 		if before, _, _ := split(f.text); err == nil && f.exists && len(before) == len(f.text) {
-			err = f.write(f.path+backupSuffix, f.text)
+			f.copied = f.path + backupSuffix
+			err = f.write(f.copied, f.text)
 		}
 		f.text = made
 		return err
@@ -112,6 +113,7 @@ type file struct {
 	path     string
 	text     []byte
 	exists   bool
+	copied   string // a backup that is new with this change
 	obsolete string // a backup that nobody needs any more
 	mode     fs.FileMode
 	uid, gid int
@@ -139,7 +141,7 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	if c.Restart != nil {
 		if err := c.Restart(ctx); err != nil {
 			result.Changed = false
-			return result, c.takeBack(old, err)
+			return result, c.takeBack(old, f.copied, err)
 		}
 		result.Restarted = true
 	}
@@ -151,8 +153,12 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 
 // takeBack puts the old file in place for a containerd that did not come up.
 // The caller's context may be what ended the restart.
-func (c Containerd) takeBack(old file, cause error) error {
-	err := errors.Join(cause, old.store(), c.Restart(context.WithoutCancel(context.Background())))
+func (c Containerd) takeBack(old file, copied string, cause error) error {
+	err := old.store()
+	if err == nil && copied != "" {
+		err = os.Remove(copied)
+	}
+	err = errors.Join(cause, err, c.Restart(context.Background()))
 	return &agent.Error{Kind: agent.KindInternal, Step: "containerd", Message: "it did not start with the new configuration, so it has the old one again",
 		Hint: "its log says why; without a restart, use --restart no", Err: err}
 }

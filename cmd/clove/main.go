@@ -28,7 +28,7 @@ func main() {
 		open:    openRuntime,
 		dial:    client.Dial,
 		doctor:  runtime.Doctor,
-		systemd: hostSystemd,
+		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
 		ending:  exitOnSignal,
 	}
 	// Not here: the main goroutine has the first thread to itself (internal/nsthread),

@@ -29,14 +29,12 @@ const (
 // The values of node's --restart and --cloved.
 const answerYes, answerNo = "yes", "no"
 
-// nodeCalls is how long systemd and cloved may take for one thing.
-const nodeCalls = 2 * time.Minute
+// clovedAnswer bounds the wait for a cloved that may be reading a large store.
+const clovedAnswer = 2 * time.Minute
 
 // systemd is where a host keeps an administrator's units, and what is there
 // while it runs.
 type systemd struct{ units, booted string }
-
-var hostSystemd = systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"}
 
 func (p *program) nodeCommand() *cli.Command {
 	return &cli.Command{
@@ -109,7 +107,7 @@ func (p *program) installNode(c *cli.Context, containerd node.Containerd, with b
 func (p *program) clovedOf(programs string) node.Cloved {
 	return node.Cloved{Programs: programs, Units: p.systemd.units, Booted: p.systemd.booted, Systemctl: systemctl,
 		Serves: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, nodeCalls)
+			ctx, cancel := context.WithTimeout(ctx, clovedAnswer)
 			defer cancel()
 			cloved, err := p.dial(ctx, api.DefaultSocket)
 			if err != nil {
