@@ -111,6 +111,14 @@ func TestNodeBringsCloved(t *testing.T) {
 	}
 }
 
+// TestTheUnitListensWhereItIsAsked: by clove-oci, and by this command.
+func TestTheUnitListensWhereItIsAsked(t *testing.T) {
+	b, _ := nodeBench(t)
+	if unit := b.read("../../node/units/clove.socket"); !strings.Contains(unit, "\nListenStream="+api.DefaultSocket+"\n") {
+		t.Error(unit)
+	}
+}
+
 func TestNodeUsesAnotherCloved(t *testing.T) {
 	b, _ := nodeBench(t)
 	b.answering()
