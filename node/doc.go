@@ -1,5 +1,5 @@
 // Package node makes clove known to the containerd of a machine, and unknown
-// again.
+// again, and has the machine's systemd keep cloved.
 //
 // containerd learns of a runtime from a table in its configuration: the CRI
 // plugin's runtimes, of which a RuntimeClass names one as its handler.
@@ -9,14 +9,22 @@
 //     byte stays as the administrator wrote it and taking it away restores the
 //     text exactly. A TOML library judges both texts: the result must mean what
 //     the old text meant and the handler, else it is refused.
+//
 //   - config.go reads what a configuration says: its version, where its version
 //     keeps runtimes, how the node's runc is held in cgroups.
+//
 //   - Install and Uninstall (install.go) do it to a file: with a backup, by one
 //     rename, and with containerd restarted where that is asked for. A containerd
 //     that does not come back gets the old file again: a node without a container
 //     runtime is worse than one without clove.
 //
+//   - InstallWith and UninstallWith (cloved.go) put cloved before and after that:
+//     the units of the Debian package (units.go), with the path of the programs.
+//     A cloved that somebody else keeps is used and left alone. One that does not
+//     serve takes its units along, and a handler that fails takes cloved along.
+//
 // It refuses what it cannot extend without changing it: tables written inline,
 // configurations of version 1, a handler of that name that is somebody else's,
-// and, before containerd 2.0, an import that replaces the whole plugin.
+// and, before containerd 2.0, an import that replaces the whole plugin. Where
+// neither systemd runs nor a cloved, it refuses to leave pods without rules.
 package node

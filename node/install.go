@@ -30,6 +30,8 @@ type Result struct {
 	Config    string `json:"config"`    // the file itself, links followed
 	Changed   bool   `json:"changed"`   // it is another one than before
 	Restarted bool   `json:"restarted"` // containerd has read it
+	// Cloved is nil where nobody asked for it.
+	Cloved *ClovedResult `json:"cloved,omitempty"`
 }
 
 // Install registers h, keeps a copy of the file as it was before the first time,
@@ -46,7 +48,8 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 		made, err := Register(f.text, h)
 		// The copy of the first time stays: a later one would have clove in it.
 		if before, _, _ := split(f.text); err == nil && f.exists && len(before) == len(f.text) {
-			err = f.write(f.path+backupSuffix, f.text)
+			f.copied = f.path + backupSuffix
+			err = f.write(f.copied, f.text)
 		}
 		f.text = made
 		return err
@@ -113,6 +116,7 @@ type file struct {
 	path     string
 	text     []byte
 	exists   bool
+	copied   string // a backup that is new with this change
 	obsolete string // a backup that nobody needs any more
 	mode     fs.FileMode
 	uid, gid int
@@ -140,7 +144,7 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	if c.Restart != nil {
 		if err := c.Restart(ctx); err != nil {
 			result.Changed = false
-			return result, c.takeBack(old, err)
+			return result, c.takeBack(old, f.copied, err)
 		}
 		result.Restarted = true
 	}
@@ -152,8 +156,12 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 
 // takeBack puts the old file in place for a containerd that did not come up.
 // The caller's context may be what ended the restart.
-func (c Containerd) takeBack(old file, cause error) error {
-	err := errors.Join(cause, old.store(), c.Restart(context.WithoutCancel(context.Background())))
+func (c Containerd) takeBack(old file, copied string, cause error) error {
+	err := old.store()
+	if err == nil && copied != "" {
+		err = os.Remove(copied)
+	}
+	err = errors.Join(cause, err, c.Restart(context.Background()))
 	return &agent.Error{Kind: agent.KindInternal, Step: "containerd", Message: "it did not start with the new configuration, so it has the old one again",
 		Hint: "its log says why; without a restart, use --restart no", Err: err}
 }

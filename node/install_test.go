@@ -165,8 +165,8 @@ func TestAContainerdThatDoesNotComeUpGetsItsOldFile(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "exit status 1") || r.Changed {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if len(p.restarts) != 2 || p.restarts[1] != text {
-			t.Errorf("containerd's files were %q", p.restarts)
+		if len(p.restarts) != 2 || p.restarts[1] != text || strings.Contains(p.files(), backupSuffix) {
+			t.Errorf("containerd's files were %q; beside it: %s", p.restarts, p.files())
 		}
 	}
 	p := newPlace(t)

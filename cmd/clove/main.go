@@ -24,11 +24,12 @@ func main() {
 	}
 	p := program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		host:   currentHost,
-		open:   openRuntime,
-		dial:   client.Dial,
-		doctor: runtime.Doctor,
-		ending: exitOnSignal,
+		host:    currentHost,
+		open:    openRuntime,
+		dial:    client.Dial,
+		doctor:  runtime.Doctor,
+		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
+		ending:  exitOnSignal,
 	}
 	// Not here: the main goroutine has the first thread to itself (internal/nsthread),
 	// so that each time it waits costs a hand-over between threads.

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/node"
 )
 
@@ -20,22 +23,33 @@ const (
 	flagHandler          = "handler"
 	flagRuntime          = "runtime"
 	flagService          = "service"
+	flagCloved           = "cloved"
 )
 
-// The values of node's --restart.
-const restartYes, restartNo = "yes", "no"
+// The values of node's --restart and --cloved.
+const answerYes, answerNo = "yes", "no"
+
+// clovedAnswer bounds the wait for a cloved that may be reading a large store.
+const clovedAnswer = 2 * time.Minute
+
+// systemd is where a host keeps an administrator's units, and what is there
+// while it runs.
+type systemd struct{ units, booted string }
 
 func (p *program) nodeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "node", Usage: "make containerd on this machine know clove, for Kubernetes", UsageText: "clove node install|uninstall [flags]",
 		Description: "install adds clove-oci as a runtime handler to containerd's configuration (containerd 1.6 and later), between two\n" +
 			"marker lines, and keeps a copy of the file as it was. A second install changes nothing. uninstall takes away what\n" +
-			"install wrote, byte by byte. A containerd that does not start with the new file gets the old one again.",
+			"install wrote, byte by byte. A containerd that does not start with the new file gets the old one again.\n" +
+			"Network rules of pods need cloved, so install also has systemd run the one beside clove-oci, unless another serves\n" +
+			"already: that one is left alone, by uninstall too.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagContainerdConfig, Usage: "containerd's configuration", Value: "/etc/containerd/config.toml"},
 			&cli.StringFlag{Name: flagHandler, Usage: "install: what a RuntimeClass calls the handler", Value: "clove"},
 			&cli.StringFlag{Name: flagRuntime, Usage: "install: path of clove-oci", DefaultText: "clove-oci beside clove"},
-			&cli.StringFlag{Name: flagRestart, Usage: "restart containerd if its configuration changed: yes or no", Value: restartNo},
+			&cli.StringFlag{Name: flagCloved, Usage: "have systemd run cloved; uninstall: end it, and what it holds: yes or no", Value: answerYes},
+			&cli.StringFlag{Name: flagRestart, Usage: "restart containerd if its configuration changed: yes or no", Value: answerNo},
 			&cli.StringFlag{Name: flagService, Usage: "containerd's systemd unit", Value: "containerd.service"},
 			jsonFlag("write what was done as JSON"),
 		},
@@ -48,20 +62,25 @@ func (p *program) node(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	with, err := isYes(c, flagCloved)
+	if err != nil {
+		return err
+	}
 	var result node.Result
 	switch word := c.Args().First(); {
 	case c.NArg() == 1 && word == "install":
-		var runtime string
-		if runtime, err = ociRuntime(c.String(flagRuntime)); err == nil {
-			result, err = node.Install(c.Context, containerd, node.Handler{Name: c.String(flagHandler), Binary: runtime})
-		}
+		result, err = p.installNode(c, containerd, with)
 	case c.NArg() == 1 && word == "uninstall":
 		for _, flag := range []string{flagHandler, flagRuntime} {
 			if c.IsSet(flag) {
 				return invalid(flag, "leave it away: uninstall takes away what install wrote", "it is install's")
 			}
 		}
-		result, err = node.Uninstall(c.Context, containerd)
+		if with {
+			result, err = node.UninstallWith(c.Context, p.clovedOf(""), containerd)
+		} else {
+			result, err = node.Uninstall(c.Context, containerd)
+		}
 	default:
 		err = invalid("", "clove node install, or clove node uninstall", "node takes one word, not %q", c.Args().Slice())
 	}
@@ -71,20 +90,59 @@ func (p *program) node(c *cli.Context) error {
 	return p.tellNode(c, result)
 }
 
+func (p *program) installNode(c *cli.Context, containerd node.Containerd, with bool) (node.Result, error) {
+	runtime, err := ociRuntime(c.String(flagRuntime))
+	if err != nil {
+		return node.Result{}, err
+	}
+	handler := node.Handler{Name: c.String(flagHandler), Binary: runtime}
+	if !with {
+		return node.Install(c.Context, containerd, handler)
+	}
+	return node.InstallWith(c.Context, p.clovedOf(filepath.Dir(runtime)), containerd, handler)
+}
+
+// clovedOf is the cloved that clove-oci asks when the engine's environment
+// names no other.
+func (p *program) clovedOf(programs string) node.Cloved {
+	return node.Cloved{Programs: programs, Units: p.systemd.units, Booted: p.systemd.booted, Systemctl: systemctl,
+		Serves: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, clovedAnswer)
+			defer cancel()
+			cloved, err := p.dial(ctx, api.DefaultSocket)
+			if err != nil {
+				return err
+			}
+			defer cloved.Close()
+			_, err = cloved.Info(ctx) // systemd alone would take a connection
+			return err
+		}}
+}
+
+// isYes reads a flag that is yes or no.
+func isYes(c *cli.Context, flag string) (bool, error) {
+	switch text := c.String(flag); text {
+	case answerYes, answerNo:
+		return text == answerYes, nil
+	default:
+		return false, invalid(flag, "write yes or no", "%q is neither", text)
+	}
+}
+
 // containerdOf reads what the flags say of containerd.
 func containerdOf(c *cli.Context) (node.Containerd, error) {
 	containerd := node.Containerd{Config: c.String(flagContainerdConfig)}
 	if containerd.Config == "" {
 		return containerd, invalid(flagContainerdConfig, "leave the flag away for /etc/containerd/config.toml", "no file is named")
 	}
-	switch text := c.String(flagRestart); text {
-	case restartNo:
-	case restartYes:
-		containerd.Restart = func(ctx context.Context) error { return systemctlRestart(ctx, c.String(flagService)) }
-	default:
-		return containerd, invalid(flagRestart, "write yes or no", "%q is neither", text)
+	restart, err := isYes(c, flagRestart)
+	if restart {
+		containerd.Restart = func(ctx context.Context) error {
+			_, err := systemctl(ctx, "restart", c.String(flagService))
+			return err
+		}
 	}
-	return containerd, nil
+	return containerd, err
 }
 
 // ociRuntime is the program that containerd is to call.
@@ -99,17 +157,19 @@ func ociRuntime(named string) (string, error) {
 	return filepath.Join(filepath.Dir(own), "clove-oci"), nil
 }
 
-// systemctlRestart waits until the service is ready, or says why it is not.
-func systemctlRestart(ctx context.Context, service string) error {
-	command := exec.CommandContext(ctx, "systemctl", "restart", service)
-	output, err := command.CombinedOutput()
+// systemctl waits until what was asked for is so, or says why it is not.
+func systemctl(ctx context.Context, args ...string) (string, error) {
+	var said bytes.Buffer
+	command := exec.CommandContext(ctx, "systemctl", args...)
+	command.Stderr = &said
+	output, err := command.Output()
 	if err == nil {
-		return nil
+		return string(output), nil
 	}
-	if said := bytes.TrimSpace(output); len(said) > 0 {
-		err = errors.Join(err, errors.New(printable(string(said))))
+	if text := bytes.TrimSpace(said.Bytes()); len(text) > 0 {
+		err = errors.Join(err, errors.New(printable(string(text))))
 	}
-	return fmt.Errorf("cannot restart %s: %w", service, err)
+	return "", fmt.Errorf("cannot %s: %w", strings.Join(append([]string{"systemctl"}, args...), " "), err)
 }
 
 func (p *program) tellNode(c *cli.Context, result node.Result) error {
@@ -123,6 +183,28 @@ func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	case result.Changed:
 		line = result.Config + " changed; containerd reads it when it is restarted"
 	}
-	_, err := fmt.Fprintln(p.out, line)
+	lines := line + "\n"
+	if result.Cloved != nil {
+		lines += tellCloved(c.Args().First(), *result.Cloved) + "\n"
+	}
+	_, err := fmt.Fprint(p.out, lines)
 	return err
+}
+
+func tellCloved(word string, result node.ClovedResult) string {
+	whose := result.Unit
+	if whose == "" {
+		whose = "without a unit of its own"
+	}
+	switch {
+	case !result.Own && word == "uninstall":
+		return "there is no cloved of clove node install's"
+	case !result.Own:
+		return "cloved (" + whose + ") is not clove node install's: it is used, and left alone"
+	case word == "uninstall":
+		return "cloved was stopped, and " + whose + " removed"
+	case result.Changed:
+		return whose + " changed, and cloved serves"
+	}
+	return whose + " is as it should be already, and cloved serves"
 }

@@ -22,6 +22,7 @@ type program struct {
 	open         func(runtime.Paths) (backend, error)
 	dial         func(ctx context.Context, socket string) (*client.Client, error)
 	doctor       func() []runtime.Finding
+	systemd      systemd
 	ending       func(status int) // a foreground run is over, with this exit status; nil: nobody wants to know
 	json         bool             // errors are JSON objects
 	raw          bool             // the agent has the terminal: a new line does not begin at its left

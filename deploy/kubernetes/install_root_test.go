@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,10 +24,38 @@ type machine struct {
 	base string // on a tmpfs: an overlay takes no other overlay as its upper
 }
 
-// The node's systemctl tells how it was called; the pod's nsenter goes to the
-// node, wherever it was told to go: the real one would reach this host.
+// systemctl tells how it was called, and of cloved's units it does what their
+// text says: the program runs, and is waited for until it serves or ends.
+const systemctl = `
+program=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/clove.service 2>/dev/null)
+start() {
+	setsid "$program" >/log 2>&1 </dev/null &
+	echo $! >/pid
+	until grep -q 'msg=ready' /log; do
+		kill -0 "$!" 2>/dev/null || { rm /pid; exit 1; }
+		sleep 1
+	done
+}
+stop() {
+	[ -e /pid ] || return 0
+	kill "$(cat /pid)" 2>/dev/null
+	while [ -e "/proc/$(cat /pid)/exe" ]; do sleep 1; done
+	rm /pid
+}
+case "$*" in
+"show --property=MainPID"*) if [ -e /pid ]; then cat /pid; else echo 0; fi; exit ;;
+show*) exit ;;
+"enable --now"*) [ -n "$program" ] || exit 1; [ -e /pid ] || start ;;
+"restart clove.service") stop; start ;;
+"disable --now"*) stop ;;
+esac
+echo "$*" >>/orders
+`
+
+// The pod's nsenter goes to the node, wherever it was told to go: the real one
+// would reach this host.
 var stubs = map[string]string{
-	"node/stub/systemctl": "echo \"$*\" >>/restarts\n",
+	"node/stub/systemctl": systemctl,
 	"node/stub/sleep":     "exec /usr/bin/sleep 0.05\n",
 	"pod/stub/sleep":      "exec /usr/bin/sleep 0.05\n",
 	"pod/stub/nsenter":    "[ \"$1 $2 $3 $4\" = '--target 1 --mount --' ] || exit 9\nshift 4\nexec chroot /node \"$@\"\n",
@@ -43,6 +72,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
 	m := &machine{t, base}
+	t.Cleanup(m.endCloved)
 	for _, tree := range []string{"pod", "node"} {
 		for _, dir := range []string{"usr", "proc", "dev", "upper/bin", "work", "stub"} {
 			m.make(tree+"/"+dir, "")
@@ -56,11 +86,13 @@ func newMachine(t *testing.T) *machine {
 	m.make("pod/node", "")
 	m.make("pod/host", "")
 	m.make("node/opt/clove", "")
+	m.make("node/run/systemd/system", "")
+	m.make("node/etc/systemd/system", "")
 	m.make("node/etc/containerd/config.toml", nodeConfig)
 	for path, text := range stubs {
 		m.make(path, "#!/bin/sh\n"+text)
 	}
-	for _, program := range []string{"clove", "clove-oci"} {
+	for _, program := range []string{"clove", "cloved", "clove-gate", "clove-init", "clove-oci"} {
 		text, err := os.ReadFile(testhost.Binary(t, program))
 		if err != nil {
 			t.Fatal(err)
@@ -117,38 +149,115 @@ func (m *machine) initContainer(file string) *exec.Cmd {
 func (m *machine) run(file string) {
 	m.t.Helper()
 	if err := m.initContainer(file).Run(); err != nil {
-		m.t.Fatalf("%s: %v", file, err)
+		m.t.Fatalf("%s: %v; cloved says %s", file, err, m.read("log"))
 	}
 }
 
-// TestTheDaemonSetsWorkOnANode runs what the manifests' containers run, twice each.
+// cloved is the node's, as its systemctl knows it; 0: none.
+func (m *machine) cloved() int {
+	pid, _ := strconv.Atoi(strings.TrimSpace(m.read("pid"))) // none is 0
+	return pid
+}
+
+// program is what a process of the node executes.
+func program(pid int) string {
+	path, _ := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")) // gone is nothing
+	return path
+}
+
+// endCloved is for a test that failed before it uninstalled.
+func (m *machine) endCloved() {
+	if pid := m.cloved(); pid != 0 && strings.Contains(program(pid), "/opt/clove/bin/cloved") {
+		if process, err := os.FindProcess(pid); err == nil {
+			_ = process.Kill() // it may have ended since
+		}
+	}
+}
+
+// orders are those that the node's systemctl got since the last call, and
+// carried out.
+func (m *machine) orders() string {
+	m.t.Helper()
+	orders := m.read("orders")
+	if err := os.RemoveAll(filepath.Join(m.base, "node/orders")); err != nil {
+		m.t.Fatal(err)
+	}
+	return orders
+}
+
+const (
+	cameUp    = "daemon-reload\nenable --now clove.socket clove.service\n"
+	renewed   = "restart clove.service\n"
+	wentAway  = "disable --now clove.service clove.socket\nstop clove-agents.service clove.slice\nreset-failed clove.service clove.socket clove-agents.service\ndaemon-reload\n"
+	restarted = "restart containerd.service\n"
+)
+
+// TestTheDaemonSetsWorkOnANode runs what the manifests' containers run, twice
+// each, with the real cloved.
 func TestTheDaemonSetsWorkOnANode(t *testing.T) {
 	m := newMachine(t)
 	m.run("install.yaml")
-	once := m.read("etc/containerd/config.toml")
+	once, cloved := m.read("etc/containerd/config.toml"), m.cloved()
 	if !strings.HasPrefix(once, nodeConfig) || !strings.Contains(once, "BinaryName = '/opt/clove/bin/clove-oci'") {
 		t.Errorf("the configuration is\n%s", once)
 	}
+	if orders := m.orders(); orders != cameUp+restarted || !strings.HasSuffix(program(cloved), "/opt/clove/bin/cloved") {
+		t.Errorf("orders %q; process %d executes %q", orders, cloved, program(cloved))
+	}
 	m.run("install.yaml")
-	if again := m.read("etc/containerd/config.toml"); again != once || m.read("restarts") != "restart containerd.service\n" {
-		t.Errorf("the second time: restarts %q, configuration\n%s", m.read("restarts"), again)
+	if again, orders := m.read("etc/containerd/config.toml"), m.orders(); again != once || orders != "" || m.cloved() != cloved {
+		t.Errorf("the second time: orders %q, configuration\n%s", orders, again)
 	}
-	if len(m.read("opt/clove/bin/clove-oci")) == 0 {
-		t.Error("clove-oci is not there")
-	}
+	m.renew(cloved)
 	m.uninstallUnderALivingContainer()
 	m.run("uninstall.yaml")
-	left, err := os.ReadDir(filepath.Join(m.base, "node/opt/clove"))
-	if err != nil || len(left) != 0 || m.read("restarts") != strings.Repeat("restart containerd.service\n", 2) {
-		t.Errorf("left: %v, %v; restarts %q", left, err, m.read("restarts"))
+	for dir, want := range map[string]int{"opt/clove": 0, "etc/systemd/system": 0, "etc/containerd": 1} {
+		left, err := os.ReadDir(filepath.Join(m.base, "node", dir))
+		if err != nil || len(left) != want {
+			t.Errorf("in %s: %v, %v", dir, left, err)
+		}
 	}
-	if beside, err := os.ReadDir(filepath.Join(m.base, "node/etc/containerd")); err != nil || len(beside) != 1 {
-		t.Errorf("beside the configuration: %v, %v", beside, err)
+	if orders := m.orders(); orders != "" || m.read("etc/containerd/config.toml") != nodeConfig {
+		t.Errorf("the second time: orders %q, configuration\n%s", orders, m.read("etc/containerd/config.toml"))
 	}
 }
 
-// uninstallUnderALivingContainer: the handler goes at once, the programs when
-// the container is gone.
+// renew brings a newer cloved, which takes the other's place.
+func (m *machine) renew(cloved int) {
+	m.t.Helper()
+	newer, err := os.OpenFile(filepath.Join(m.base, "pod/upper/bin/cloved"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	_, err = newer.WriteString("newer")
+	if err := errors.Join(err, newer.Close()); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run("install.yaml")
+	if orders := m.orders(); orders != cameUp+renewed || m.cloved() == cloved || program(cloved) != "" || strings.HasSuffix(program(m.cloved()), "(deleted)") {
+		m.t.Errorf("a newer cloved: orders %q; process %d executes %q", orders, m.cloved(), program(m.cloved()))
+	}
+}
+
+// TestAClovedThatDoesNotComeUp: the pod fails, and the node is as it was but for
+// the programs.
+func TestAClovedThatDoesNotComeUp(t *testing.T) {
+	m := newMachine(t)
+	m.make("pod/upper/bin/cloved", "#!/bin/sh\necho it is broken >&2\nexit 1\n")
+	cmd := m.initContainer("install.yaml")
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "journalctl -u clove.service") {
+		t.Errorf("%v, %s", err, said.String())
+	}
+	units, err := os.ReadDir(filepath.Join(m.base, "node/etc/systemd/system"))
+	if orders := m.orders(); err != nil || len(units) != 0 || m.read("etc/containerd/config.toml") != nodeConfig || orders != "daemon-reload\n"+wentAway {
+		t.Errorf("orders %q, units %v, %v, configuration\n%s", orders, units, err, m.read("etc/containerd/config.toml"))
+	}
+}
+
+// uninstallUnderALivingContainer: the handler goes at once; cloved and the
+// programs when the container is gone.
 func (m *machine) uninstallUnderALivingContainer() {
 	m.t.Helper()
 	const options = "node/run/containerd/io.containerd.runtime.v2.task/k8s.io/one/options.json"
@@ -164,8 +273,12 @@ func (m *machine) uninstallUnderALivingContainer() {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "waiting") {
 	}
-	if m.read("etc/containerd/config.toml") != nodeConfig || len(m.read("opt/clove/bin/clove-oci")) == 0 {
-		m.t.Errorf("while a container lives, clove-oci is gone, or the configuration is\n%s", m.read("etc/containerd/config.toml"))
+	cloved := m.cloved()
+	if m.read("etc/containerd/config.toml") != nodeConfig || len(m.read("opt/clove/bin/clove-oci")) == 0 || program(cloved) == "" {
+		m.t.Errorf("while a container lives, clove-oci or cloved is gone, or the configuration is\n%s", m.read("etc/containerd/config.toml"))
+	}
+	if orders := m.orders(); orders != restarted {
+		m.t.Errorf("while a container lives: orders %q", orders)
 	}
 	if err := os.Remove(filepath.Join(m.base, options)); err != nil {
 		m.t.Fatal(err)
@@ -174,5 +287,8 @@ func (m *machine) uninstallUnderALivingContainer() {
 	}
 	if err := uninstall.Wait(); err != nil {
 		m.t.Fatal(err)
+	}
+	if orders := m.orders(); orders != wentAway || program(cloved) != "" {
+		m.t.Errorf("orders %q; cloved executes %q", orders, program(cloved))
 	}
 }

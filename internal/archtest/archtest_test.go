@@ -41,7 +41,7 @@ var mayImport = []struct {
 	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"kubernetes", []string{"agent", "oci"}, "a run as a cluster's objects is a value"},
 	{"deploy/kubernetes", nil, "manifests; what is Go there is their test"},
-	{"node", []string{"agent", "oci"}, "edits one file; knows of clove only what the file names"},
+	{"node", []string{"agent", "oci", "internal/undo"}, "edits files; knows of clove only what they name"},
 	{"oci/keeper", []string{"agent", "api", "cgroups", "client", "oci", "runtime/container", "internal/pidfd"}, "what holds a container from outside needs no store and no sandbox"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},

@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/undo"
+)
+
+// Cloved is where a node's cloved is to be, without which no pod has network
+// rules, and how systemd is made to keep it there.
+type Cloved struct {
+	Programs string // directory of cloved and of what it starts, absolute
+	Units    string // directory of an administrator's units, /etc/systemd/system
+	Booted   string // a path that is there while systemd runs, sd_booted(3)
+	// Systemctl calls systemctl, and returns what that wrote.
+	Systemctl func(ctx context.Context, args ...string) (string, error)
+	// Serves asks the node's cloved something: nil, it answered.
+	Serves func(context.Context) error
+}
+
+// ClovedResult is what was done about cloved.
+type ClovedResult struct {
+	Unit    string `json:"unit,omitempty"` // file of the unit; none: nobody's, or started without one
+	Own     bool   `json:"own"`            // Install wrote it; else somebody did, and it is left alone
+	Changed bool   `json:"changed"`
+}
+
+// takeBackTime bounds what a failed installation takes until the node is as it
+// was: cloved has half a minute to stop, and agents have one.
+const takeBackTime = 2 * time.Minute
+
+// InstallWith is Install after cloved serves, so that no pod finds the one
+// without the other. If either fails, the node is left with neither.
+func InstallWith(ctx context.Context, cloved Cloved, c Containerd, h Handler) (Result, error) {
+	var steps undo.Stack
+	if err := checkBinary(h.Binary); err != nil {
+		return Result{}, err
+	}
+	served, err := cloved.install(ctx, &steps)
+	if err != nil {
+		return Result{}, takenBack(agent.Failed("cloved", err), steps.Run())
+	}
+	result, err := Install(ctx, c, h)
+	if err != nil {
+		return result, takenBack(err, steps.Run())
+	}
+	result.Cloved = &served
+	return result, nil
+}
+
+// takenBack adds to err what could not be taken back after it.
+func takenBack(err, left error) error {
+	if left == nil {
+		return err
+	}
+	return &agent.Error{Kind: agent.KindInternal, Step: "cloved", Message: "the node is not as it was before", Err: errors.Join(err, left),
+		Hint: "clove node uninstall takes away what is left"}
+}
+
+// UninstallWith is Uninstall, and then cloved's end if Install wrote its units.
+// What cloved holds ends with it: call it when no pod of clove's is left.
+func UninstallWith(ctx context.Context, cloved Cloved, c Containerd) (Result, error) {
+	result, err := Uninstall(ctx, c)
+	if err != nil {
+		return result, err
+	}
+	ended, err := cloved.uninstall(ctx)
+	result.Cloved = &ended
+	return result, agent.Failed("cloved", err)
+}
+
+func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, error) {
+	unit, own, err := c.find(ctx)
+	if err != nil || !own {
+		return ClovedResult{Unit: unit}, err
+	}
+	result := ClovedResult{Unit: unit, Own: true}
+	if err := c.checkPrograms(); err != nil {
+		return result, err
+	}
+	old, made, err := c.unitFiles()
+	if err != nil {
+		return result, err
+	}
+	pid, err := c.property(ctx, "MainPID")
+	if err != nil {
+		return result, err
+	}
+	names := changed(old, made)
+	if len(names) == 0 && c.executes(pid) && c.Serves(ctx) == nil {
+		return result, nil
+	}
+	message := "it does not serve"
+	if len(names) > 0 {
+		message += ", so its units are as they were before"
+		steps.Add("cloved", func() error { return c.takeBack(old) })
+	}
+	if err := c.start(ctx, made, names, pid != "0"); err != nil {
+		return result, &agent.Error{Kind: agent.KindInternal, Step: "cloved", Message: message, Err: err,
+			Hint: "`journalctl -u " + serviceUnit + "` says why; without cloved, use --cloved no: pods with network rules do not start then"}
+	}
+	result.Changed = true
+	return result, nil
+}
+
+// find tells whose cloved is to serve this node: another's, which has to do so
+// already, or that of the units that Install writes.
+func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
+	own, unit, err = c.ownUnits()
+	if err != nil || own {
+		return filepath.Join(c.Units, serviceUnit), own, err
+	}
+	_, err = os.Stat(c.Booted)
+	booted := err == nil
+	if unit == "" && booted {
+		if unit, err = c.property(ctx, "FragmentPath"); err != nil {
+			return "", false, err
+		}
+	}
+	err = c.Serves(ctx)
+	switch {
+	case err == nil:
+		return unit, false, nil
+	case unit != "":
+		return unit, false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: unit + " is not clove node install's, and its cloved does not serve", Err: err,
+			Hint: "start it: systemctl enable --now " + socketUnit + " " + serviceUnit + "; or leave cloved away with --cloved no: pods with network rules do not start then"}
+	case !booted:
+		return "", false, &agent.Error{Kind: agent.KindUnenforceable, Step: "cloved", Message: "systemd does not run here, and no cloved either", Err: err,
+			Hint: "have your own service manager start cloved; or leave it away with --cloved no: pods with network rules do not start then"}
+	}
+	return filepath.Join(c.Units, serviceUnit), true, nil
+}
+
+// property is one of cloved's service, as systemd has it loaded.
+func (c Cloved) property(ctx context.Context, name string) (string, error) {
+	value, err := c.Systemctl(ctx, "show", "--property="+name, "--value", serviceUnit)
+	return strings.TrimSpace(value), err
+}
+
+// executes tells whether a process executes the program that is there now: a
+// rename may have brought a newer one since it began.
+func (c Cloved) executes(pid string) bool {
+	running, err := os.Stat(filepath.Join("/proc", pid, "exe"))
+	if err != nil {
+		return false
+	}
+	installed, err := os.Stat(filepath.Join(c.Programs, "cloved"))
+	return err == nil && os.SameFile(running, installed)
+}
+
+// start has systemd read the units and keep cloved by them. The socket stays
+// open while a cloved that ran makes place for its successor, unless it changed.
+func (c Cloved) start(ctx context.Context, made []file, names []string, ran bool) error {
+	if err := storeAll(made); err != nil {
+		return err
+	}
+	calls := [][]string{{"daemon-reload"}, {"enable", "--now", socketUnit, serviceUnit}}
+	switch {
+	case ran && slices.Contains(names, socketUnit):
+		calls = append(calls, []string{"restart", socketUnit, serviceUnit})
+	case ran:
+		calls = append(calls, []string{"restart", serviceUnit})
+	}
+	for _, call := range calls {
+		if _, err := c.Systemctl(ctx, call...); err != nil {
+			return err
+		}
+	}
+	return c.Serves(ctx)
+}
+
+// takeBack gives the units back their old text, and systemd the old state. The
+// caller's context may be what ended the installation.
+func (c Cloved) takeBack(old []file) error {
+	ctx, cancel := context.WithTimeout(context.Background(), takeBackTime)
+	defer cancel()
+	served := old[slices.Index(unitNames, serviceUnit)].exists
+	var errs []error
+	if !served {
+		errs = append(errs, c.end(ctx))
+	}
+	_, err := c.Systemctl(ctx, "daemon-reload")
+	errs = append(errs, storeAll(old), err)
+	if served {
+		_, err = c.Systemctl(ctx, "restart", socketUnit, serviceUnit)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// end stops cloved and what it holds, and has systemd forget them.
+func (c Cloved) end(ctx context.Context) error {
+	_, err := c.Systemctl(ctx, "disable", "--now", serviceUnit, socketUnit)
+	_, err2 := c.Systemctl(ctx, "stop", agentsUnit, sliceUnit)
+	_, _ = c.Systemctl(ctx, "reset-failed", serviceUnit, socketUnit, agentsUnit) // one that did not fail has nothing to forget
+	return errors.Join(err, err2)
+}
+
+func (c Cloved) uninstall(ctx context.Context) (ClovedResult, error) {
+	own, strange, err := c.ownUnits()
+	if err != nil || !own {
+		return ClovedResult{Unit: strange}, err
+	}
+	result := ClovedResult{Unit: filepath.Join(c.Units, serviceUnit), Own: true}
+	if err := c.end(ctx); err != nil {
+		return result, err
+	}
+	old, _, err := c.unitFiles()
+	if err != nil {
+		return result, err
+	}
+	for i := range old {
+		old[i].exists = false
+	}
+	if err := storeAll(old); err != nil {
+		return result, err
+	}
+	_, err = c.Systemctl(ctx, "daemon-reload")
+	result.Changed = err == nil
+	return result, err
+}

@@ -1,0 +1,121 @@
+package node
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"clove.run/clove/agent"
+)
+
+// units are those of the Debian package, which is made of the same files.
+//
+//go:embed units
+var units embed.FS
+
+const (
+	serviceUnit = "clove.service"
+	socketUnit  = "clove.socket"
+	agentsUnit  = "clove-agents.service" // no process of its own: the cgroup of agents and guards
+	sliceUnit   = "clove.slice"
+)
+
+var unitNames = []string{sliceUnit, agentsUnit, socketUnit, serviceUnit}
+
+// unitMark is the first line of what Install wrote.
+const unitMark = "# Written by clove node install; clove node uninstall takes it away.\n"
+
+// clovedPrograms are cloved and what it starts, which it looks for beside itself.
+var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate"}
+
+// plainPath is one that means itself in a unit, where %, spaces and quotes do not.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+-]*$`)
+
+// unitText is a unit of the package's for programs in another directory. The
+// package's group is not made on a node, where only root asks: clove-oci.
+func unitText(name, programs string) ([]byte, error) {
+	text, err := units.ReadFile("units/" + name)
+	if err != nil {
+		return nil, err
+	}
+	changed := strings.NewReplacer(
+		"=/usr/sbin/cloved\n", "="+filepath.Join(programs, "cloved")+"\n",
+		"=/usr/bin/clove ", "="+filepath.Join(programs, "clove")+" ",
+		"SocketGroup=clove\n", "SocketGroup=root\n",
+	).Replace(string(text))
+	return []byte(unitMark + changed), nil
+}
+
+// checkPrograms: systemd would only say that the service failed.
+func (c Cloved) checkPrograms() error {
+	if !plainPath.MatchString(c.Programs) {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "cloved", Message: "systemd would read " + c.Programs + " as something else",
+			Hint: "put the programs into a directory of letters, digits and ._+- only"}
+	}
+	for _, name := range clovedPrograms {
+		path := filepath.Join(c.Programs, name)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			return &agent.Error{Kind: agent.KindNotFound, Step: "cloved", Message: "there is no program " + path, Err: err,
+				Hint: "put all of clove's programs beside clove-oci, or leave cloved away with --cloved no"}
+		}
+	}
+	return nil
+}
+
+// unitFiles opens the units as they are, and as they are to be.
+func (c Cloved) unitFiles() (old, made []file, err error) {
+	for _, name := range unitNames {
+		f, err := open(filepath.Join(c.Units, name))
+		if err != nil {
+			return nil, nil, err
+		}
+		old = append(old, f)
+		if f.text, err = unitText(name, c.Programs); err != nil {
+			return nil, nil, err
+		}
+		f.exists = true
+		made = append(made, f)
+	}
+	return old, made, nil
+}
+
+// changed are the names of the units that are to become different.
+func changed(old, made []file) (names []string) {
+	for i, name := range unitNames {
+		if !bytes.Equal(old[i].text, made[i].text) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func storeAll(files []file) (err error) {
+	for _, f := range files {
+		err = errors.Join(err, f.store())
+	}
+	return err
+}
+
+// ownUnits tells whether Install wrote the units that are there. strange is the
+// first one that it did not write.
+func (c Cloved) ownUnits() (own bool, strange string, err error) {
+	for _, name := range unitNames {
+		path := filepath.Join(c.Units, name)
+		text, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return false, "", err
+		case !bytes.HasPrefix(text, []byte(unitMark)):
+			return false, path, nil
+		default:
+			own = true
+		}
+	}
+	return own, "", nil
+}
