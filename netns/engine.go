@@ -86,6 +86,11 @@ func (p Plan) engineGated() []chain {
 			{match: gates, verdict: accept},
 			{to: engineDNS, verdict: divert},
 			{match: match{out: "lo"}, verdict: accept},
+			// Before answers: connection tracking forgets what it is full of, and then
+			// takes a name server's late word for the beginning of a connection, in
+			// which the container would have questions for answers.
+			{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: divert},
+			{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: divert},
 			{match: replies, verdict: accept},
 			{protocol: unix.IPPROTO_TCP, verdict: divert},
 			{protocol: unix.IPPROTO_UDP, verdict: divert},
@@ -101,6 +106,8 @@ func (p Plan) engineGated() []chain {
 		{name: "leave", hook: postrouting, priority: "filter", rules: append([]rule{
 			{match: match{out: "lo"}, verdict: accept},
 			{match: gates, verdict: accept},
+			{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: drop},
+			{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: drop},
 			{match: replies, verdict: accept},
 		}, neighbours()...)},
 	}
@@ -109,6 +116,8 @@ func (p Plan) engineGated() []chain {
 // arriving sees what comes from outside, and once more what was diverted.
 func (p Plan) arriving() []rule {
 	rules := []rule{
+		// What is for the gate began with the gate, whatever is known of it.
+		{match: match{in: "lo", otherIn: true, fresh: true, receiver: markGate}, verdict: accept},
 		{match: match{in: "lo", otherIn: true, fresh: true}, verdict: remember},
 		{match: match{in: "lo", otherIn: true}, verdict: accept},
 		{match: match{mark: markDivert, otherMark: true}, verdict: accept},

@@ -37,8 +37,16 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 		if last.hook != postrouting || last.open {
 			t.Fatalf("the last chain is %+v", last)
 		}
+		var dns int
 		for _, r := range last.rules {
 			m := r.match
+			if r.verdict == drop && r.port == dnsPort {
+				dns++
+				continue
+			}
+			if m.replies && dns != 2 {
+				t.Error("an answer may be a question to a name server")
+			}
 			known := m.out == "lo" || plan.everything && (m.mark == markGate && !m.otherMark || m.replies || m.icmp != 0)
 			if r.verdict != accept || !known {
 				t.Errorf("%s may leave", r)
