@@ -32,9 +32,10 @@ const (
 //
 // owner names whose rules they are, in letters, digits and - : where another's
 // hold, Apply gives ErrRuled and changes nothing; where the owner's own do, it
-// completes them.
-func EnginePlan(n *Namespace, everything bool, owner string) (Plan, error) {
-	p := Plan{engine: true, everything: everything, owner: owner}
+// completes them. policy names in the same letters what the gate will be told, for
+// Serves.
+func EnginePlan(n *Namespace, everything bool, owner, policy string) (Plan, error) {
+	p := Plan{engine: true, everything: everything, owner: owner, policy: policy}
 	err := n.do(func() error {
 		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
 		return checkMarks()
@@ -173,6 +174,14 @@ func (p Plan) policyRoutes() []policyRoute {
 		routes = append(routes, policyRoute{netip.MustParsePrefix("::/0")})
 	}
 	return routes
+}
+
+// option is the kernel's without which there is no rule.
+func (r policyRoute) option() string {
+	if r.to.Addr().Is6() {
+		return "CONFIG_IPV6_MULTIPLE_TABLES"
+	}
+	return "CONFIG_IP_MULTIPLE_TABLES"
 }
 
 func (r policyRoute) rule() *netlink.Rule {

@@ -11,9 +11,9 @@ import (
 
 func TestEnginePlanGoldens(t *testing.T) {
 	for name, plan := range map[string]Plan{
-		"engine_silent":       {engine: true, owner: "7-42"},
-		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42"},
-		"engine_without_ipv6": {engine: true, everything: true, owner: "7-42"},
+		"engine_silent":       {engine: true, owner: "7-42", policy: "c10e"},
+		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42", policy: "c10e"},
+		"engine_without_ipv6": {engine: true, everything: true, owner: "7-42", policy: "c10e"},
 	} {
 		got := plan.String()
 		path := filepath.Join("testdata", name+".golden")

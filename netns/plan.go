@@ -24,6 +24,7 @@ type Plan struct {
 	hostPorts  []uint16
 	engine     bool // the namespace is an engine's, see EnginePlan
 	owner      string
+	policy     string
 }
 
 // The addresses that a plan needs of its own. Those of the gate's transparent
