@@ -67,6 +67,9 @@ func (g *guard) begin(r *Runtime) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(servers) == 0 {
+		tell(nameless)
+	}
 	g.gate, err = startGate(
 		gateInheritance{executable: besideInit(r.init, gateProgram), id: agent.GuardGateID(os.Getpid()), namespace: g.namespace},
 		g.config(rules, servers))
@@ -82,8 +85,13 @@ func (g *guard) begin(r *Runtime) (err error) {
 var guardLimits = wire.Limits{Connections: 4096, PerSecond: 1000}
 
 func (g *guard) config(rules *egress.Rules, servers []netip.AddrPort) broker.Config {
-	return broker.Config{Rules: rules, Limits: guardLimits, Resolver: g.resolver(servers), Socket: g.namespace.Socket, Denied: g.denied()}
+	return broker.Config{Rules: rules, Limits: guardLimits, Resolver: g.resolver(servers), Socket: g.namespace.Socket, Denied: denied()}
 }
+
+// nameless is told where the gate has nobody to ask, which is no reason not to
+// start: addresses may be all that a container needs.
+var nameless = complaint{Reason: "no name resolves: there is no name server, or only at addresses of loopback",
+	Hint: "mount a resolv.conf with name servers read-only at /etc/resolv.conf, or allow addresses"}
 
 // rules are checked before anything is done.
 func (g *guard) rules() (*egress.Rules, error) {
@@ -153,19 +161,25 @@ func (g *guard) refused(err error, hint string) error {
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "cannot hold the container's network rules", Hint: hint, Err: err}
 }
 
-// denied writes each target that is refused, once, to standard error, which is
-// the guard's log.
-func (g *guard) denied() func(broker.Denial) {
-	var mu sync.Mutex // guards the encoder
-	encoder := json.NewEncoder(os.Stderr)
+// complaint is a line of the guard's log.
+type complaint struct {
+	*agent.Denial
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// tell writes to standard error, which is the guard's log. Its disk may be full: what
+// holds, holds.
+func tell(c complaint) { _ = json.NewEncoder(os.Stderr).Encode(c) }
+
+// denied tells each target that is refused, once.
+func denied() func(broker.Denial) {
+	var mu sync.Mutex // of one line at a time
 	return func(d broker.Denial) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = encoder.Encode(struct { // the log's disk may be full; the refusal holds
-			agent.Denial
-			Reason string `json:"reason"`
-			Hint   string `json:"hint,omitempty"`
-		}{denial(d), d.Reason, d.Hint})
+		about := denial(d)
+		tell(complaint{&about, d.Reason, d.Hint})
 	}
 }
 
