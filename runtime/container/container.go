@@ -35,6 +35,7 @@ type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
 	notify *notify // nil: nobody wants to hear that its process is ready
+	unborn bool    // its first process was not made yet, and libcontainer cannot be asked for its state
 }
 
 // Options are what create's command line says of the container itself.
@@ -62,7 +63,7 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{engine: e, lib: lib, notify: notify}
+	c := &Container{engine: e, lib: lib, notify: notify, unborn: true}
 	if notify != nil {
 		if err := os.Mkdir(notify.directory, 0o755); err != nil {
 			c.destroy(false)

@@ -75,6 +75,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if err := checkTerminal(terminal, o); err != nil {
 		return -1, err
 	}
+	hearIgnored()
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
 	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
@@ -132,6 +133,7 @@ func (c *Container) setOff(process *libcontainer.Process, streams *streams, o St
 		return err
 	}
 	if process.Init {
+		c.unborn = false
 		if err := c.created(process.Args); err != nil {
 			return err
 		}

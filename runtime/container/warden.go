@@ -74,7 +74,7 @@ func (c *Container) release() error {
 // remove takes away what is left of a container whose process is gone.
 func (c *Container) remove() error {
 	// A warden knows nothing of a container whose process could not be made.
-	if state, err := c.lib.State(); c.engine.Warden != nil && (err != nil || state.InitProcessPid != 0) {
+	if c.engine.Warden != nil && !c.unborn {
 		if err := c.engine.Warden.Ended(c); err != nil {
 			return err
 		}
