@@ -126,7 +126,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return err
 	}
 	start.ConsoleSocket, start.PidfdSocket = c.String(flagConsoleSocket), c.String(flagPidfdSocket)
-	start.PreserveFDs = c.Int(flagPreserveFDs)
+	start.PreserveFDs, start.NetworkRules = c.Int(flagPreserveFDs), rules.Network != ""
 	p.status, err = made.Run(spec.Process, start)
 	return err
 }

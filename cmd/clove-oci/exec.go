@@ -100,9 +100,14 @@ func (p *program) join(c *cli.Context) error {
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}
+	order, _, err := oci.Guarded(state.Annotations, state.ID)
+	if err != nil {
+		return err
+	}
 	p.status, err = found.Join(process, container.Start{
 		Detach: c.Bool(flagDetach), PidFile: pidFile, ConsoleSocket: c.String(flagConsoleSocket),
 		PidfdSocket: c.String(flagPidfdSocket), PreserveFDs: c.Int(flagPreserveFDs), Cgroups: cgroups,
+		NetworkRules: order.Network != "",
 	}, c.Bool(flagIgnorePaused))
 	return err
 }

@@ -96,11 +96,12 @@ func TestAStartIsAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		order.Start = start + 1
-		if err := guard.Ask(n.path("clove.sock"), order); err == nil || !strings.Contains(err.Error(), "another one") {
+		waits := func() error { return nil }
+		if err := guard.Ask(n.path("clove.sock"), order, waits); err == nil || !strings.Contains(err.Error(), "another one") {
 			t.Errorf("%s: another process is held: %v", name, err)
 		}
 		order.Start = start
-		if err := guard.Ask(n.path("clove.sock"), order); err != nil {
+		if err := guard.Ask(n.path("clove.sock"), order, waits); err != nil {
 			t.Fatal(err)
 		}
 		failStart(t, n.Runtime, "one")

@@ -22,6 +22,7 @@ type Start struct {
 	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
 	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
 	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
+	NetworkRules  bool              // no socket of the caller's network is handed on
 	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 
@@ -79,6 +80,11 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
 	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
+	}
+	if o.NetworkRules {
+		if err := checkSockets(process, !terminal); err != nil {
+			return -1, err
+		}
 	}
 	// Before the process exists, or its end could be missed.
 	watcher := newWatcher(o)
