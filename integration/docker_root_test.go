@@ -19,7 +19,18 @@ import (
 )
 
 // worldTime bounds a world, whatever hangs in it.
-const worldTime = 90 * time.Second
+const worldTime = 3 * time.Minute
+
+// largest is what the image may weigh over its base, in bytes as Docker counts them: the
+// promised 60 MB, and half a MB less, so that an update of a package of Debian's breaks nothing.
+const largest = 59.5e6
+
+// What doctor writes becomes one line of the states that it found: nothingMissing where
+// all is there, another one where something is not, or where doctor said nothing.
+const (
+	foundStates    = `sed -n 's/^ *"status": "\([a-z]*\)",*$/\1/p' | sort -u | paste -sd, | sed 's/^/doctor: /'`
+	nothingMissing = "doctor: ok\n"
+)
 
 // inDocker runs a script in a world with an engine, the images of the runtime, and
 // granted, which runs one with what docs/docker.md says; what it writes is returned.
@@ -33,7 +44,8 @@ func inDocker(t *testing.T, script string) string {
 	for _, command := range [][]string{
 		{"package/docker.sh", "stage", stage},
 		{"testdata/base.sh", filepath.Join(stage, "base.tar")},
-		{"cp", "testdata/docker.sh", "../examples/agent.py", stage},
+		{"cp", "testdata/docker.sh", "../examples/agent.py", "../.dockerignore", stage},
+		{"cp", "../deploy/kubernetes/Dockerfile", filepath.Join(stage, "node")},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", command[0], err, out)
@@ -59,7 +71,7 @@ func inDocker(t *testing.T, script string) string {
 func TestDockerImage(t *testing.T) {
 	out := inDocker(t, `
 		docker inspect -f 'size {{.Size}}' debian:bookworm-slim clove
-		granted --rm clove clove doctor --json | grep -c '"missing"'
+		granted --rm clove clove doctor --json | `+foundStates+`
 		mkdir /srv/work && cp /opt/clove/agent.py /srv/work
 		w='granted --rm -v /srv/work:/workspace clove clove run --rm'
 		$w agent.py --memory 256M; echo agent $?; ls /srv/work
@@ -71,46 +83,34 @@ func TestDockerImage(t *testing.T) {
 		$w --user root -- sh -c 'id -u; grep -h ^Seccomp: /proc/self/status; dd if=/proc/kcore count=1 >/dev/null'; echo root $?
 		$w --allow 192.0.2.80 -- python3 -c 'import socket; socket.create_connection(("192.0.2.81", 80), 5)'; echo gate $?
 		granted --rm clove sh -c 'clove run --rm -- true && clove check' && echo clean`)
-	wantAll(t, out, "\n0\n", "Written to /workspace/report.json", "agent 0\nagent.py\n", "memory limit of 64MiB reached", "memory 137\n",
+	wantAll(t, out, nothingMissing, "Written to /workspace/report.json", "agent 0\nagent.py\n", "memory limit of 64MiB reached", "memory 137\n",
 		"pids limit of 20 refused", "disk limit of 16MiB reached", "timeout 124\n", "cpu-time 124\n", "0\nSeccomp:\t2\n",
 		"root 1\n", "refused tcp://192.0.2.81:80", "clean\n")
-	// Over the base in MB, as Docker counts them.
 	sizes := strings.SplitN(out, "\n", 3)
 	base, errBase := strconv.Atoi(strings.TrimPrefix(sizes[0], "size "))
 	image, errImage := strconv.Atoi(strings.TrimPrefix(sizes[1], "size "))
-	if errBase != nil || errImage != nil || image-base > 60e6 {
+	if errBase != nil || errImage != nil || image-base > largest {
 		t.Errorf("the image is %d bytes over its base of %d (%v, %v)", image-base, base, errBase, errImage)
 	}
 	t.Logf("%.1f MB over the base", float64(image-base)/1e6)
 }
 
-// TestDockerPrivileges: each of what is given is needed, and where it is missing
-// clove says so and starts nothing.
-func TestDockerPrivileges(t *testing.T) {
+// TestDockerNodeImage: the image of the Kubernetes manifests is built from a tree like
+// this one, of which nothing but the programs goes to the engine.
+func TestDockerNodeImage(t *testing.T) {
 	out := inDocker(t, `
-		granted --rm clove clove run --rm -- echo control
-		for WITHOUT in $CAPABILITIES filter device rule; do
-			echo "without $WITHOUT: $(granted --rm clove clove run --rm -- echo started)" ; done
-		docker run --rm clove clove run --rm -- echo started; echo plain $?`)
-	wantAll(t, out, "control\n", "pivot_root is refused", "seccomp=deploy/docker/seccomp.json", "open /dev/loop-control", "--device /dev/loop-control",
-		"may open no loop device", "--device-cgroup-rule 'b 7:* rw'", "cannot make /sys/fs/cgroup", "--cap-add SYS_ADMIN", "plain 125\n")
-	if strings.Contains(out, "started") {
-		t.Errorf("an agent started without one of them\n%s", out)
+		mkdir -p /srv/tree/deploy && cd /srv/tree && cp -r /opt/clove/bin /opt/clove/.dockerignore . && touch left-out bin/left-out bin/clove-probe
+		(cat /opt/clove/node && echo 'COPY . /sent') >deploy/Dockerfile
+		for DOCKER_BUILDKIT in 0 1; do
+			docker build -q -f deploy/Dockerfile -t clove-node:dev . >/dev/null; echo built $DOCKER_BUILDKIT $?
+			docker run --rm clove-node:dev sh -c 'find /sent -type f | sort | paste -sd" "; rm -r /sent; clove-oci --version | head -n 1
+				clove node --help | grep -o -m 1 -e --restart; nsenter --version'
+			docker image rm clove-node:dev >/dev/null
+		done`)
+	programs := "/sent/bin/clove /sent/bin/clove-gate /sent/bin/clove-init /sent/bin/clove-oci /sent/bin/cloved\n"
+	for _, builder := range []string{"built 0 0\n", "built 1 0\n"} {
+		wantAll(t, out, builder+programs+"clove-oci version 0.0.0~dev\n--restart\nnsenter from util-linux")
 	}
-	_, list, _ := strings.Cut(readScript(t), "CAPABILITIES='")
-	list, _, _ = strings.Cut(list, "'")
-	for name := range strings.FieldsSeq(list) {
-		wantAll(t, out, "root without CAP_"+name+":", "--cap-add "+name+" ")
-	}
-}
-
-func readScript(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/docker.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // TestDockerDaemon: cloved in a container, healthy, called from inside and through the
