@@ -122,11 +122,12 @@ func TestDockerDaemon(t *testing.T) {
 		grep -om1 'health_status: healthy' < <(docker events --since 0 --filter container=keeper --filter event='health_status: healthy')
 		docker exec keeper clove run -d --name worker --restart always --memory 64M -- sh -c 'echo up; sleep 1000'
 		CLOVE_RUN_DIR=/run/clove-docker /opt/clove/bin/clove ps | grep -o worker
+		stat -c 'socket %a %u:%g' /run/clove-docker/clove.sock
 		docker exec keeper clove exec worker -- id -u
 		docker stop -t 60 keeper >/dev/null; docker wait keeper; docker rm keeper >/dev/null
 		granted --rm -v state:/var/lib/clove clove clove inspect worker | grep -m1 '"status"'
 		granted -d --name keeper --init -v state:/var/lib/clove clove:daemon >/dev/null
 		docker exec keeper sh -c 'until clove ps 2>/dev/null | grep worker | grep -o running; do sleep 0.1; done'
 		docker stop -t 60 keeper >/dev/null; docker logs keeper 2>&1 | tail -n 5`)
-	wantAll(t, out, "health_status: healthy\n", "worker\n1000\n0\n", `"status": "signaled"`, "running\n")
+	wantAll(t, out, "health_status: healthy\n", "worker\nsocket 660 0:0\n1000\n0\n", `"status": "signaled"`, "running\n")
 }
