@@ -3,34 +3,18 @@
 package integration
 
 import (
-	"context"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/testhost"
 )
 
-// worldTime bounds a world, whatever hangs in it.
-const worldTime = 3 * time.Minute
-
 // largest is what the image may weigh over its base, in bytes as Docker counts them: the
 // promised 60 MB, and half a MB less, so that an update of a package of Debian's breaks nothing.
 const largest = 59.5e6
-
-// What doctor writes becomes one line of the states that it found: nothingMissing where
-// all is there, another one where something is not, or where doctor said nothing.
-const (
-	foundStates    = `sed -n 's/^ *"status": "\([a-z]*\)",*$/\1/p' | sort -u | paste -sd, | sed 's/^/doctor: /'`
-	nothingMissing = "doctor: ok\n"
-)
 
 // inDocker runs a script in a world with an engine, the images of the runtime, and
 // granted, which runs one with what docs/docker.md says; what it writes is returned.
@@ -40,7 +24,7 @@ func inDocker(t *testing.T, script string) string {
 	for _, name := range []string{"dockerd", "docker", "mmdebstrap", "tini"} {
 		testhost.Tool(t, name)
 	}
-	stage, scratch := t.TempDir(), t.TempDir()
+	stage := t.TempDir()
 	for _, command := range [][]string{
 		{"package/docker.sh", "stage", stage},
 		{"testdata/base.sh", filepath.Join(stage, "base.tar")},
@@ -51,19 +35,7 @@ func inDocker(t *testing.T, script string) string {
 			t.Fatalf("%s: %v\n%s", command[0], err, out)
 		}
 	}
-	containers++
-	name := fmt.Sprintf("docker-%d-%d", os.Getpid(), containers)
-	ctx, cancel := context.WithTimeout(t.Context(), testhost.Patience(worldTime))
-	defer cancel()
-	world := exec.CommandContext(ctx, "testdata/container.sh", name, scratch, stage, "tini", "--",
-		"bash", "/opt/clove/docker.sh", "exec 2>&1\n"+script)
-	// The script itself stays, to take the container down.
-	world.Cancel = func() error { return unix.Kill((&container{cmd: world}).first(), unix.SIGKILL) }
-	out, err := world.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return string(out)
+	return inEngine(t, stage, script)
 }
 
 // TestDockerImage is the walk of docs/docker.md: what the image weighs, that nothing is
