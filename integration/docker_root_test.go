@@ -28,8 +28,9 @@ func inDocker(t *testing.T, script string) string {
 	for _, command := range [][]string{
 		{"package/docker.sh", "stage", stage},
 		{"testdata/base.sh", filepath.Join(stage, "base.tar")},
-		{"cp", "testdata/docker.sh", "../examples/agent.py", "../.dockerignore", stage},
+		{"cp", "testdata/docker.sh", "../examples/agent.py", stage},
 		{"cp", "../deploy/kubernetes/Dockerfile", filepath.Join(stage, "node")},
+		{"cp", "../.dockerignore", filepath.Join(stage, "ignore")},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", command[0], err, out)
@@ -71,7 +72,7 @@ func TestDockerImage(t *testing.T) {
 // this one, of which nothing but the programs goes to the engine.
 func TestDockerNodeImage(t *testing.T) {
 	out := inDocker(t, `
-		mkdir -p /srv/tree/deploy && cd /srv/tree && cp -r /opt/clove/bin /opt/clove/.dockerignore . && touch left-out bin/left-out bin/clove-probe
+		mkdir -p /srv/tree/deploy && cd /srv/tree && cp -r /opt/clove/bin . && cp /opt/clove/ignore .dockerignore && touch left-out bin/left-out bin/clove-probe
 		(cat /opt/clove/node && echo 'COPY . /sent') >deploy/Dockerfile
 		for DOCKER_BUILDKIT in 0 1; do
 			docker build -q -f deploy/Dockerfile -t clove-node:dev . >/dev/null; echo built $DOCKER_BUILDKIT $?

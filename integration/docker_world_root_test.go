@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -29,9 +30,11 @@ func inEngine(t *testing.T, stage, script string) string {
 		"bash", "/opt/clove/docker.sh", "exec 2>&1\n"+script)
 	// The script itself stays, to take the container down.
 	world.Cancel = func() error { return unix.Kill((&container{cmd: world}).first(), unix.SIGKILL) }
+	var complaints bytes.Buffer // of what stands before the script: the engine, the builds
+	world.Stderr = &complaints
 	out, err := world.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s%s", err, &complaints, out)
 	}
 	return string(out)
 }
