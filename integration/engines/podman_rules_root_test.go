@@ -4,10 +4,9 @@ package engines
 
 import "testing"
 
-// podmanRuled: the default bridge's gateway is the address that Podman always takes for it.
 const podmanRuled = podmanPrelude + ruledPrelude + `
-S_INSIDE=10.88.0.1
-annotate() { local rule; flags=(); for rule in $1; do flags+=(--annotation "run.clove.$rule"); done; }
+# Below version 5 a comma begins another annotation.
+annotate() { local rule; flags=(); for rule in $1; do flags+=(--annotation "run.clove.${rule//,/ }"); done; }
 trap 'podman rm -f -t 0 -v "$N-2" "$N" >/dev/null 2>&1; podman network rm $N-net >/dev/null 2>&1' EXIT
 `
 

@@ -39,7 +39,8 @@ type Network struct {
 	t       testing.TB
 	inside  *nsthread.Thread
 	outside *nsthread.Thread
-	held    *os.File
+	held    *os.File // the containers'
+	there   *os.File // the servers'
 }
 
 // NewNetwork makes one that goes with the test.
@@ -59,8 +60,7 @@ func JoinNetwork(t testing.TB) *Network {
 func newNetwork(t testing.TB, inside int) *Network {
 	t.Helper()
 	n := &Network{t: t, inside: space(t, inside), outside: space(t, unix.CLONE_NEWNET)}
-	n.Do(func() (err error) { n.held, err = os.Open("/proc/thread-self/ns/net"); return err })
-	t.Cleanup(func() { n.held.Close() })
+	n.held, n.there = hold(t, n.inside), hold(t, n.outside)
 	n.ip(n.inside, "link add eth0 type veth peer name peer0", "link set lo up", "link set eth0 up",
 		"addr add "+InsideAddress+"/24 dev eth0", "addr add fd77::2/64 dev eth0 nodad")
 	n.move()
@@ -80,17 +80,27 @@ func space(t testing.TB, flags int) *nsthread.Thread {
 	return thread
 }
 
+// hold keeps a thread's namespace open, and so gives it a path.
+func hold(t testing.TB, thread *nsthread.Thread) (file *os.File) {
+	t.Helper()
+	check(t, thread.Do(func() (err error) { file, err = os.Open("/proc/thread-self/ns/net"); return err }))
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
 // move gives the other end of the wire to the servers' namespace.
 func (n *Network) move() {
 	n.t.Helper()
-	var there *os.File
-	check(n.t, n.outside.Do(func() (err error) { there, err = os.Open("/proc/thread-self/ns/net"); return err }))
-	defer there.Close()
-	n.ip(n.inside, fmt.Sprintf("link set peer0 netns /proc/%d/fd/%d", os.Getpid(), there.Fd()))
+	n.ip(n.inside, "link set peer0 netns "+n.Outside())
 }
 
 // Path names the containers' namespace, for a bundle.
-func (n *Network) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.held.Fd()) }
+func (n *Network) Path() string { return path(n.held) }
+
+// Outside names the servers' namespace.
+func (n *Network) Outside() string { return path(n.there) }
+
+func path(held *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), held.Fd()) }
 
 // Do runs f in the containers' namespace, as its engine would.
 func (n *Network) Do(f func() error) {
