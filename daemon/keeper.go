@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -205,7 +204,7 @@ func (k *keeper) forgetLog(id agent.ID) {
 		return // gc finds it
 	}
 	if _, found := k.mirror.get(id); !found {
-		if err := os.RemoveAll(k.logDir(id)); err != nil {
+		if err := k.options.Paths.RemoveLog(id); err != nil {
 			k.log.Warn("a log is left", "id", id, "error", err)
 		}
 	}

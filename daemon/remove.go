@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -71,8 +70,8 @@ func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 		}
 		if run.Spec.Remove {
 			// A start that was put off has made it.
-			if err := os.RemoveAll(d.logDir(run.Spec.ID)); err != nil {
-				return agent.Failed("log", err)
+			if err := d.options.Paths.RemoveLog(run.Spec.ID); err != nil {
+				return err
 			}
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))

@@ -102,7 +102,7 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	case ProblemDir:
 		return r.whileNobodys(agent.ID(p.Subject), nil)
 	case ProblemLog:
-		return os.RemoveAll(r.paths.Log(agent.ID(p.Subject)))
+		return r.paths.RemoveLog(agent.ID(p.Subject))
 	case ProblemGate:
 		return sweepGate(p.Subject)
 	}

@@ -212,8 +212,8 @@ func events(seen outcome, stats cgroups.Stats) agent.Events {
 // whoever follows it has it open.
 func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
 	if spec.Remove {
-		if err := os.RemoveAll(r.paths.Log(spec.ID)); err != nil {
-			return agent.Failed("log", err)
+		if err := r.paths.RemoveLog(spec.ID); err != nil {
+			return err
 		}
 	}
 	return r.withStore(func(s *store.Store) error {

@@ -248,5 +248,5 @@ func (r *Runtime) Remove(ref string) error {
 			return agent.Failed("layer", err)
 		}
 	}
-	return agent.Failed("log", os.RemoveAll(r.paths.Log(run.Spec.ID)))
+	return r.paths.RemoveLog(run.Spec.ID)
 }

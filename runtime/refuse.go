@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"os"
 	"time"
 
 	"clove.run/clove/agent"
@@ -26,14 +25,14 @@ func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	return r.withStore(func(s *store.Store) error {
 		run, err := s.Get(string(id))
 		if agent.KindOf(err) == agent.KindNotFound {
-			return agent.Failed("log", os.RemoveAll(r.paths.Log(id)))
+			return r.paths.RemoveLog(id)
 		}
 		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
 			return err
 		}
 		if run.Spec.Remove {
-			if err := os.RemoveAll(r.paths.Log(id)); err != nil {
-				return agent.Failed("log", err)
+			if err := r.paths.RemoveLog(id); err != nil {
+				return err
 			}
 		}
 		_, err = s.Finish(id, agent.EventRecorded, Refused(run.Spec, time.Now(), cause), nil)

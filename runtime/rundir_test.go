@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -107,4 +108,33 @@ func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 	}
 	close(ended)
 	<-looked
+}
+
+// A log goes although somebody makes it anew meanwhile.
+func TestALogIsRemovedWhileItIsMade(t *testing.T) {
+	paths := Paths{State: t.TempDir()}
+	const id = "0123456789abcdef"
+	ended, made := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(made)
+		for {
+			select {
+			case <-ended:
+				return
+			default: // either may find that the directory is gone
+				_ = os.MkdirAll(paths.Log(id), 0o700)
+				_ = os.WriteFile(filepath.Join(paths.Log(id), "log"), nil, 0o600)
+			}
+		}
+	}()
+	for range 100 {
+		for !exists(paths.Log(id)) {
+		}
+		if err := paths.RemoveLog(id); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(ended)
+	<-made
 }

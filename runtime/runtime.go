@@ -3,9 +3,12 @@ package runtime
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
@@ -87,6 +90,17 @@ func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, st
 
 // Log is the directory of what a detached run wrote.
 func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
+
+// RemoveLog removes it, also while a supervisor that does not know yet that its
+// run is gone makes it anew; Refuse removes what that one leaves.
+func (p Paths) RemoveLog(id agent.ID) (err error) {
+	for range 100 { // more than anybody makes it
+		if err = os.RemoveAll(p.Log(id)); !errors.Is(err, unix.ENOTEMPTY) {
+			break
+		}
+	}
+	return agent.Failed("log", err)
+}
 
 // runMode lets the sandbox's root, which is nobody on the host, pass through
 // to the root that it pivots into. What lies there is readable by root alone.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,7 +34,18 @@ type Log struct {
 
 // Open makes or continues the log in dir, which is made. capBytes bounds both
 // files together.
-func Open(dir string, capBytes int64) (*Log, error) {
+func Open(dir string, capBytes int64) (l *Log, err error) {
+	// Who removes a run takes its log along. That it is gone is the store's to say,
+	// to a start that went as far as asking it.
+	for range 100 { // more than anybody removes it
+		if l, err = openOnce(dir, capBytes); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return l, err
+}
+
+func openOnce(dir string, capBytes int64) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,45 @@
+package logs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whoever removes the directory while it is opened does not fail the opening.
+func TestALogIsOpenedWhileItIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	opened, removed := make(chan struct{}), make(chan struct{})
+	times := 0
+	go func() {
+		defer close(removed)
+		for {
+			select {
+			case <-opened:
+				return
+			default:
+				if err := os.RemoveAll(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
+					t.Error(err)
+					return
+				}
+				times++
+			}
+		}
+	}()
+	for range 500 {
+		l, err := Open(dir, 1<<20)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		must(t, l.Close())
+	}
+	close(opened)
+	<-removed
+	if times < 10 {
+		t.Errorf("control: it was removed %d times", times)
+	}
+}
