@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Guard asks for rules in the network namespace of a container that an engine
@@ -23,11 +27,22 @@ type Guard struct {
 // The files of a guard in the container's directory.
 const (
 	GuardStateFile = "network.json"
-	GuardLogFile   = "network.log" // the first denial of each target, one line of JSON each
+	GuardLogFile   = "network.log" // the first denial of each target, and what keeps names from resolving: one line of JSON each
 )
 
 // Owner names the container among all that there are since boot.
 func (g Guard) Owner() string { return fmt.Sprintf("%d-%d", g.PID, g.Start) }
+
+// Policy names what the gate is told, the same for all whom it is the same for.
+func (g Guard) Policy() string {
+	lines := []string{g.Network}
+	for _, r := range g.Rules {
+		lines = append(lines, fmt.Sprintf("%t %s", r.Deny, r.Target)) // whoever said so
+	}
+	slices.Sort(lines[1:])
+	digest := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
+	return hex.EncodeToString(digest[:16])
+}
 
 // GuardState is what takes a guard back, whoever died.
 type GuardState struct {

@@ -33,6 +33,26 @@ func TestAGuardsStateIsReadAsWritten(t *testing.T) {
 	}
 }
 
+// TestAPolicyIsItsModeAndTargets, in any order, whoever said them.
+func TestAPolicyIsItsModeAndTargets(t *testing.T) {
+	allow, deny := EgressRule{Target: "example.com:443", Source: "one"}, EgressRule{Deny: true, Target: "example.com:443"}
+	other := EgressRule{Target: "example.org:443"}
+	want := Guard{Network: NetworkAllowlist, Rules: []EgressRule{allow, other}}
+	again := EgressRule{Target: allow.Target, Source: "another"}
+	same := Guard{PID: 7, Start: 42, Directory: "/elsewhere", Network: NetworkAllowlist, Rules: []EgressRule{other, again, allow}}
+	if got := same.Policy(); got != want.Policy() || len(got) != 32 {
+		t.Errorf("%s is not %s", got, want.Policy())
+	}
+	for _, g := range []Guard{
+		{Network: NetworkPublic, Rules: want.Rules}, {Network: NetworkAllowlist, Rules: []EgressRule{allow}},
+		{Network: NetworkAllowlist, Rules: []EgressRule{deny, other}}, {Network: NetworkNone},
+	} {
+		if g.Policy() == want.Policy() {
+			t.Errorf("%+v is the same", g)
+		}
+	}
+}
+
 // TestGuardsGatesAreNobodysElse: neither an agent's id nor that of an agent's gate.
 func TestGuardsGatesAreNobodysElse(t *testing.T) {
 	last := Lease{IDRange: IDRanges - 1}.GateID()

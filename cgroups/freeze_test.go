@@ -40,6 +40,21 @@ func expectFile(t *testing.T, dir, name, want string) {
 	}
 }
 
+// TestAnEmptyGroupIsLetGo: whom Kill found nobody in would else look paused for
+// ever. On v2 a frozen process dies of a KILL from elsewhere.
+func TestAnEmptyGroupIsLetGo(t *testing.T) {
+	for controller, row := range map[string]struct{ name, frozen, want string }{
+		"":        {"cgroup.freeze", "1", "0"},
+		"freezer": {"freezer.state", "FROZEN", "THAWED"},
+	} {
+		g := fakeGroup(t, map[[2]string]string{{controller, row.name}: row.frozen, {controller, "cgroup.procs"}: ""})
+		if err := g.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expectFile(t, g.paths[controller], row.name, row.want)
+	}
+}
+
 func TestFreezeGivesUp(t *testing.T) {
 	// A plain file reads back "FROZENX": a state that is never FROZEN.
 	v1 := fakeGroup(t, map[[2]string]string{{"freezer", "freezer.state"}: "FREEZIN"})

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clove.run/clove/internal/testhost"
 )
 
 // fakeGroup is a group made of plain files: controller and file name to text.
@@ -186,5 +188,13 @@ func TestBoundedKeepsACallersDeadline(t *testing.T) {
 	defer done()
 	if _, has := added.Deadline(); !has {
 		t.Error("a wait without end is possible")
+	}
+}
+
+// TestAThreadsNumberIsNoMember: the process that was listed has ended.
+func TestAThreadsNumberIsNoMember(t *testing.T) {
+	g := fakeGroup(t, map[[2]string]string{{"pids", "cgroup.procs"}: ""})
+	if err := g.signal([]int{testhost.Thread(t)}); err != nil {
+		t.Error(err)
 	}
 }

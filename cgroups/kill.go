@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 // roundPatience is how long killed processes get to end before Kill strikes
@@ -35,6 +37,7 @@ func (g *Group) Kill(ctx context.Context) error {
 			return fmt.Errorf("cannot list processes to kill: %w", err)
 		}
 		if len(pids) == 0 {
+			g.letGo() // who was frozen may have been killed by another: the group would look paused for ever
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -135,7 +138,7 @@ func (g *Group) signal(pids []int) error {
 	}()
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) || pid == 0 {
+		if pidfd.Gone(err) || pid == 0 {
 			continue
 		}
 		if err != nil {

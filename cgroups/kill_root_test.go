@@ -175,6 +175,31 @@ func TestKillEndsFrozenProcesses(t *testing.T) {
 	expectEmpty(t, g)
 }
 
+// TestKillLeavesNothingFrozen that died before it: by the v2 freezer, under which
+// a process does.
+func TestKillLeavesNothingFrozen(t *testing.T) {
+	g := realGroup(t)
+	if g.paths[unified] == "" {
+		t.Log("this host has no v2 tree: its frozen processes do not die")
+		return
+	}
+	m := join(t, g, "read more")
+	v2 := g.onlyTrees(t, func(controller string) bool { return controller == unified })
+	if err := v2.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if !ends(t, m.Process.Pid, testhost.Patience(time.Minute)) {
+		t.Fatal("it did not end")
+	}
+	mustKill(t, v2)
+	if got, err := readWords(v2.paths[unified], "cgroup.freeze"); err != nil || !slices.Equal(got, []string{"0"}) {
+		t.Errorf("cgroup.freeze is %v, %v", got, err)
+	}
+}
+
 func TestKillEndsStoppedProcesses(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "read more")

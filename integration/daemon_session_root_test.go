@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,11 +205,7 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	d := newCloved(t)
 	d.detach("box", `sleep 1000`)
 	c, ctx := d.connect()
-	before, err := c.Processes(ctx, "box")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1000"}}})
+	s, err := c.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1001"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,18 +218,24 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	if err := s.Answer(ctx, nil, func(api.SessionOutput) error { return began }); !errors.Is(err, began) {
 		t.Fatal(err)
 	}
+	awaitSleep(t, ctx, c, true)
 	s.Close()
 	<-full
-	for deadline := time.Now().Add(patience()); ; {
+	awaitSleep(t, ctx, c, false)
+}
+
+// awaitSleep returns when the exec's process is in the box, or is not.
+func awaitSleep(t *testing.T, ctx context.Context, c *client.Client, wanted bool) {
+	t.Helper()
+	var last []agent.Process
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		processes, err := c.Processes(ctx, "box")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v; the last look showed %+v", err, last)
 		}
-		if len(processes) == len(before) {
+		if slices.ContainsFunc(processes, func(p agent.Process) bool { return slices.Equal(p.Command, []string{"sleep", "1001"}) }) == wanted {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it is still there: %+v", processes)
-		}
+		last = processes
 	}
 }

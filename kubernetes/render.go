@@ -17,11 +17,11 @@ type Run struct {
 	// counts: Variables and Content stand for the host's. An empty Name is made
 	// from Stem.
 	Spec agent.Spec
-	Stem string
+	Stem string // any text; of it what may stand in a name
 
 	Image        string
-	Namespace    string // empty: the one that kubectl uses
-	RuntimeClass string
+	Namespace    string     // empty: the one that kubectl uses
+	RuntimeClass string     // the cluster's object that leads to clove-oci
 	Secret       string     // the Secret that variables without a value come from
 	Variables    []Variable // sorted
 	Content      []File     // of the workspace, sorted by path
@@ -38,7 +38,9 @@ type Variable struct {
 // Manifest is what there is to apply, in order.
 type Manifest struct{ objects []any }
 
-// Render returns the objects for a run.
+// Render returns the objects for a run, which are the same for the same run. What a
+// cluster would refuse, or not hold, is an *agent.Error of KindInvalid, whose Step
+// is the flag or the annotation that is the reason, or the workspace.
 func Render(run Run) (Manifest, error) {
 	files, err := place(run.Content)
 	if err != nil {

@@ -1,7 +1,8 @@
 package kubernetes
 
 // The fields of the API that are written. A pointer or slice that is nil, and
-// an empty text, are left to the cluster's defaults.
+// an empty text, are left to the cluster's defaults; a false without omitempty is
+// meant: the API's own default is true.
 type (
 	meta struct {
 		Name        string            `json:"name,omitempty"`

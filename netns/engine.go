@@ -32,9 +32,10 @@ const (
 //
 // owner names whose rules they are, in letters, digits and - : where another's
 // hold, Apply gives ErrRuled and changes nothing; where the owner's own do, it
-// completes them.
-func EnginePlan(n *Namespace, everything bool, owner string) (Plan, error) {
-	p := Plan{engine: true, everything: everything, owner: owner}
+// completes them. policy names in the same letters what the gate will be told, for
+// Serves.
+func EnginePlan(n *Namespace, everything bool, owner, policy string) (Plan, error) {
+	p := Plan{engine: true, everything: everything, owner: owner, policy: policy}
 	err := n.do(func() error {
 		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
 		return checkMarks()
@@ -86,6 +87,11 @@ func (p Plan) engineGated() []chain {
 			{match: gates, verdict: accept},
 			{to: engineDNS, verdict: divert},
 			{match: match{out: "lo"}, verdict: accept},
+			// Before answers: connection tracking forgets what it is full of, and then
+			// takes a name server's late word for the beginning of a connection, in
+			// which the container would have questions for answers.
+			{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: divert},
+			{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: divert},
 			{match: replies, verdict: accept},
 			{protocol: unix.IPPROTO_TCP, verdict: divert},
 			{protocol: unix.IPPROTO_UDP, verdict: divert},
@@ -101,6 +107,8 @@ func (p Plan) engineGated() []chain {
 		{name: "leave", hook: postrouting, priority: "filter", rules: append([]rule{
 			{match: match{out: "lo"}, verdict: accept},
 			{match: gates, verdict: accept},
+			{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: drop},
+			{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: drop},
 			{match: replies, verdict: accept},
 		}, neighbours()...)},
 	}
@@ -109,6 +117,8 @@ func (p Plan) engineGated() []chain {
 // arriving sees what comes from outside, and once more what was diverted.
 func (p Plan) arriving() []rule {
 	rules := []rule{
+		// What is for the gate began with the gate, whatever is known of it.
+		{match: match{in: "lo", otherIn: true, fresh: true, receiver: markGate}, verdict: accept},
 		{match: match{in: "lo", otherIn: true, fresh: true}, verdict: remember},
 		{match: match{in: "lo", otherIn: true}, verdict: accept},
 		{match: match{mark: markDivert, otherMark: true}, verdict: accept},
@@ -164,6 +174,14 @@ func (p Plan) policyRoutes() []policyRoute {
 		routes = append(routes, policyRoute{netip.MustParsePrefix("::/0")})
 	}
 	return routes
+}
+
+// option is the kernel's without which there is no rule.
+func (r policyRoute) option() string {
+	if r.to.Addr().Is6() {
+		return "CONFIG_IPV6_MULTIPLE_TABLES"
+	}
+	return "CONFIG_IP_MULTIPLE_TABLES"
 }
 
 func (r policyRoute) rule() *netlink.Rule {

@@ -12,16 +12,20 @@ import (
 // ErrRuled says that another's rules hold in a namespace already.
 var ErrRuled = errors.New("rules of clove's hold there already")
 
-// claim is a chain without a hook and without rules: that it is there tells whose
-// the table is, in the same transaction that makes the rules.
-func (p Plan) claim() chain { return chain{name: claimOf(p.owner)} }
+// claims are chains without a hook and without rules: that they are there tells
+// whose the table is, and what for, in the same transaction that makes the rules.
+func (p Plan) claims() []chain {
+	return []chain{{name: claimOf(p.owner)}, {name: claimFor(p.policy)}}
+}
 
 func claimOf(owner string) string { return "of-" + owner }
+
+func claimFor(policy string) string { return "for-" + policy }
 
 // applyToEngine runs on a thread inside. After an error other than ErrRuled the
 // namespace has no way out that was not there.
 func (p Plan) applyToEngine() error {
-	owned, err := ownedBy(p.owner)
+	owned, err := claimed(claimOf(p.owner))
 	if err != nil {
 		return err
 	}
@@ -34,11 +38,13 @@ func (p Plan) applyToEngine() error {
 		}
 	}
 	for _, r := range p.policyRoutes() {
+		// First the rule: a kernel that has one table only refuses it, and would put the
+		// route into that one.
+		if err := netlink.RuleAdd(r.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("cannot add rule %s: %w", r, lacking(err, r.option()))
+		}
 		if err := netlink.RouteReplace(r.route()); err != nil {
 			return fmt.Errorf("cannot add route %s: %w", r, err)
-		}
-		if err := netlink.RuleAdd(r.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("cannot add rule %s: %w", r, err)
 		}
 	}
 	return nil
@@ -48,6 +54,12 @@ func (p Plan) applyToEngine() error {
 func (n *Namespace) Ruled() (ruled bool, err error) {
 	err = n.do(func() error { ruled, err = tablePresent(); return err })
 	return ruled, err
+}
+
+// Serves tells whether the Plan that was applied to n was made for policy.
+func (n *Namespace) Serves(policy string) (serves bool, err error) {
+	err = n.do(func() error { serves, err = claimed(claimFor(policy)); return err })
+	return serves, err
 }
 
 func tablePresent() (bool, error) {
@@ -67,8 +79,8 @@ func tablePresent() (bool, error) {
 	return false, nil
 }
 
-// ownedBy tells whether the rules that hold are owner's.
-func ownedBy(owner string) (bool, error) {
+// claimed tells whether a chain of claims is there.
+func claimed(name string) (bool, error) {
 	// First, for what it says of a kernel without nf_tables.
 	if ruled, err := tablePresent(); err != nil || !ruled {
 		return false, err
@@ -82,7 +94,7 @@ func ownedBy(owner string) (bool, error) {
 		return false, fmt.Errorf("cannot list nft chains: %w", err)
 	}
 	for _, c := range chains {
-		if c.Table.Name == tableName && c.Name == claimOf(owner) {
+		if c.Table.Name == tableName && c.Name == name {
 			return true, nil
 		}
 	}
@@ -93,7 +105,7 @@ func ownedBy(owner string) (bool, error) {
 // is not there is no error.
 func (n *Namespace) Clear(owner string) error {
 	return n.do(func() error {
-		owned, err := ownedBy(owner)
+		owned, err := claimed(claimOf(owner))
 		if err != nil || !owned {
 			return err
 		}
@@ -116,10 +128,21 @@ func (n *Namespace) Clear(owner string) error {
 func removeRoutes() error {
 	for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
 		for _, err := range []error{netlink.RuleDel(r.rule()), netlink.RouteDel(r.route())} {
-			if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EAFNOSUPPORT) {
+			if err != nil && !absent(err) {
 				return fmt.Errorf("cannot remove %s: %w", r, err)
 			}
 		}
 	}
 	return nil
+}
+
+// absent tells whether what should be removed is not there: no such rule, no such
+// route, or, by two words of the kernel's, no IPv6 at all.
+func absent(err error) bool {
+	for _, none := range []unix.Errno{unix.ENOENT, unix.ESRCH, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
+		if errors.Is(err, none) {
+			return true
+		}
+	}
+	return false
 }

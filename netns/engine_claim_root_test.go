@@ -25,7 +25,7 @@ func TestOfTwoAtOnceOneHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { n.Close() })
-		plan, err := EnginePlan(n, true, fmt.Sprint(i))
+		plan, err := EnginePlan(n, true, fmt.Sprint(i), testPolicy)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestAnOwnersRulesAreCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	plan, err := EnginePlan(n, true, testOwner)
+	plan, err := EnginePlan(n, true, testOwner, testPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}

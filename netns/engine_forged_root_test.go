@@ -6,12 +6,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/google/nftables"
-	"golang.org/x/sys/unix"
 )
 
 // TestTheGateHearsWhomItAsked: a datagram of the container's own with the
@@ -24,16 +22,7 @@ func TestTheGateHearsWhomItAsked(t *testing.T) {
 	network.DoOutside(func() (err error) { outside, err = net.ListenPacket("udp", server.String()); return err })
 	t.Cleanup(func() { outside.Close() })
 	heard := func() string {
-		fd, err := w.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := os.NewFile(uintptr(fd), "gate")
-		defer file.Close()
-		if err := unix.Connect(fd, sockaddr(server)); err != nil {
-			t.Fatal(err)
-		}
-		question, buffer := conn(t, file), make([]byte, 100)
+		question, buffer := gateSocket(t, w, server), make([]byte, 100)
 		io.WriteString(question, "question")
 		outside.SetReadDeadline(time.Now().Add(patience()))
 		_, from, err := outside.ReadFrom(buffer)

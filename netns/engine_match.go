@@ -13,8 +13,8 @@ type match struct {
 	otherIn   bool   // any interface but in
 	mark      uint32
 	otherMark bool   // any mark but mark
-	receiver  uint32 // mark of the socket that the packet is for
 	fresh     bool   // the first packet of its connection
+	receiver  uint32 // mark of the socket that the packet is for
 	replies   bool   // an answer within a connection that began outside
 	icmp      byte   // type of a message of ICMPv6
 }
@@ -38,11 +38,11 @@ func (m match) words() []string {
 	if m.mark != 0 {
 		words = append(words, fmt.Sprintf("meta mark %s%#x", not(m.otherMark), m.mark))
 	}
-	if m.receiver != 0 {
-		words = append(words, fmt.Sprintf("socket mark %#x", m.receiver))
-	}
 	if m.fresh {
 		words = append(words, "ct state new")
+	}
+	if m.receiver != 0 {
+		words = append(words, fmt.Sprintf("socket mark %#x", m.receiver))
 	}
 	if m.replies {
 		words = append(words, "ct direction reply", fmt.Sprintf("ct mark %#x", inbound))
@@ -71,13 +71,13 @@ func (m match) expressions() []expr.Any {
 	if m.mark != 0 {
 		all = append(all, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, compare(m.otherMark, native(m.mark)))
 	}
-	if m.receiver != 0 {
-		all = append(all, &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, compare(false, native(m.receiver)))
-	}
 	if m.fresh {
 		all = append(all, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},
 			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: native(expr.CtStateBitNEW), Xor: native(0)},
 			compare(true, native(0)))
+	}
+	if m.receiver != 0 {
+		all = append(all, &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, compare(false, native(m.receiver)))
 	}
 	if m.replies {
 		const reply = 1 // IP_CT_DIR_REPLY

@@ -20,7 +20,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-const testOwner = "7-42"
+const testOwner, testPolicy = "7-42", "c10e"
 
 // engineWorld is an engine's namespace with a plan and the gate's sockets.
 func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
@@ -31,7 +31,7 @@ func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
-	plan, err := EnginePlan(n, everything, testOwner)
+	plan, err := EnginePlan(n, everything, testOwner, testPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,15 +243,20 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
-	plan, err := EnginePlan(w.Namespace, true, "another")
+	plan, err := EnginePlan(w.Namespace, true, "another", testPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := plan.Apply(w.Namespace); !errors.Is(err, ErrRuled) {
 		t.Errorf("a second plan: %v", err)
 	}
+	for policy, want := range map[string]bool{testPolicy: true, "c10f": false} {
+		if serves, err := w.Serves(policy); err != nil || serves != want {
+			t.Errorf("policy %s: %v, %v", policy, serves, err)
+		}
+	}
 	network.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_fwmark_accept", []byte("1"), 0) })
-	if _, err := EnginePlan(w.Namespace, true, testOwner); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
+	if _, err := EnginePlan(w.Namespace, true, testOwner, testPolicy); err == nil || !strings.Contains(err.Error(), "tcp_fwmark_accept") {
 		t.Errorf("with marks that are inherited: %v", err)
 	}
 	for _, flags := range []uintptr{syscall.CLONE_NEWNET, syscall.CLONE_NEWNET | syscall.CLONE_NEWUSER} {

@@ -11,9 +11,9 @@ import (
 
 func TestEnginePlanGoldens(t *testing.T) {
 	for name, plan := range map[string]Plan{
-		"engine_silent":       {engine: true, owner: "7-42"},
-		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42"},
-		"engine_without_ipv6": {engine: true, everything: true, owner: "7-42"},
+		"engine_silent":       {engine: true, owner: "7-42", policy: "c10e"},
+		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42", policy: "c10e"},
+		"engine_without_ipv6": {engine: true, everything: true, owner: "7-42", policy: "c10e"},
 	} {
 		got := plan.String()
 		path := filepath.Join("testdata", name+".golden")
@@ -37,8 +37,16 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 		if last.hook != postrouting || last.open {
 			t.Fatalf("the last chain is %+v", last)
 		}
+		var dns int
 		for _, r := range last.rules {
 			m := r.match
+			if r.verdict == drop && r.port == dnsPort {
+				dns++
+				continue
+			}
+			if m.replies && dns != 2 {
+				t.Error("an answer may be a question to a name server")
+			}
 			known := m.out == "lo" || plan.everything && (m.mark == markGate && !m.otherMark || m.replies || m.icmp != 0)
 			if r.verdict != accept || !known {
 				t.Errorf("%s may leave", r)

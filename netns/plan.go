@@ -24,13 +24,15 @@ type Plan struct {
 	hostPorts  []uint16
 	engine     bool // the namespace is an engine's, see EnginePlan
 	owner      string
+	policy     string
 }
 
 // The addresses that a plan needs of its own. Those of the gate's transparent
 // sockets are documentation's (RFC 5737, RFC 3849), which nobody else has: an
 // agent that connects to one of these sockets directly comes out as one that
 // wanted to go there, and its own loopback ports stay free. The ports are
-// below 1024, where no agent can bind, capabilities inside notwithstanding.
+// below 1024, where no agent can bind, capabilities inside notwithstanding. In an
+// engine's namespace a container may, and finds them taken at the unspecified address.
 var (
 	loopback4  = netip.MustParsePrefix("127.0.0.0/8")
 	loopback6  = netip.MustParsePrefix("::1/128")

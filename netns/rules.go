@@ -55,9 +55,9 @@ const (
 func (p Plan) chains() []chain {
 	switch {
 	case p.engine && p.everything:
-		return append([]chain{p.claim()}, p.engineGated()...)
+		return append(p.claims(), p.engineGated()...)
 	case p.engine:
-		return append([]chain{p.claim()}, engineSilent()...)
+		return append(p.claims(), engineSilent()...)
 	case !p.everything:
 		return nil
 	}

@@ -34,7 +34,9 @@ const (
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Register returns text with h registered. A text that has h already comes
-// back as it is; the block of an earlier Register is replaced where it stands.
+// back as it is; the block of an earlier Register is replaced where it stands. What
+// cannot be extended so that everything else keeps its meaning is refused
+// (KindInvalid).
 func Register(text []byte, h Handler) ([]byte, error) {
 	if !bareKey.MatchString(h.Name) || h.Name == runcHandler {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "handler", Message: fmt.Sprintf("%q cannot be its name", h.Name),
@@ -64,7 +66,8 @@ func Register(text []byte, h Handler) ([]byte, error) {
 }
 
 // Unregister returns text without the block, which is the text that Register
-// was given, byte by byte. A text without a block comes back as it is.
+// was given, byte by byte. A text without a block comes back as it is. A block that
+// somebody changed, or hung more keys on, is refused (KindInvalid).
 func Unregister(text []byte) ([]byte, error) {
 	before, after, err := split(text)
 	if err != nil || len(before) == len(text) {

@@ -27,14 +27,16 @@ type Containerd struct {
 
 // Result is what was done.
 type Result struct {
-	Config    string `json:"config"` // the file itself, links followed
-	Changed   bool   `json:"changed"`
-	Restarted bool   `json:"restarted"`
+	Config    string `json:"config"`    // the file itself, links followed
+	Changed   bool   `json:"changed"`   // it is another one than before
+	Restarted bool   `json:"restarted"` // containerd has read it
 	// Cloved is nil where nobody asked for it.
 	Cloved *ClovedResult `json:"cloved,omitempty"`
 }
 
-// Install registers h. A second call changes nothing.
+// Install registers h, keeps a copy of the file as it was before the first time,
+// and has containerd read it. A second call changes nothing. Where containerd does
+// not come back the old file is put in place again, and the error says so.
 func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 	if err := checkBinary(h.Binary); err != nil {
 		return Result{}, err
@@ -74,8 +76,9 @@ func importedCgroups(f *file) (systemd *bool, err error) {
 	return systemd, err
 }
 
-// Uninstall takes away what Install wrote, whatever the handler was called. A
-// second call changes nothing.
+// Uninstall takes away what Install wrote, whatever the handler was called, with
+// the copy, if the file is the same again, and with a file that Install made. A
+// second call changes nothing. Containers of the handler are not looked for.
 func Uninstall(ctx context.Context, c Containerd) (Result, error) {
 	return c.edit(ctx, func(f *file) error {
 		made, err := Unregister(f.text)

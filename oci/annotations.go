@@ -16,17 +16,17 @@ import (
 // does not know is a mistake: ignored, it would be a limit that nobody holds.
 const Prefix = "run.clove."
 
-// The annotations.
+// The annotations, with the form of each one's value.
 const (
-	AnnotationTimeout      = Prefix + "timeout"
-	AnnotationNetworkMode  = Prefix + "network.mode"
-	AnnotationNetworkAllow = Prefix + "network.allow"
-	AnnotationNetworkDeny  = Prefix + "network.deny"
-	AnnotationMemory       = Prefix + "limits.memory"
-	AnnotationMemorySwap   = Prefix + "limits.memory-swap"
-	AnnotationPids         = Prefix + "limits.pids"
-	AnnotationCPUs         = Prefix + "limits.cpus"
-	AnnotationRecord       = Prefix + "record"
+	AnnotationTimeout      = Prefix + "timeout"            // 90s, 30m, 2h: from the start, at least 1ms
+	AnnotationNetworkMode  = Prefix + "network.mode"       // an agent.Network word but host
+	AnnotationNetworkAllow = Prefix + "network.allow"      // targets, with commas or white space between them
+	AnnotationNetworkDeny  = Prefix + "network.deny"       // the same
+	AnnotationMemory       = Prefix + "limits.memory"      // bytes; K, M, G and T are powers of 1024, also with an i
+	AnnotationMemorySwap   = Prefix + "limits.memory-swap" // the same, of memory and swap together
+	AnnotationPids         = Prefix + "limits.pids"        // processes and threads, as the cgroup counts
+	AnnotationCPUs         = Prefix + "limits.cpus"        // CPU seconds per second, from 0.01 on
+	AnnotationRecord       = Prefix + "record"             // path of a .json file right in RecordsDir
 )
 
 // RecordsDir is the one directory that exit records go to. Whoever may write
@@ -63,7 +63,8 @@ var annotations = []struct {
 }
 
 // Parse understands all annotations that are clove's, or says which one it does
-// not. Those of others are theirs. What of it is a certain container's, For says.
+// not: an *agent.Error of KindInvalid, whose Step names it. Those of others are
+// theirs. What of it is a certain container's, For says.
 func Parse(given map[string]string) (Rules, error) {
 	var rules Rules
 	for _, key := range slices.Sorted(maps.Keys(given)) {
@@ -129,7 +130,8 @@ func (r *Rules) checkNetwork() error {
 	return named(AnnotationNetworkMode, err)
 }
 
-// timeoutCeiling is far behind every deadline and far below an overflow.
+// timeoutCeiling is far behind every deadline and far below an overflow: it is
+// added to the time since boot, in nanoseconds.
 const timeoutCeiling = 10 * 365 * 24 * time.Hour
 
 func readTimeout(value string, r *Rules) error {

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
+// procSysNetwork is all of /proc/sys, which engines have among their read-only
+// paths: net alone would be a second mount below theirs.
 const procSysNetwork = "/proc/sys"
 
 // taken are the capabilities that go around rules or change them.
@@ -24,7 +27,8 @@ var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_
 }
 
 // Guarded tells what annotations ask of the network of the container with this
-// id: nothing where Network is empty. member is one of a pod, whose rules hold already.
+// id: nothing where Network is empty. member is one of a pod, whose rules hold
+// already. Directory and process are the caller's to fill in.
 func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
 	rules, err := For(annotations, id)
 	if err != nil {
@@ -42,7 +46,8 @@ func HoldsPod(annotations map[string]string, id string) bool {
 }
 
 // TightenProcess takes from one more process of a container what its
-// annotations took from the first. Its capabilities may be the engine's own list.
+// annotations took from the first, in place, or refuses one that could undo rules
+// (KindUnenforceable). Its capabilities may be the engine's own list.
 func TightenProcess(annotations map[string]string, p *specs.Process) error {
 	rules, err := Parse(annotations)
 	if err != nil || rules.Network == "" {
@@ -64,6 +69,13 @@ func (r Rules) tightenNetwork(spec *specs.Spec) error {
 	case network.Path == "" && namespaceOf(spec, specs.UserNamespace) != nil:
 		return unguarded("the container's user namespace would own its network, and its root could change the rules",
 			"leave one of the two away")
+	case len(spec.Linux.NetDevices) > 0:
+		// The rules see IP packets, and a device need not make any: everybody may use a
+		// CAN bus in its namespace, a tap's owner writes packets that seem to have begun
+		// outside, and an RDMA device's queues are behind no hook of the kernel's.
+		return unguarded("linux.netDevices would bring "+strings.Join(slices.Sorted(maps.Keys(spec.Linux.NetDevices)), ", ")+
+			" into its network, and the rules cannot hold what goes by such a device",
+			"leave one of the two away, or have the engine's network (CNI) make the interface")
 	}
 	// Root may write there without any capability, where the engine does not forbid it.
 	if !slices.Contains(spec.Linux.ReadonlyPaths, procSysNetwork) {

@@ -48,6 +48,27 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestADeviceThatIsBroughtIsRefused, whoever made the namespace; without network
+// rules it is the engine's affair.
+func TestADeviceThatIsBroughtIsRefused(t *testing.T) {
+	for name, mode := range map[string]string{"public": agent.NetworkPublic, "none": agent.NetworkNone, "without rules": ""} {
+		spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: "/run/netns/one"})
+		spec.Linux.NetDevices = map[string]specs.LinuxNetDevice{"can1": {}, "can0": {Name: "bus"}}
+		spec.Annotations[AnnotationNetworkMode] = mode
+		if mode == "" {
+			spec.Annotations = map[string]string{AnnotationPids: "7"}
+		}
+		_, err := Apply(spec, "one")
+		if mode == "" {
+			if err != nil || len(spec.Linux.NetDevices) != 2 {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if agent.KindOf(err) != agent.KindUnenforceable || !strings.Contains(err.Error(), "bring can0, can1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 	spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	spec.Process.Capabilities = capabilities("CAP_CHOWN", "CAP_NET_RAW", "cap_net_admin", "CAP_NET_BIND_SERVICE")

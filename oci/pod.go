@@ -26,6 +26,7 @@ var podEngines = []podKeys{
 
 // For is what annotations ask for the container with this id. A pod's sandbox
 // has its pod's annotations and no agent in it, so that only the network's count.
+// The error is Parse's, or says that two engines' roles contradict (KindInvalid).
 func For(annotations map[string]string, id string) (Rules, error) {
 	rules, err := Parse(annotations)
 	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), ours) {

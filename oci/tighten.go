@@ -11,8 +11,9 @@ import (
 
 // Apply understands the annotations of a bundle, for the container with this id,
 // and makes its config.json hold those that it can. The others are in Rules, for
-// whoever holds the container from outside. What nobody holds it refuses, and then
-// spec is not to be used.
+// whoever holds the container from outside. What nobody holds it refuses, with an
+// *agent.Error (KindUnenforceable; KindInvalid for what is misunderstood or wider
+// than the engine's own), and then spec is not to be used.
 func Apply(spec *specs.Spec, id string) (Rules, error) {
 	rules, err := For(spec.Annotations, id)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Allow refuses an engine's change of a running container that would end beyond
-// the annotations: after is what would hold then. Below them it may go as it likes,
-// and back.
+// the annotations: after is what would hold then, whole, with Memory, CPU and Pids
+// not nil. Below them it may go as it likes, and back.
 func (r Rules) Allow(after *specs.LinuxResources) error {
 	for _, check := range []func(*specs.LinuxResources) error{r.checkUnified, r.allowMemory, r.allowSwap, r.allowPids, r.allowCPU} {
 		if err := check(after); err != nil {

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 func TestOwned(t *testing.T) {
@@ -134,5 +136,14 @@ func TestCheckLooksTwice(t *testing.T) {
 	}
 	if err := r.lookAgain(&view); err != nil || len(view.orphans()) != 1 || view.orphans()[0].Subject != "00000000000000bb.img" {
 		t.Errorf("it keeps %v, %v", view.orphans(), err)
+	}
+}
+
+// TestAnOrphanThatEndedIsSwept: a thread may have its number by now.
+func TestAnOrphanThatEndedIsSwept(t *testing.T) {
+	for _, pid := range []int{1<<22 + 1, testhost.Thread(t)} {
+		if err := sweepGate(strconv.Itoa(pid)); err != nil {
+			t.Errorf("%d: %v", pid, err)
+		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
+	"clove.run/clove/runtime/convert"
 )
 
 // fakeHost enforces everything but what is in missing.
@@ -121,9 +123,12 @@ func TestWeakenedLimitsAreWhatCanBeHad(t *testing.T) {
 }
 
 func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
-	got := libcontainerRlimits(ociRlimits([]agent.Rlimit{{Name: "nofile", Soft: 5, Hard: 30000}, {Name: "nproc", Hard: 40000}}))
+	process, err := convert.Process(&specs.Process{Rlimits: ociRlimits([]agent.Rlimit{{Name: "nofile", Soft: 5, Hard: 30000}, {Name: "nproc", Hard: 40000}})})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := []configs.Rlimit{{Type: unix.RLIMIT_NOFILE, Soft: 30000, Hard: 30000}, {Type: unix.RLIMIT_NPROC, Soft: 40000, Hard: 40000}}
-	if !slices.Equal(got, want) {
+	if got := process.Rlimits; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -106,7 +106,7 @@ func (g *gate) ending(reason error) error {
 
 // listeners makes every socket that the gate will hold, the host's included.
 func listeners(in gateInheritance) ([]broker.Listener, error) {
-	sockets, err := in.namespace.Listen()
+	sockets, err := listenOnceFree(in.namespace.Listen, gateGone)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +125,21 @@ func listeners(in gateInheritance) ([]broker.Listener, error) {
 		all = append(all, broker.Listener{Kind: wire.ListenPublish, Port: p.Port, File: file})
 	}
 	return all, nil
+}
+
+// gateGone bounds the wait for the sockets of a gate before this one: it dies by
+// its guard's end, which is known, and nobody hears when it has.
+const gateGone = 5 * time.Second
+
+// listenOnceFree makes sockets by try, again where another's are still at their addresses.
+func listenOnceFree(try func() ([]netns.Socket, error), patience time.Duration) ([]netns.Socket, error) {
+	const pause = 20 * time.Millisecond
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		sockets, err := try()
+		if !errors.Is(err, unix.EADDRINUSE) || !time.Now().Before(deadline) {
+			return sockets, err
+		}
+	}
 }
 
 func listenOnHost(p agent.PublishedPort) (*os.File, error) {

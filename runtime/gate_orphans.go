@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 )
 
 // orphanGates are processes with the id of a gate whose supervisor died and
@@ -48,7 +49,7 @@ func sweepGate(name string) error {
 		return err
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
-	if err == unix.ESRCH {
+	if pidfd.Gone(err) {
 		return nil
 	} else if err != nil {
 		return err

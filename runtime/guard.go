@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
+	"clove.run/clove/egress/wire"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/netns"
 )
@@ -66,15 +67,31 @@ func (g *guard) begin(r *Runtime) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(servers) == 0 {
+		tell(nameless)
+	}
 	g.gate, err = startGate(
 		gateInheritance{executable: besideInit(r.init, gateProgram), id: agent.GuardGateID(os.Getpid()), namespace: g.namespace},
-		broker.Config{Rules: rules, Resolver: g.resolver(servers), Socket: g.namespace.Socket, Denied: g.denied()})
+		g.config(rules, servers))
 	if err != nil {
 		return err
 	}
 	g.undo.Add("gate", g.gate.stop)
 	return nil
 }
+
+// guardLimits bound what one container costs the node outside of its own limits. A
+// server that asks others needs more than the agent of a run does.
+var guardLimits = wire.Limits{Connections: 4096, PerSecond: 1000}
+
+func (g *guard) config(rules *egress.Rules, servers []netip.AddrPort) broker.Config {
+	return broker.Config{Rules: rules, Limits: guardLimits, Resolver: g.resolver(servers), Socket: g.namespace.Socket, Denied: denied()}
+}
+
+// nameless is told where the gate has nobody to ask, which is no reason not to
+// start: addresses may be all that a container needs.
+var nameless = complaint{Reason: "no name resolves: there is no name server, or only at addresses of loopback",
+	Hint: "mount a resolv.conf with name servers read-only at /etc/resolv.conf, or allow addresses"}
 
 // rules are checked before anything is done.
 func (g *guard) rules() (*egress.Rules, error) {
@@ -104,7 +121,7 @@ func (g *guard) apply() error {
 	if err != nil {
 		return err
 	}
-	plan, err := netns.EnginePlan(g.namespace, g.Network != agent.NetworkNone, g.Owner())
+	plan, err := netns.EnginePlan(g.namespace, g.Network != agent.NetworkNone, g.Owner(), g.Policy())
 	if err != nil {
 		return g.refused(err, "")
 	}
@@ -122,7 +139,19 @@ func (g *guard) apply() error {
 	if errors.Is(err, netns.ErrRuled) {
 		return g.refused(err, "give each container with network annotations a namespace of its own; in a pod they belong to the pod")
 	}
-	return g.refused(err, "")
+	if err != nil {
+		return g.refused(err, "")
+	}
+	return g.refused(g.confirm(), "")
+}
+
+// confirm takes the rules back from a container that is gone: its removal may have
+// looked for them before they were there, and a named namespace outlives it.
+func (g *guard) confirm() error {
+	if !ended(g.process) {
+		return nil
+	}
+	return errors.Join(errors.New("the container's process has ended"), g.namespace.Clear(g.Owner()))
 }
 
 func (g *guard) refused(err error, hint string) error {
@@ -132,19 +161,25 @@ func (g *guard) refused(err error, hint string) error {
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "cannot hold the container's network rules", Hint: hint, Err: err}
 }
 
-// denied writes each target that is refused, once, to standard error, which is
-// the guard's log.
-func (g *guard) denied() func(broker.Denial) {
-	var mu sync.Mutex // guards the encoder
-	encoder := json.NewEncoder(os.Stderr)
+// complaint is a line of the guard's log.
+type complaint struct {
+	*agent.Denial
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// tell writes to standard error, which is the guard's log. Its disk may be full: what
+// holds, holds.
+func tell(c complaint) { _ = json.NewEncoder(os.Stderr).Encode(c) }
+
+// denied tells each target that is refused, once.
+func denied() func(broker.Denial) {
+	var mu sync.Mutex // of one line at a time
 	return func(d broker.Denial) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = encoder.Encode(struct { // the log's disk may be full; the refusal holds
-			agent.Denial
-			Reason string `json:"reason"`
-			Hint   string `json:"hint,omitempty"`
-		}{denial(d), d.Reason, d.Hint})
+		about := denial(d)
+		tell(complaint{&about, d.Reason, d.Hint})
 	}
 }
 
@@ -171,8 +206,13 @@ func awaitEnd(pidfd *os.File) {
 	if err != nil {
 		return
 	}
-	_ = raw.Read(func(fd uintptr) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return err != nil && err != unix.EINTR || n > 0
-	})
+	_ = raw.Read(func(fd uintptr) bool { return readable(int(fd)) })
+}
+
+// ended tells whether the process of a pidfd has.
+func ended(pidfd *os.File) bool { return readable(int(pidfd.Fd())) }
+
+func readable(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return err != nil && err != unix.EINTR || n > 0
 }

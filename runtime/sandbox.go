@@ -17,8 +17,6 @@ import (
 	// Device rules on cgroup v2 are programs; without this import they are not
 	// installed at all.
 	_ "github.com/opencontainers/cgroups/devices"
-
-	"clove.run/clove/internal/initproto"
 )
 
 // sandbox is libcontainer's container with clove-init as its first process.
@@ -86,7 +84,10 @@ func oomScore() (*int, error) {
 // clove-init is executed. stdio are the agent's ends of its streams; the other
 // files become descriptors 3, 4 and 5.
 func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) error {
-	s.process = s.processOf(s.spec.Process.Args)
+	var err error
+	if s.process, err = s.processOf(s.spec.Process.Args); err != nil {
+		return err
+	}
 	s.process.Init = true
 	s.process.Stdin, s.process.Stdout, s.process.Stderr = stdio[0], stdio[1], stdio[2]
 	s.process.ExtraFiles = []*os.File{control, exit, executable}
@@ -96,18 +97,6 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	pid, err := s.process.Pid()
 	s.pid = pid
 	return err
-}
-
-// libcontainerRlimits is what libcontainer sets from outside, with clove's own
-// privilege; specconv leaves the process to its caller.
-func libcontainerRlimits(limits []specs.POSIXRlimit) []configs.Rlimit {
-	var converted []configs.Rlimit
-	for _, r := range limits {
-		if number, known := initproto.RlimitResource(strings.ToLower(strings.TrimPrefix(r.Type, rlimitPrefix))); known {
-			converted = append(converted, configs.Rlimit{Type: number, Soft: r.Soft, Hard: r.Hard})
-		}
-	}
-	return converted
 }
 
 // exec lets clove-init execute.

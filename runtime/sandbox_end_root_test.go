@@ -85,7 +85,10 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 		return pids
 	}
 	failed := func() error { // an entry as libcontainer alone has it
-		process := l.box.processOf([]string{enterExecutable})
+		process, err := l.box.processOf([]string{enterExecutable})
+		if err != nil {
+			return err
+		}
 		return l.box.container.Start(process)
 	}
 	if err := l.thread.Do(failed); err == nil {

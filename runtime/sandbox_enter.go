@@ -7,10 +7,10 @@ import (
 	"syscall"
 
 	"github.com/opencontainers/runc/libcontainer"
-	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/runtime/convert"
 )
 
 // enterExecutable is clove-init's descriptor in a process that comes later.
@@ -27,7 +27,10 @@ type entered struct {
 // enter starts clove-init's second stage in the namespaces and the cgroup of
 // the sandbox, with its filter and with PID 1's ids and capabilities.
 func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entered, error) {
-	process := s.processOf([]string{enterExecutable, initproto.EnterArgument}, "GOGC=off")
+	process, err := s.processOf([]string{enterExecutable, initproto.EnterArgument}, "GOGC=off")
+	if err != nil {
+		return nil, err
+	}
 	process.Stdin, process.Stdout, process.Stderr = stdio[0], stdio[1], stdio[2]
 	process.ExtraFiles = []*os.File{control, executable}
 	if err := s.container.Start(process); err != nil {
@@ -41,20 +44,11 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 }
 
 // processOf is a process of clove-init's.
-func (s *sandbox) processOf(args []string, env ...string) *libcontainer.Process {
-	p := s.spec.Process
-	noNewPrivileges := p.NoNewPrivileges
-	return &libcontainer.Process{
-		Args: args, Cwd: p.Cwd,
-		Env: append([]string{"HOME=/", "GOMAXPROCS=1"}, env...), // clove-init's own; HOME spares a search in /etc/passwd
-		UID: int(p.User.UID), GID: int(p.User.GID),
-		Rlimits:         libcontainerRlimits(p.Rlimits),
-		NoNewPrivileges: &noNewPrivileges,
-		Capabilities: &configs.Capabilities{
-			Bounding: p.Capabilities.Bounding, Permitted: p.Capabilities.Permitted, Effective: p.Capabilities.Effective,
-			Inheritable: p.Capabilities.Inheritable, Ambient: p.Capabilities.Ambient,
-		},
-	}
+func (s *sandbox) processOf(args []string, env ...string) (*libcontainer.Process, error) {
+	p := *s.spec.Process
+	p.Args = args
+	p.Env = append([]string{"HOME=/", "GOMAXPROCS=1"}, env...) // clove-init's own; HOME spares a search in /etc/passwd
+	return convert.Process(&p)
 }
 
 // ended returns when the process has, and leaves it unburied: until bury its

@@ -93,7 +93,8 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if start.PidFile, err = absolute(c.String(flagPidFile)); err != nil {
 		return err
 	}
-	records, err := recordsDir(c) // before the bundle becomes the current directory
+	// Relative paths are the caller's: all of them before the bundle becomes the current directory.
+	records, err := recordsDir(c)
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if c.Args().First() == "" {
 		return errors.New("container id cannot be empty")
 	}
+	// Before libcontainer sees it: what an annotation forbids must never exist, not even to wait.
 	rules, err := oci.Apply(spec, c.Args().First())
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return err
 	}
 	start.ConsoleSocket, start.PidfdSocket = c.String(flagConsoleSocket), c.String(flagPidfdSocket)
-	start.PreserveFDs = c.Int(flagPreserveFDs)
+	start.PreserveFDs, start.NetworkRules = c.Int(flagPreserveFDs), rules.Network != ""
 	p.status, err = made.Run(spec.Process, start)
 	return err
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/oci"
+	"clove.run/clove/oci/keeper"
 	"clove.run/clove/runtime/container"
 )
 
@@ -68,6 +70,8 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
+// join has the process of the command line run in the container, with no more
+// rights than the annotations leave to the first one.
 func (p *program) join(c *cli.Context) error {
 	pidFile, err := absolute(c.String(flagPidFile))
 	if err != nil {
@@ -89,14 +93,34 @@ func (p *program) join(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkGuest(state, found.Waits()); err != nil {
+		return err
+	}
+	// The annotations as create had them: the bundle's file may be another one by now.
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
+		return err
+	}
+	order, _, err := oci.Guarded(state.Annotations, state.ID)
+	if err != nil {
 		return err
 	}
 	p.status, err = found.Join(process, container.Start{
 		Detach: c.Bool(flagDetach), PidFile: pidFile, ConsoleSocket: c.String(flagConsoleSocket),
 		PidfdSocket: c.String(flagPidfdSocket), PreserveFDs: c.Int(flagPreserveFDs), Cgroups: cgroups,
+		NetworkRules: order.Network != "",
 	}, c.Bool(flagIgnorePaused))
 	return err
+}
+
+// checkGuest refuses one more process in a container whose first one waits, if its
+// annotations ask for what holds from the start on: nothing would hold it yet.
+func checkGuest(state container.State, waits bool) error {
+	rules, err := oci.For(state.Annotations, state.ID)
+	if err != nil || !waits || rules.Network == "" && !keeper.Needed(rules) {
+		return err
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot exec in a container that was not started: its network, deadline and record begin with its start",
+		Hint: "start it first"}
 }
 
 // guest is the process that the command line describes: a file's, or the

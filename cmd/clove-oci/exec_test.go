@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+	"clove.run/clove/runtime/container"
 )
 
 func TestAUserIsReadStrictly(t *testing.T) {
@@ -98,5 +102,36 @@ func TestAnExecThatFailsIsToldApart(t *testing.T) {
 	}
 	if got := try(t, "--root", root, "exec"); got.status != 1 || got.logged != `clove-oci: "exec" requires a minimum of 1 argument(s)` {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestNothingJoinsWhatIsNotHeldYet: where nothing is asked from the start on, runc's
+// way stays.
+func TestNothingJoinsWhatIsNotHeldYet(t *testing.T) {
+	for name, row := range map[string]struct {
+		annotations []string
+		held        bool
+	}{
+		"nothing":          {nil, false},
+		"a limit":          {[]string{oci.AnnotationPids, "5"}, false},
+		"a network":        {[]string{oci.AnnotationNetworkMode, agent.NetworkNone}, true},
+		"a deadline":       {[]string{oci.AnnotationTimeout, "1h"}, true},
+		"a record":         {[]string{oci.AnnotationRecord, oci.RecordsDir + "/one.json"}, true},
+		"a pod's deadline": {[]string{oci.AnnotationTimeout, "1h", "io.kubernetes.cri.container-type", "sandbox", "io.kubernetes.cri.sandbox-id", "one"}, false},
+	} {
+		state := container.State{ID: "one", Annotations: map[string]string{}}
+		for i := 0; i < len(row.annotations); i += 2 {
+			state.Annotations[row.annotations[i]] = row.annotations[i+1]
+		}
+		if err := checkGuest(state, false); err != nil {
+			t.Errorf("%s, started: %v", name, err)
+		}
+		// Paused, it waits as well.
+		for _, status := range []string{"created", "paused"} {
+			state.Status = status
+			if err := checkGuest(state, true); row.held != (agent.KindOf(err) == agent.KindUnenforceable) || !row.held && err != nil {
+				t.Errorf("%s, %s: %v", name, status, err)
+			}
+		}
 	}
 }

@@ -60,7 +60,8 @@ func (p *program) killCommand() *cli.Command {
 	}
 }
 
-// parseSignal reads a number, or a name with or without SIG, in any case.
+// parseSignal reads a number, or a name with or without SIG, in any case. Whether
+// there is such a number the kernel says.
 func parseSignal(text string) (unix.Signal, error) {
 	if text == "" {
 		return unix.SIGTERM, nil
@@ -88,6 +89,8 @@ func (p *program) deleteCommand() *cli.Command {
 			}
 			id, force := c.Args().First(), c.Bool(flagForce)
 			found, err := engine(c).Load(id)
+			// Of a create that died a directory may be left, which no shim knows how to
+			// remove. It goes, and the caller hears all the same that there is no container.
 			if errors.Is(err, container.ErrNotExist) {
 				if removal := engine(c).RemoveUnfinished(id); removal != nil {
 					fmt.Fprintf(p.err, "remove %s: %v\n", id, removal)

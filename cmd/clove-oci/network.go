@@ -40,15 +40,25 @@ func holdNetwork(c *container.Container) error {
 	if err != nil || order.Network == "" {
 		return err
 	}
+	// Created looked as well, but for a create that was killed before.
+	if err := keeper.CheckReach(state.Pid); err != nil {
+		return err
+	}
 	kept, err := c.Kept()
 	if err != nil {
 		return err
 	}
-	if member {
-		return guard.Ruled(kept.Pid, kept.StartTime)
-	}
 	order.Directory, order.PID, order.Start = kept.Directory, kept.Pid, kept.StartTime
-	return guard.Ask(clovedSocket(), order)
+	if member {
+		return guard.Ruled(order)
+	}
+	return guard.Ask(clovedSocket(), order, func() error {
+		state, err := c.State()
+		if err == nil {
+			_, _, err = ordered(state)
+		}
+		return err
+	})
 }
 
 // clovedSocket is where cloved listens on this node, by the engine's environment.

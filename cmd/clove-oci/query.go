@@ -62,8 +62,9 @@ func (p *program) listCommand() *cli.Command {
 				return err
 			}
 			states, err := engine(c).List(p.err)
+			// No container was ever made. A root that somebody named has to be there: it may be misspelt.
 			if errors.Is(err, os.ErrNotExist) && engine(c).Root == defaultRoot {
-				err = nil // no container was ever made
+				err = nil
 			}
 			if err != nil {
 				return err

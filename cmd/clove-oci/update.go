@@ -106,6 +106,8 @@ func readBytes(text string) (int64, error) {
 	return units.RAMInBytes(text)
 }
 
+// readChange is what the flags ask for. With --resources the file is all of it but
+// RDT's schemas, which the specification keeps elsewhere; engines give - and a pipe.
 func readChange(c *cli.Context) (container.Change, error) {
 	change := container.Change{L3CacheSchema: c.String(flagL3CacheSchema), MemBwSchema: c.String(flagMemBwSchema)}
 	r := &change.Resources
@@ -118,7 +120,7 @@ func readChange(c *cli.Context) (container.Change, error) {
 		limit := c.Int64(flagPidsLimit)
 		r.Pids.Limit = &limit
 	}
-	if weight := uint16(c.Int(flagBlkioWeight)); weight != 0 {
+	if weight := uint16(c.Int(flagBlkioWeight)); weight != 0 { // the kernel's least is 10
 		r.BlockIO.Weight = &weight
 	}
 	for _, n := range numbers {

@@ -17,6 +17,8 @@ var dockerReaches = []row{
 	{name: "a published port", want: `served`, script: `
 		up -p 80 $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
 		run $I wget -qO- http://$(docker inspect -f '{{.NetworkSettings.Gateway}}' $N):$(docker port $N 80 | sed -n '1s/.*://p')/page`},
+	{name: "the host's network", want: `the same`, script: `
+		[ $(run --network host $I stat -Lc %i /proc/self/ns/net) = $(stat -Lc %i /proc/self/ns/net) ] && echo the same`},
 	{name: "the network of another container", want: `served`, script: `
 		up --network none $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'; run --network container:$N $I wget -qO- http://127.0.0.1/page`},
 }

@@ -26,7 +26,7 @@ var entrypoints = map[string][]string{pauseImage: {"/bin/stubborn"}}
 // applets are busybox's, as links. There are no others: a script that needs
 // one more says so by failing.
 var applets = []string{"cat", "chmod", "date", "dd", "echo", "env", "grep", "head", "hostname", "httpd", "id", "ip", "kill", "ls", "mkdir",
-	"mount", "ps", "rm", "sed", "sh", "sleep", "sort", "stat", "timeout", "touch", "tr", "true", "tty", "wc", "wget"}
+	"mount", "nc", "nslookup", "ps", "rm", "sed", "sh", "sleep", "sort", "stat", "timeout", "touch", "tr", "true", "tty", "wc", "wget"}
 
 // programs are the images' own.
 var programs = map[string]string{
@@ -38,6 +38,15 @@ var programs = map[string]string{
 	"limit": "#!/bin/sh\ncat /sys/fs/cgroup/$1 2>/dev/null || cat /sys/fs/cgroup/$2\n",
 	// Ends with status 3 as soon as TERM comes, and says when it is ready for it.
 	"obey": "#!/bin/sh\ntrap 'echo got TERM; exit 3' TERM\ntrap 'echo got USR1' USR1\necho up\nwhile :; do sleep 600 & wait; done\n",
+	// What a web server says: reach ADDRESS|NAME [PORT]. Nobody waits in vain: the gate refuses at once.
+	"reach": `#!/bin/sh
+to=$1
+case $1 in *[a-z]*) to=$(nslookup -type=a $1 2>/dev/null | sed -n '/^Name:/,$s/^Address: //p') ;; esac
+[ "$to" ] || { echo no such name; exit; }
+printf 'GET / HTTP/1.0\r\nHost: %s\r\n\r\n' $1 | nc $to ${2:-80} 2>/dev/null | grep -E '^(I am|served)' || echo cut off
+`,
+	// A web server that says "served".
+	"serve": "#!/bin/sh\necho served >/srv/index.html\nhttpd -h /srv -p 80\nexec obey\n",
 	// Never hears TERM.
 	"stubborn": "#!/bin/sh\ntrap '' TERM\necho up\nwhile :; do sleep 600; done\n",
 }

@@ -46,8 +46,9 @@ var sharedLives = []row{
 	{name: "remove by force", script: `up $I stubborn; engine rm -f $N >/dev/null 2>&1; engine ps -aq --filter name=$N | wc -l`, want: `0`},
 }
 
-// sharedLimits: each limit binds, and without it the same command passes. A pids limit has
-// to leave room for the threads of the runtime's own first steps in the container.
+// sharedLimits: each limit binds or is seen inside, and without it the same command passes
+// or shows something else; the row of the cgroup's files only tells which number is where.
+// A pids limit has to leave room for the threads of the runtime's own first steps in the container.
 var sharedLimits = []row{
 	{name: "memory", cgroup: true, script: `run -m 32m --memory-swap 32m $I eat; echo -n "$? "; run -m 256m $I eat; echo -n "$? "; run $I eat; echo $?`, want: `137 0 0`},
 	{name: "pids", cgroup: true, script: `run --pids-limit 20 $I forks; echo -n "$? "; run $I forks`, want: `2 forked all`},
@@ -57,6 +58,11 @@ var sharedLimits = []row{
 		up -m 256m --memory-swap 256m $I obey; engine exec $N eat; echo -n "$? "; engine exec $N limit memory/memory.limit_in_bytes memory.max
 		engine update -m 32m --memory-swap 32m $N >/dev/null; engine exec $N limit memory/memory.limit_in_bytes memory.max; engine exec $N eat; echo $?`},
 	// Podman sets nproc in any case, and a root without CAP_SYS_RESOURCE must not raise it.
-	{name: "ulimit", script: `run --ulimit nofile=77:88 --ulimit nproc=4096:4096 $I sh -c 'ulimit -n; ulimit -Hn'`, want: `77\n88`},
-	{name: "cpuset", script: `run --cpuset-cpus 0 $I grep Cpus_allowed_list /proc/self/status`, want: `Cpus_allowed_list:\s+0`},
+	{name: "ulimit", want: `77\n88\nfree`, script: `
+		run --ulimit nofile=77:88 --ulimit nproc=4096:4096 $I sh -c 'ulimit -n; ulimit -Hn'
+		run --ulimit nproc=4096:4096 $I sh -c 'test $(ulimit -n) -gt 88 && echo free'`},
+	// A host of one CPU shows the same twice.
+	{name: "cpuset", want: `Cpus_allowed_list:\s+0\nthe host's`, script: `
+		run --cpuset-cpus 0 $I grep Cpus_allowed_list /proc/self/status
+		run $I grep Cpus_allowed_list /proc/self/status | cmp - <(grep Cpus_allowed_list /proc/self/status) && echo "the host's"`},
 }

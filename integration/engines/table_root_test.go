@@ -37,7 +37,7 @@ type row struct {
 }
 
 // rowTime bounds one script on an idle host.
-const rowTime = 40 * time.Second
+const rowTime = time.Minute
 
 // try runs each row with each runtime, with both at a time. The vm lane interprets every
 // instruction, so only what may differ there is worth its minutes.

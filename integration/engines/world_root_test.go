@@ -35,7 +35,7 @@ const othersVariable = "CLOVE_ENGINES_BIN"
 var tools = []string{"tini", "busybox", "dockerd", "docker", "containerd", "ctr", "podman", "conmon", "runc", "iptables", "ip", "bash"}
 
 // lifetime bounds a world, whatever hangs in it.
-const lifetime = 4 * time.Minute
+const lifetime = 8 * time.Minute
 
 // inWorld runs body in a world of its own and takes over its verdict.
 func inWorld(t *testing.T, body func(t *testing.T)) {

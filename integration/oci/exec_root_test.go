@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
 )
 
 // TestExecIsWhatItsFlagsSay: each row's control is the row without flags, which says otherwise.
@@ -131,6 +134,37 @@ func TestExecInAPausedContainer(t *testing.T) {
 	}
 	if state := r.State(id); state.Status != specs.StateRunning {
 		t.Errorf("after resume: %+v", state)
+	}
+}
+
+// TestExecWaitsForWhatHolds: before start neither network nor deadline does. The
+// control has neither, and is runc's.
+func TestExecWaitsForWhatHolds(t *testing.T) {
+	h := newHeld(t)
+	h.Must("create", "--bundle", h.Bundle(forever, cgroup("free")), "free")
+	if got := h.Do("exec", "free", "sh", "-c", "exit 4"); got.Status != 4 {
+		t.Errorf("the control: %+v", got)
+	}
+	h.Must("delete", "free")
+	for _, annotations := range [][]string{{oci.AnnotationTimeout, "1h"}, {oci.AnnotationNetworkMode, agent.NetworkNone}} {
+		h.Must("create", "--bundle", h.Bundle(forever, annotated(annotations...)), "one")
+		for _, status := range []specs.ContainerState{specs.StateCreated, "paused"} {
+			if status == "paused" {
+				h.Must("pause", "one")
+			}
+			got := h.Do("exec", "--ignore-paused", "--detach", "one", "sleep", "1000")
+			if got.Status != 255 || !strings.Contains(got.Err, "start it first") || h.State("one").Status != status {
+				t.Errorf("%s, %s: %+v", annotations[0], status, got)
+			}
+		}
+		h.Must("resume", "one")
+		if annotations[0] == oci.AnnotationTimeout {
+			h.Must("start", "one")
+			if got := h.Do("exec", "one", "sh", "-c", "exit 4"); got.Status != 4 {
+				t.Errorf("started: %+v", got)
+			}
+		}
+		h.Must("delete", "--force", "one")
 	}
 }
 

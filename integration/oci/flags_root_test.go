@@ -4,6 +4,7 @@ package oci
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -151,4 +152,40 @@ func limit(t *testing.T, r *ocitest.Runtime, id string, f file) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// TestWhatTheCallerIgnoresIsHeardInside: nohup(1) has its program ignore the
+// hang-up, and execve(2) hands that on. The control is a program that does.
+func TestWhatTheCallerIgnoresIsHeardInside(t *testing.T) {
+	r := newRuntime(t)
+	script := filepath.Join(r.Directory(), "ignoring")
+	text := "#!/bin/sh\ntrap '' HUP INT\n[ \"$1\" = control ] && exec grep SigIgn /proc/self/status\nexec " + r.Binary + " \"$@\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.Binary = script
+	hears := func(status string) bool { // bits of proc_pid_status(5), from SIGHUP and SIGINT on
+		_, mask, _ := strings.Cut(status, "SigIgn:\t")
+		mask, _, _ = strings.Cut(mask, "\n")
+		bits, err := strconv.ParseUint(mask, 16, 64)
+		return err == nil && bits&3 == 0
+	}
+	ignoring, err := exec.Command(script, "control").Output()
+	if err != nil || hears(string(ignoring)) {
+		t.Fatalf("control: %s, %v", ignoring, err)
+	}
+	id := waiting(t, r)
+	detached, err := os.ReadFile("/proc/" + strconv.Itoa(r.State(id).Pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, status := range map[string]string{
+		"detached": string(detached),
+		"stays":    inside(t, r, "grep SigIgn /proc/self/status"),
+		"joined":   r.Must("exec", id, "grep", "SigIgn", "/proc/self/status"),
+	} {
+		if !hears(status) {
+			t.Errorf("%s: %s", name, status)
+		}
+	}
 }

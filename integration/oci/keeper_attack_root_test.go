@@ -151,26 +151,34 @@ func TestDaemonsMeetTheDeadline(t *testing.T) {
 	}
 	h.Must("delete", "--force", "free")
 
-	for name, row := range map[string]struct {
-		lives bool
-		left  time.Duration
-	}{"the first process lives": {true, 0}, "the first process has ended": {false, 2 * time.Second}} {
+	begin := func() (first int, directory string) {
 		directory, share := h.shared()
-		first := h.begin("one", h.Bundle(daemons+"until test -e /tmp/go; do sleep 0.1; done", hostPids, strangers, share, keep, annotated(oci.AnnotationTimeout, "1h")))
+		first = h.begin("one", h.Bundle(daemons+"until test -e /tmp/go; do sleep 0.1; done", hostPids, strangers, share, keep, annotated(oci.AnnotationTimeout, "1h")))
 		h.await(directory, "ready")
-		h.expireIn("one", row.left)
-		if !row.lives {
-			// However slow this host is: it ends by itself, or with the others.
-			if err := os.WriteFile(filepath.Join(directory, "go"), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return first, directory
+	}
+	end := func(name string, first int) {
+		t.Helper()
 		h.Await(name+": the deadline", func() bool { return !runs(first) && len(members(spec)) == 0 })
 		if bootTime(t) < h.deadline("one") {
 			t.Errorf("%s: all ended before the deadline", name)
 		}
 		h.Must("delete", "one")
 	}
+	first, _ := begin()
+	h.expireIn("one", 0)
+	end("the first process lives", first)
+	h.longer(func(left time.Duration) (enough bool) {
+		first, directory := begin()
+		h.expireIn("one", left)
+		if err := os.WriteFile(filepath.Join(directory, "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		h.Await("the end of the first process", func() bool { return !runs(first) })
+		enough = len(members(spec)) == 3
+		end("the first process has ended", first)
+		return enough
+	})
 }
 
 // TestForkingMeetsTheDeadline: each process forks the next and ends, so that a list

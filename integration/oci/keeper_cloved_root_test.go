@@ -41,7 +41,7 @@ func TestClovedKnowsOfAContainersEnd(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	var file agent.Record
-	(&held{Runtime: n.Runtime, t: t}).decode(filepath.Join(n.path("state"), "records", "one.json"), &file)
+	decode(t, filepath.Join(n.path("state"), "records", "one.json"), &file)
 	out, errs, _ := n.clove("inspect", "oci+one")
 	var run agent.Run
 	if err := json.Unmarshal([]byte(out), &run); err != nil {

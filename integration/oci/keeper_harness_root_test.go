@@ -17,6 +17,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/oci"
 )
 
@@ -108,14 +109,19 @@ func runs(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// deadline is the moment of CLOCK_BOOTTIME that the keeper has on disk.
-func (h *held) deadline(id string) int64 {
-	h.t.Helper()
+// deadlineOf is the moment of CLOCK_BOOTTIME that the keeper has on disk.
+func deadlineOf(t *testing.T, r *ocitest.Runtime, id string) int64 {
+	t.Helper()
 	var order struct {
 		Deadline int64 `json:"deadline_boot_ns"`
 	}
-	h.decode(filepath.Join(h.Root, id, "keeper.json"), &order)
+	decode(t, filepath.Join(r.Root, id, "keeper.json"), &order)
 	return order.Deadline
+}
+
+func (h *held) deadline(id string) int64 {
+	h.t.Helper()
+	return deadlineOf(h.t, h.Runtime, id)
 }
 
 // rewrite changes what the keeper of a container has on disk, while there is none.
@@ -123,7 +129,7 @@ func (h *held) rewrite(id, field string, value any) {
 	h.t.Helper()
 	path := filepath.Join(h.Root, id, "keeper.json")
 	order := map[string]json.RawMessage{} // numbers stay as long as they are
-	h.decode(path, &order)
+	decode(h.t, path, &order)
 	text, err := json.Marshal(value)
 	if err == nil {
 		order[field] = text
@@ -146,6 +152,19 @@ func (h *held) expireIn(id string, left time.Duration) {
 	h.Must("state", id)
 }
 
+// longer gives try more and more time until a deadline, until it says that it was
+// enough for what has to happen before: no time is enough for every host. For who
+// is killed once its first process has ended none is started again, so that its
+// deadline cannot be moved then.
+func (h *held) longer(try func(left time.Duration) (enough bool)) {
+	h.t.Helper()
+	for left := 2 * time.Second; !try(left); left *= 2 {
+		if left > testhost.Patience(10*time.Second) { // less than Await waits
+			h.t.Fatalf("%s are not enough", left)
+		}
+	}
+}
+
 func bootTime(t *testing.T) int64 {
 	t.Helper()
 	var now unix.Timespec
@@ -155,21 +174,21 @@ func bootTime(t *testing.T) int64 {
 	return now.Nano()
 }
 
-func (h *held) decode(path string, into any) {
-	h.t.Helper()
+func decode(t *testing.T, path string, into any) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, into)
 	}
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
 // record reads one of the test's own.
 func (h *held) record(name string) (r agent.Record) {
 	h.t.Helper()
-	h.decode(filepath.Join(h.records, name), &r)
+	decode(h.t, filepath.Join(h.records, name), &r)
 	return r
 }
 

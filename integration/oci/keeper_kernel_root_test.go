@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/oci"
 )
 
@@ -88,8 +89,35 @@ func (h *held) onKernel(release string) {
 func (h *held) source(id string) string {
 	h.t.Helper()
 	var order struct{ Source string }
-	h.decode(filepath.Join(h.Root, id, "keeper.json"), &order)
+	decode(h.t, filepath.Join(h.Root, id, "keeper.json"), &order)
 	return order.Source
+}
+
+// TestTheKernelItselfTellsHowItEnded, in the way that its release has: that of
+// the virtual machine's is older than the pidfd's.
+func TestTheKernelItselfTellsHowItEnded(t *testing.T) {
+	h := newHeld(t)
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	release := unix.ByteSliceToString(name.Release[:])
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		t.Fatalf("Linux %s: %v", release, err)
+	}
+	want := "taskstats"
+	if major > 6 || major == 6 && minor >= 15 {
+		want = "pidfd"
+	}
+	h.begin("one", h.Bundle("exit 3", annotated(recordAt("one.json")...)))
+	if got := h.source("one"); got != want {
+		t.Errorf("Linux %s: %s tells, not %s", release, got, want)
+	}
+	h.finish("one")
+	if got := h.record("one.json"); got.Status != agent.StatusExited || got.ExitCode != 3 {
+		t.Errorf("Linux %s: %s %d: %+v", release, got.Status, got.ExitCode, got.Error)
+	}
 }
 
 // TestAnOlderKernelTellsHowItEnded as well, in another way.

@@ -232,27 +232,43 @@ func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 // process left behind: they could fill the disk.
 func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
 	h := newHeld(t)
-	var spec *specs.Spec
-	directory, share := h.shared()
-	pid := h.begin("one", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },
-		annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
-	moved := h.records + ".moved"
-	if err := os.Rename(h.records, moved); err != nil {
-		t.Fatal(err)
-	}
-	h.await(directory, "ready")
-	h.Await("the end of the first process", func() bool { return !runs(pid) })
-	if left := members(spec); len(left) != 3 {
-		t.Fatalf("%d daemons are left", len(left))
-	}
-	h.expireIn("one", 2*time.Second)
-	h.Await("the deadline", func() bool { return len(members(spec)) == 0 })
-	if got := h.Do("delete", "one"); got.Status != 1 || !strings.Contains(got.Err, "record") {
-		t.Errorf("the record could be written: %+v", got)
-	}
-	if err := os.Rename(moved, h.records); err != nil {
-		t.Fatal(err)
-	}
-	h.Must("delete", "one")
-	h.record("one.json")
+	h.longer(func(left time.Duration) (enough bool) {
+		var spec *specs.Spec
+		directory, share := h.shared()
+		pid := h.begin("one", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },
+			annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
+		moved := h.records + ".moved"
+		if err := os.Rename(h.records, moved); err != nil {
+			t.Fatal(err)
+		}
+		h.await(directory, "ready")
+		h.Await("the end of the first process", func() bool { return !runs(pid) })
+		if left := members(spec); len(left) != 3 {
+			t.Fatalf("%d daemons are left", len(left))
+		}
+		h.awaitComplaints("one", 1)
+		h.expireIn("one", left)
+		h.awaitComplaints("one", 2)
+		enough = len(members(spec)) == 3
+		h.Await("the deadline", func() bool { return len(members(spec)) == 0 })
+		if got := h.Do("delete", "one"); got.Status != 1 || !strings.Contains(got.Err, "record") {
+			t.Errorf("the record could be written: %+v", got)
+		}
+		if err := os.Rename(moved, h.records); err != nil {
+			t.Fatal(err)
+		}
+		h.Must("delete", "one")
+		h.record("one.json")
+		return enough
+	})
+}
+
+// awaitComplaints waits until so many keepers have said that they could not write
+// the record.
+func (h *held) awaitComplaints(id string, count int) {
+	h.t.Helper()
+	h.Await("complaints of the record", func() bool {
+		text, _ := os.ReadFile(filepath.Join(h.Root, id, "keeper.log"))
+		return strings.Count(string(text), "cannot write the record") >= count
+	})
 }

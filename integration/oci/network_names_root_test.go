@@ -3,12 +3,15 @@
 package oci
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
 )
 
@@ -38,5 +41,20 @@ func TestAnImagesNameServersAreNotAsked(t *testing.T) {
 		if got.Status != 0 || strings.TrimSpace(got.Out) != row.want {
 			t.Errorf("%s: %+v, want %q", name, got, row.want)
 		}
+	}
+}
+
+// TestThatNoNameResolvesIsSaid at the start already: a lookup's failure has many reasons.
+func TestThatNoNameResolvesIsSaid(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	for server, want := range map[string]bool{"": true, ocitest.ServerAddress: false} {
+		n.Must("create", "--bundle", n.bundle(server, "exec sleep 1000", n.in(allowing("allowed.test")...)), "one")
+		n.Must("start", "one")
+		text, err := os.ReadFile(filepath.Join(n.Root, "one", agent.GuardLogFile))
+		if err != nil || strings.Contains(string(text), "no name resolves") != want {
+			t.Errorf("with %q: %s, %v", server, text, err)
+		}
+		n.Must("delete", "--force", "one")
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/oci"
 )
 
 // TestAPodsRulesAreItsSandboxes: the member brings no rules, and is held to the
@@ -31,6 +33,27 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	n.Must("delete", "--force", "member")
 	if !n.ruled() {
 		t.Error("a member's end took the pod's rules")
+	}
+}
+
+// TestAMemberIsHeldToItsOwnRules, or not started: those that hold are its sandbox's.
+func TestAMemberIsHeldToItsOwnRules(t *testing.T) {
+	n := newNode(t)
+	n.serve()
+	guarded(t, n, "sandbox", oci.AnnotationNetworkMode, agent.NetworkPublic, podRole, "sandbox", podSandbox, "sandbox")
+	for name, annotations := range map[string][]string{
+		"none": {oci.AnnotationNetworkMode, agent.NetworkNone}, "fewer": allowing(ocitest.AllowedAddress),
+		"one is denied": {oci.AnnotationNetworkMode, agent.NetworkPublic, oci.AnnotationNetworkDeny, ocitest.OtherAddress},
+	} {
+		n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(append(annotations, podRole, "container", podSandbox, "sandbox")...)), "member")
+		if got := n.Do("start", "member"); got.Status == 0 || !strings.Contains(got.Err, "are not this container's") {
+			t.Errorf("%s: %+v", name, got)
+		}
+		n.Must("delete", "--force", "member")
+	}
+	fetches := guarded(t, n, "member", oci.AnnotationNetworkMode, agent.NetworkPublic, podRole, "container", podSandbox, "sandbox") // control
+	if got := fetches(ocitest.AllowedAddress); got != allowedSays {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -4,6 +4,8 @@ package oci
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -70,11 +72,12 @@ func TestOfManyStartsAtOnceOneIsHeld(t *testing.T) {
 }
 
 // TestAStartIsAskedAgain: one that failed, or was killed, when the rules held
-// already. For a process that only has the number nothing is held.
+// already and the deadline counted. For a process that only has the number nothing
+// is held.
 func TestAStartIsAskedAgain(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	rules := allowing(ocitest.AllowedAddress)
+	rules := allowing(ocitest.AllowedAddress, oci.AnnotationTimeout, "1h")
 	for name, edits := range map[string][]func(*specs.Spec){
 		"an engine's network": {n.in(rules...)},
 		"its own network": {n.in(rules...), func(s *specs.Spec) {
@@ -93,15 +96,20 @@ func TestAStartIsAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		order.Start = start + 1
-		if err := guard.Ask(n.path("clove.sock"), order); err == nil || !strings.Contains(err.Error(), "another one") {
+		waits := func() error { return nil }
+		if err := guard.Ask(n.path("clove.sock"), order, waits); err == nil || !strings.Contains(err.Error(), "another one") {
 			t.Errorf("%s: another process is held: %v", name, err)
 		}
 		order.Start = start
-		if err := guard.Ask(n.path("clove.sock"), order); err != nil {
+		if err := guard.Ask(n.path("clove.sock"), order, waits); err != nil {
 			t.Fatal(err)
 		}
-		before := n.guard("one")
+		failStart(t, n.Runtime, "one")
+		before, deadline := n.guard("one"), deadlineOf(t, n.Runtime, "one")
 		n.Must("start", "one")
+		if again := deadlineOf(t, n.Runtime, "one"); deadline == 0 || again != deadline {
+			t.Errorf("%s: the deadline %d became %d", name, deadline, again)
+		}
 		if after := n.guard("one"); after.PID == before.PID || after.Owner != before.Owner {
 			t.Errorf("%s: %+v became %+v", name, before, after)
 		}
@@ -115,6 +123,22 @@ func TestAStartIsAskedAgain(t *testing.T) {
 		if n.ruled() {
 			t.Error("the rules are left")
 		}
+	}
+}
+
+// failStart has a start fail when all holds that is to hold: behind it a
+// directory stands where libcontainer lets the process go.
+func failStart(t *testing.T, r *ocitest.Runtime, id string) {
+	t.Helper()
+	fifo := filepath.Join(r.Root, id, "exec.fifo")
+	if err := errors.Join(os.Rename(fifo, fifo+".moved"), os.Mkdir(fifo, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Do("start", id); got.Status != 1 || !strings.Contains(got.Err, "directory") || r.State(id).Status != specs.StateCreated {
+		t.Fatalf("it started: %+v", got)
+	}
+	if err := errors.Join(os.Remove(fifo), os.Rename(fifo+".moved", fifo)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -34,3 +34,10 @@ func TestRows(t *testing.T) {
 		t.Errorf("got %v", rows)
 	}
 }
+
+func TestTermsIn(t *testing.T) {
+	got := termsIn(".TP\n\\fB\\-\\-log\\fR \\fIFILE\\fR, \\fBtext\\fR|\\fBjson\\fR\nWhere\n.BR cloved (8)\n\\fBa\\-b\\fIC\\fR\n")
+	if want := []string{"--log", "text", "json", "a-b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}

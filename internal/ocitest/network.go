@@ -33,20 +33,34 @@ const (
 // Network is a network as an engine makes it: a namespace for containers with
 // one interface, and behind it another namespace with servers. HTTP on ports 80
 // and 8080 answers with the server's address; the name server listens on UDP port
-// NamesPort of AllowedAddress and OtherAddress too.
+// NamesPort of AllowedAddress and OtherAddress too. Port 53 of OtherAddress lies: by
+// its word every name that there is has that address.
 type Network struct {
 	t       testing.TB
 	inside  *nsthread.Thread
 	outside *nsthread.Thread
-	held    *os.File
+	held    *os.File // the containers'
+	there   *os.File // the servers'
 }
 
 // NewNetwork makes one that goes with the test.
 func NewNetwork(t testing.TB) *Network {
 	t.Helper()
-	n := &Network{t: t, inside: space(t), outside: space(t)}
-	n.Do(func() (err error) { n.held, err = os.Open("/proc/thread-self/ns/net"); return err })
-	t.Cleanup(func() { n.held.Close() })
+	return newNetwork(t, unix.CLONE_NEWNET)
+}
+
+// JoinNetwork is NewNetwork with the caller's own namespace in the place of the
+// containers': what engines make there reaches the servers through it. It is for
+// a namespace that goes with the test.
+func JoinNetwork(t testing.TB) *Network {
+	t.Helper()
+	return newNetwork(t, 0)
+}
+
+func newNetwork(t testing.TB, inside int) *Network {
+	t.Helper()
+	n := &Network{t: t, inside: space(t, inside), outside: space(t, unix.CLONE_NEWNET)}
+	n.held, n.there = hold(t, n.inside), hold(t, n.outside)
 	n.ip(n.inside, "link add eth0 type veth peer name peer0", "link set lo up", "link set eth0 up",
 		"addr add "+InsideAddress+"/24 dev eth0", "addr add fd77::2/64 dev eth0 nodad")
 	n.move()
@@ -58,25 +72,35 @@ func NewNetwork(t testing.TB) *Network {
 	return n
 }
 
-func space(t testing.TB) *nsthread.Thread {
+func space(t testing.TB, flags int) *nsthread.Thread {
 	t.Helper()
-	thread, err := nsthread.Start(unix.CLONE_NEWNET)
+	thread, err := nsthread.Start(flags)
 	check(t, err)
 	t.Cleanup(thread.Close)
 	return thread
 }
 
+// hold keeps a thread's namespace open, and so gives it a path.
+func hold(t testing.TB, thread *nsthread.Thread) (file *os.File) {
+	t.Helper()
+	check(t, thread.Do(func() (err error) { file, err = os.Open("/proc/thread-self/ns/net"); return err }))
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
 // move gives the other end of the wire to the servers' namespace.
 func (n *Network) move() {
 	n.t.Helper()
-	var there *os.File
-	check(n.t, n.outside.Do(func() (err error) { there, err = os.Open("/proc/thread-self/ns/net"); return err }))
-	defer there.Close()
-	n.ip(n.inside, fmt.Sprintf("link set peer0 netns /proc/%d/fd/%d", os.Getpid(), there.Fd()))
+	n.ip(n.inside, "link set peer0 netns "+n.Outside())
 }
 
 // Path names the containers' namespace, for a bundle.
-func (n *Network) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.held.Fd()) }
+func (n *Network) Path() string { return path(n.held) }
+
+// Outside names the servers' namespace.
+func (n *Network) Outside() string { return path(n.there) }
+
+func path(held *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), held.Fd()) }
 
 // Do runs f in the containers' namespace, as its engine would.
 func (n *Network) Do(f func() error) {
@@ -114,12 +138,18 @@ func (n *Network) serve() error {
 		n.t.Cleanup(func() { server.Close() })
 		go server.Serve(listener)
 	}
-	for _, address := range []string{ServerAddress + ":53", fmt.Sprintf("%s:%d", AllowedAddress, NamesPort), fmt.Sprintf("%s:%d", OtherAddress, NamesPort)} {
+	truth := answers{"allowed.test.": AllowedAddress, "other.test.": OtherAddress}
+	for address, known := range map[string]answers{
+		ServerAddress + ":53":                           truth,
+		fmt.Sprintf("%s:%d", AllowedAddress, NamesPort): truth,
+		fmt.Sprintf("%s:%d", OtherAddress, NamesPort):   truth,
+		OtherAddress + ":53":                            {"allowed.test.": OtherAddress, "other.test.": OtherAddress},
+	} {
 		conn, err := net.ListenPacket("udp", address) // at one address: it answers from there
 		if err != nil {
 			return err
 		}
-		server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(answer)}
+		server := &dns.Server{PacketConn: conn, Handler: known}
 		n.t.Cleanup(func() { conn.Close() })
 		go server.ActivateAndServe()
 	}
@@ -134,10 +164,12 @@ func whoAmI(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "I am "+local+"\n")
 }
 
-// answer knows two names, each with an IPv4 address.
-func answer(w dns.ResponseWriter, question *dns.Msg) {
+// answers knows names, each with an IPv4 address.
+type answers map[string]string
+
+func (a answers) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	reply := new(dns.Msg).SetReply(question)
-	address, known := map[string]string{"allowed.test.": AllowedAddress, "other.test.": OtherAddress}[strings.ToLower(question.Question[0].Name)]
+	address, known := a[strings.ToLower(question.Question[0].Name)]
 	switch {
 	case !known:
 		reply.Rcode = dns.RcodeNameError

@@ -15,16 +15,17 @@ type Client struct {
 	// Rules are those of the bundle, when a container is created. All later calls
 	// know them from the container's directory.
 	Rules oci.Rules
-	// Records is the directory that records go to, for oci.RecordsDir.
+	// Records is the directory that records go to, absolute, for oci.RecordsDir.
 	Records string
-	// Socket is of the cloved that hears of records, absolute.
+	// Socket is of the cloved that hears of records, absolute; "": nobody does.
 	Socket string
 }
 
 // Created starts the keeper of a container whose process waits for its start. A
-// container without a deadline and a record has none.
+// container without a deadline and a record has none. After an error no keeper is
+// left; one that is about an annotation is an *agent.Error, whose Step names it.
 func (c Client) Created(made *container.Container, command []string) error {
-	if !needed(c.Rules) {
+	if !Needed(c.Rules) {
 		return nil
 	}
 	kept, err := made.Kept()
@@ -34,7 +35,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
 		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
 	if c.Rules.Record != "" {
-		if o.Source, o.Record, err = c.prepareRecord(kept.ID); err != nil {
+		if o.Source, o.Record, err = c.prepareRecord(owner{kept.ID, kept.Directory}); err != nil {
 			return failed(oci.AnnotationRecord, err)
 		}
 		o.Socket = c.Socket
@@ -54,17 +55,17 @@ func (c Client) Created(made *container.Container, command []string) error {
 	return failed(key, spawn(kept.Directory, held))
 }
 
-// needed tells whether there is anything for a keeper to do.
-func needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
+// Needed tells whether there is anything for a keeper to do.
+func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
-func (c Client) prepareRecord(id string) (source, string, error) {
+func (c Client) prepareRecord(whose owner) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
 	if errors.Is(err, errStatus) {
 		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
 	} else if err != nil {
 		return "", "", err
 	}
-	path, err := recordPath(c.Records, c.Rules.Record, id)
+	path, err := recordPath(c.Records, c.Rules.Record, whose)
 	return from, path, err
 }
 
@@ -106,13 +107,14 @@ func (c Client) Loaded(found *container.Container) error {
 const startPatience = 30 * time.Second
 
 // Starting returns when the keeper holds the container: its process executes next.
+// From here on the deadline counts, on disk already.
 func (c Client) Starting(found *container.Container) error {
 	_, has, err := readOrder(found.Directory())
 	if err != nil {
 		return err
 	}
 	if !has {
-		return checkUnneeded(found)
+		return checkUnNeeded(found)
 	}
 	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
@@ -122,13 +124,13 @@ func (c Client) Starting(found *container.Container) error {
 
 // checkUnneeded refuses a container that should have a keeper and has never had
 // one: its create was killed behind libcontainer's work and before Created's.
-func checkUnneeded(found *container.Container) error {
+func checkUnNeeded(found *container.Container) error {
 	state, err := found.State()
 	if err != nil {
 		return err
 	}
 	rules, err := oci.For(state.Annotations, state.ID)
-	if err != nil || !needed(rules) {
+	if err != nil || !Needed(rules) {
 		return err
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",
@@ -140,7 +142,8 @@ func checkUnneeded(found *container.Container) error {
 const finishPatience = 10 * time.Second
 
 // Ended returns when the keeper of a container that has ended is done with it
-// and gone, so that its cgroup and its directory may be removed.
+// and gone, so that its cgroup and its directory may be removed. An error, after ten
+// seconds at most, says what the record still waits for.
 func (c Client) Ended(found *container.Container) error {
 	directory := found.Directory()
 	if _, has, err := readOrder(directory); err != nil || !has {

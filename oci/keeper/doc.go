@@ -29,7 +29,8 @@
 // Where it tells neither way, a record is refused; the deadline is not.
 //
 // A record is written to its file first, and then told to cloved, once
-// (report.go). Nothing waits for cloved, or fails by it.
+// (report.go). Nothing fails by cloved, and neither it nor a disk that hangs holds
+// up the deadline of who outlived the first process (account.go).
 //
 // It refuses to run without root, to write elsewhere than in the directory of
 // records, and over a record that is another container's.

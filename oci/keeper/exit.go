@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 // pidfdInfo is struct pidfd_info of linux/pidfd.h in its first size, 64 bytes.
@@ -196,9 +198,9 @@ func mayTrace() bool {
 }
 
 // open gives a pidfd of the process that began at start; -1: it is gone.
-func open(pid int, start uint64) (pidfd int, err error) {
-	pidfd, err = unix.PidfdOpen(pid, 0)
-	if err == unix.ESRCH {
+func open(pid int, start uint64) (fd int, err error) {
+	fd, err = unix.PidfdOpen(pid, 0)
+	if pidfd.Gone(err) {
 		return -1, nil
 	}
 	if err != nil {
@@ -207,7 +209,7 @@ func open(pid int, start uint64) (pidfd int, err error) {
 	// Looked at behind the opening: were the number another's by now, its time would be, too.
 	fields, err := statOf(pid)
 	if err == nil && len(fields) > statStartTime && fields[statStartTime] == strconv.FormatUint(start, 10) {
-		return pidfd, nil
+		return fd, nil
 	}
-	return -1, unix.Close(pidfd)
+	return -1, unix.Close(fd)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/testhost"
 )
 
 // begun is a child that nobody has buried, its pidfd and its start time.
@@ -79,8 +81,10 @@ func TestANumberIsNoProcess(t *testing.T) {
 	if pidfd, err := open(cmd.Process.Pid, start+1); pidfd != -1 || err != nil {
 		t.Errorf("another's number: %d, %v", pidfd, err)
 	}
-	if pidfd, err := open(1<<22+1, start); pidfd != -1 {
-		t.Errorf("a number that none has: %d, %v", pidfd, err)
+	for name, pid := range map[string]int{"a number that none has": 1<<22 + 1, "a thread's number": testhost.Thread(t)} {
+		if pidfd, err := open(pid, start); pidfd != -1 || err != nil {
+			t.Errorf("%s: %d, %v", name, pidfd, err)
+		}
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

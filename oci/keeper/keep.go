@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 )
 
@@ -22,13 +21,21 @@ type keeper struct {
 	order     order
 	group     *cgroups.Group
 	host      *cgroups.Host
-	pidfd     int       // -1: the process was gone when the keeper came
-	heard     *listener // nil: another source tells how it ended, or nobody wants to know
+	pidfd     int             // -1: the process was gone when the keeper came
+	heard     *listener       // nil: another source tells how it ended, or nobody wants to know
+	memory    <-chan struct{} // hears of kills for want of memory; nil: they can be counted in the end
+	oomKills  int64           // that memory told of
 	alarm     *alarm
 	fired     <-chan struct{} // the alarm's, until it did
 	calls     chan call
 	ended     chan end
 	leaving   []call // who waits for the keeper's end
+	accounting
+}
+
+func newKeeper(directory string, held *os.File, o order) *keeper {
+	return &keeper{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1),
+		accounting: accounting{tried: make(chan attempt, 1), reported: make(chan error, 1), patience: reportPatience}}
 }
 
 // end is how the first process ended, and when; the latter is zero where nobody
@@ -49,7 +56,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 	if err != nil || !found {
 		return nil, errors.Join(err, os.ErrNotExist)
 	}
-	k := &keeper{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1)}
+	k := newKeeper(directory, held, o)
 	if k.pidfd, err = open(o.Pid, o.PidStart); err != nil {
 		return nil, err
 	}
@@ -71,6 +78,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 			return nil, err
 		}
 	}
+	k.watchMemory()
 	if k.alarm, err = newAlarm(); err != nil {
 		return nil, err
 	}
@@ -105,17 +113,31 @@ func (k *keeper) listen() error {
 func (k *keeper) keep() {
 	go func(o order) { k.ended <- k.await(o) }(k.order)
 	k.fired = k.alarm.fired
-	for k.order.Phase != phaseEnded || k.lingers() {
-		select {
-		case <-k.fired:
-			k.expire()
-		case e := <-k.ended:
-			k.conclude(e)
-		case c := <-k.calls:
-			k.obey(c)
-		}
+	for !k.accounted() || k.lingers() {
+		k.step()
 	}
 	k.answerLeaving(nil)
+}
+
+// step does the next thing that there is to do.
+func (k *keeper) step() {
+	select {
+	case <-k.fired:
+		k.expire()
+	case e := <-k.ended:
+		k.conclude(e)
+	case <-k.memory:
+		k.countKills(1)
+	case c := <-k.calls:
+		k.obey(c)
+	case <-k.again:
+		k.write()
+	case a := <-k.tried:
+		k.wrote(a)
+	case err := <-k.reported:
+		k.reporting = false
+		k.note(err)
+	}
 }
 
 // answerLeaving waits until each has its answer: this process ends next.
@@ -180,6 +202,9 @@ func (k *keeper) obey(c call) {
 		c.answer <- k.start()
 	case verbFinish:
 		k.leaving = append(k.leaving, c)
+		if k.again != nil {
+			k.write() // and it is answered
+		}
 	default:
 		c.answer <- fmt.Errorf("the keeper does not know %q", c.verb)
 	}
@@ -236,56 +261,6 @@ func (k *keeper) expire() {
 		}
 		k.note(err)
 		<-time.After(killPause)
-	}
-}
-
-// conclude accounts for the container.
-func (k *keeper) conclude(e end) {
-	// A container whose process never executed has nothing to account for.
-	recorded := k.order.Record != "" && k.order.Phase != phaseCreated
-	var r agent.Record
-	if recorded {
-		r = k.deliver(k.record(e))
-	}
-	k.order.Phase = phaseEnded
-	k.note(k.order.save(k.directory))
-	// Behind the last word on disk: a keeper that is killed here has lost nothing of the file.
-	if recorded && k.owns() {
-		ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
-		defer cancel()
-		k.note(k.report(ctx, r))
-	}
-}
-
-// deliverPause is between two tries to write a record.
-const deliverPause = time.Second
-
-// deliver writes the record, as often as it takes: a full disk may be emptied.
-// Whoever wants to remove the container is told why it stays. What a killed
-// keeper wrote of this end stays as well: it saw more. It gives the one that stands.
-func (k *keeper) deliver(r agent.Record) agent.Record {
-	if there, written := writtenBefore(k.order.Record, r); written {
-		return there
-	}
-	for try := 0; ; try++ {
-		err := writeRecord(k.order.Record, r)
-		if err == nil {
-			return r
-		}
-		if try == 0 {
-			k.note(err) // once: the log is in memory
-		}
-		k.answerLeaving(err)
-		select {
-		case <-time.After(deliverPause):
-		case <-k.fired:
-			k.expire() // of those who outlived the first process: a full disk must not be their way out
-		case c := <-k.calls:
-			k.obey(c) // the next try answers
-		}
-		if !k.owns() {
-			return r
-		}
 	}
 }
 

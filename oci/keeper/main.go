@@ -25,7 +25,8 @@ const (
 const armed = "armed"
 
 // Main is a keeper's whole life; args come behind Argument. It gives the exit
-// status.
+// status: 0 when the container is accounted for, 1 when it could not be held, which
+// spawn has read from the descriptor then.
 func Main(args []string) int {
 	// What ends a session or a service is not meant for it: its container may live on.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)

@@ -57,9 +57,15 @@ type order struct {
 	Deadline  time.Duration `json:"deadline_boot_ns,omitempty"` // 0: none
 }
 
-// start notes the start. A second one does not move the deadline.
+// start notes the start. A second one does not move the deadline: the first may
+// have failed, or been killed, before the process executed. Of two that are asked
+// for at once libcontainer refuses the second.
 func (o *order) start(at time.Time, boot time.Duration) error {
-	if o.Phase != phaseCreated {
+	switch o.Phase {
+	case phaseCreated:
+	case phaseStarted:
+		return nil
+	default:
 		return fmt.Errorf("the container is %s already", o.Phase)
 	}
 	o.Phase, o.Started, o.StartedAt = phaseStarted, at, boot

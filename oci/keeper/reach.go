@@ -14,7 +14,8 @@ import (
 
 // CheckReach refuses a container, by its first process, that could end its own keeper. A process can
 // signal only what its pid namespace shows; where that shows the keeper, the
-// container must at least be none of the keeper's user.
+// container must at least be none of the keeper's user. The error is of
+// KindUnenforceable. Before anything of the container executes the answer stays true.
 func CheckReach(pid int) error {
 	hidden, err := hiddenFrom(pid)
 	if err != nil || hidden {

@@ -12,8 +12,11 @@ import (
 // record is the account of the container, with what can be known from outside:
 // its disk, its output and what it was denied are the engine's.
 func (k *keeper) record(e end) agent.Record {
+	k.countKills(len(k.memory)) // first: systemd may be about to remove the cgroup
 	stats, _ := k.group.Stats() // a figure that is missing stays absent
-	kills, _ := k.group.OOMKills()
+	if kills := k.oomKills; kills > 0 {
+		stats.OOMKills = &kills
+	}
 	if e.at.IsZero() {
 		e.at = time.Now()
 		e.boot, _ = bootTime() // arm's clock worked
@@ -21,7 +24,7 @@ func (k *keeper) record(e end) agent.Record {
 	wall := (e.boot - k.order.StartedAt).Milliseconds()
 	v := judge(k.order.Limits, seen{
 		expired: k.order.Phase == phaseExpired, status: e.status, unknown: e.unknown,
-		oomKills: kills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
+		oomKills: k.oomKills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
 	})
 	return agent.Record{
 		Version: agent.RecordVersion, ID: agent.ID(k.order.ID), Name: k.order.ID, Command: k.order.Command,

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// reportPatience is less than who removes the container waits (finishPatience).
-	reportPatience = 5 * time.Second
+	// reportPatience is less than who removes the container waits: finishPatience, and
+	// the 5 seconds that containerd has for it where its shim has died.
+	reportPatience = 3 * time.Second
 	// reportedCommand is how much of a command cloved hears, in bytes: its author
 	// chose it, and cloved takes no long lines.
 	reportedCommand = 8 << 10

@@ -71,7 +71,7 @@ func TestClovedHearsOfTheRecord(t *testing.T) {
 	if got.Container != (agent.Container{ID: "one", Directory: k.directory}) || got.Record.ID != "one" || !slices.Equal(got.Record.Command, k.order.Command) {
 		t.Errorf("%+v", got)
 	}
-	if free, err := isFree(path, "two"); free || err != nil {
+	if free, err := isFree(path, of("two")); free || err != nil {
 		t.Errorf("the file is not there: %v", err)
 	}
 }
@@ -97,11 +97,11 @@ func TestTheFileIsNotCloveds(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "one.json")
 		k, _ := holding(t, order{Record: path, Socket: socket})
 		k.order.Phase = phaseStarted
-		k.conclude(end{status: exited(3), at: time.Now()})
+		k.account(end{status: exited(3), at: time.Now()})
 		if o, _, err := readOrder(k.directory); err != nil || o.Phase != phaseEnded {
 			t.Errorf("%s: %v, %+v", name, err, o)
 		}
-		if free, err := isFree(path, "two"); free || err != nil {
+		if free, err := isFree(path, of("two")); free || err != nil {
 			t.Errorf("%s: the file is not there: %v", name, err)
 		}
 		if row.cloved != nil {

@@ -17,17 +17,19 @@ import (
 	_ "github.com/opencontainers/cgroups/devices"
 )
 
-// What a caller branches on. Their texts are what shims match on.
+// What a caller branches on: no such container, and one without a live process.
+// Their texts are what shims match on.
 var (
 	ErrNotExist   = libcontainer.ErrNotExist
 	ErrNotRunning = libcontainer.ErrNotRunning
 )
 
-// Engine is where an engine's containers are. Root is absolute.
+// Engine is where an engine's containers are. It holds nothing open: each call
+// reads the directory anew, because others change it between two calls.
 type Engine struct {
-	Root          string
-	SystemdCgroup bool // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
-	Warden        Warden
+	Root          string // absolute; a directory for each container, named by its id
+	SystemdCgroup bool   // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
+	Warden        Warden // nil: nobody holds more than libcontainer does
 }
 
 // Container is one that exists in a directory of the engine's root.
@@ -35,17 +37,19 @@ type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
 	notify *notify // nil: nobody wants to hear that its process is ready
+	unborn bool    // its first process was not made yet, and libcontainer cannot be asked for its state
 }
 
 // Options are what create's command line says of the container itself.
 type Options struct {
-	NoPivot      bool
-	NoNewKeyring bool
+	NoPivot      bool   // the root is on a ramdisk, which pivot_root(2) cannot leave
+	NoNewKeyring bool   // the container has the caller's session keyring
 	NotifySocket string // the service manager's; "": none
 }
 
 // Create checks spec and makes the container's directory. Relative paths in
 // spec are below the working directory, which becomes the bundle's in State.
+// After an error there is no directory, but for one that the id had already.
 func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, error) {
 	notify := e.notifyOf(id, o.NotifySocket)
 	if notify != nil {
@@ -62,7 +66,8 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{engine: e, lib: lib, notify: notify}
+	c := &Container{engine: e, lib: lib, notify: notify, unborn: true}
+	// Only now: libcontainer wants to make the container's directory itself.
 	if notify != nil {
 		if err := os.Mkdir(notify.directory, 0o755); err != nil {
 			c.destroy(false)
@@ -72,7 +77,8 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	return c, nil
 }
 
-// Load finds a container again, or gives ErrNotExist.
+// Load finds a container again, or gives ErrNotExist. A warden that is gone comes
+// back with it.
 func (e Engine) Load(id string) (*Container, error) {
 	if id == "" {
 		return nil, errors.New("container id cannot be empty")
@@ -93,7 +99,8 @@ func (e Engine) RemoveUnfinished(id string) error {
 }
 
 // Exec lets the process of a created container execute. If create was told of a
-// service manager's socket too, Exec ends when the process is ready.
+// service manager's socket too, Exec ends when the process is ready, or has ended.
+// An error of the warden leaves the process waiting: Exec may be called again.
 func (c *Container) Exec(notifySocket string) error {
 	status, err := c.lib.Status()
 	if err != nil {
@@ -130,11 +137,12 @@ func (c *Container) exec(notifySocket string) error {
 }
 
 // Signal reaches the container's first process, and with KILL all of them where
-// they share the pid namespace of others.
+// they share the pid namespace of others. ErrNotRunning: there is none to reach.
 func (c *Container) Signal(signal unix.Signal) error { return c.lib.Signal(signal) }
 
 // Delete removes a container that is not running. One that was never started
-// is killed first, and with force any other too.
+// is killed first, and with force any other too. It waits ten seconds at most for
+// the killed process. After an error the container is still there, for another try.
 func (c *Container) Delete(force bool) error {
 	status, err := c.lib.Status()
 	switch {

@@ -16,16 +16,19 @@ type Event struct {
 	Data any    `json:"data,omitempty"` // of stats: numbers of the container's cgroups, in runc's form
 }
 
-// Pids are the container's processes as the host counts them.
+// Pids are the processes in the container's cgroup and below it, as the host
+// counts them; none is no error.
 func (c *Container) Pids() ([]int, error) { return c.lib.Processes() }
 
-// Pause stops every process of the container until Resume.
+// Pause stops every process of the container until Resume, with the cgroup's
+// freezer. ErrNotRunning: it has none, or is paused already.
 func (c *Container) Pause() error { return c.lib.Pause() }
 
-// Resume lets them go on.
+// Resume lets them go on; of a container that is not paused it is an error.
 func (c *Container) Resume() error { return c.lib.Resume() }
 
-// Stats is the container's use of everything until now.
+// Stats is the container's use of everything until now, in the units of runc's
+// events (CPU time in nanoseconds, memory in bytes). Of one that has ended it is an error.
 func (c *Container) Stats() (Event, error) {
 	if err := c.checkAlive(); err != nil {
 		return Event{}, err
@@ -43,7 +46,7 @@ func (c *Container) checkAlive() error {
 
 // Follow tells emit of the container's use after each interval, and of every
 // time that the kernel ended a process of it for want of memory, until the container
-// ends, ctx does, or emit fails.
+// ends, ctx does, or emit fails; only the last is an error. interval is more than 0.
 func (c *Container) Follow(ctx context.Context, interval time.Duration, emit func(Event) error) error {
 	if err := c.checkAlive(); err != nil {
 		return err

@@ -12,14 +12,15 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go/features"
 )
 
-// SeccompVersion is libseccomp's.
+// SeccompVersion is that of the libseccomp that this binary was linked with.
 func SeccompVersion() string {
 	major, minor, patch := seccomp.Version()
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch)
 }
 
-// Features is what the features command prints: what libcontainer knows, and
-// unsafe, the beginnings of annotations that change what happens.
+// Features is what the features command prints: what libcontainer knows, whatever
+// this host has of it, and unsafe, the beginnings of annotations that change what
+// happens. An engine must not let images set those.
 func Features(unsafe ...string) features.Features {
 	yes := new(bool)
 	*yes = true
@@ -42,7 +43,7 @@ func Features(unsafe ...string) features.Features {
 			IntelRdt:        &features.IntelRdt{Enabled: yes, Schemata: yes, Monitoring: yes},
 			MemoryPolicy:    &features.MemoryPolicy{Modes: specconv.KnownMemoryPolicyModes(), Flags: specconv.KnownMemoryPolicyFlags()},
 			MountExtensions: &features.MountExtensions{IDMap: &features.IDMap{Enabled: yes}},
-			NetDevices:      &features.NetDevices{Enabled: yes},
+			NetDevices:      &features.NetDevices{Enabled: yes}, // but not beside network annotations (package oci)
 			Seccomp: &features.Seccomp{
 				Enabled: yes, Actions: seccomp.KnownActions(), Operators: seccomp.KnownOperators(),
 				Archs: seccomp.KnownArchs(), KnownFlags: seccomp.KnownFlags(), SupportedFlags: seccomp.SupportedFlags(),

@@ -36,6 +36,18 @@ func newWatcher(o Start) *watcher {
 	return w
 }
 
+// hearIgnored catches what this program was started to ignore (nohup(1) does that):
+// execve(2) keeps what is ignored, so the container's process would ignore it as
+// well, and gives what is caught its default. Of what is ignored, Go's runtime
+// leaves only these two so.
+func hearIgnored() {
+	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
+		}
+	}
+}
+
 // follow hands every signal on until the process ends, and gives its status.
 // A change of the window's size is resize's. Signals stay held behind it: none cuts
 // the container's removal short.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -82,5 +83,31 @@ func terminate(process *libcontainer.Process) error {
 		return err
 	}
 	_, _ = process.Wait() // its status is the signal
+	return nil
+}
+
+// checkSockets refuses descriptors for a process with network rules that reach into
+// the network of who called: no rule is where they send. Those that are given by
+// path name no network.
+func checkSockets(process *libcontainer.Process, streams bool) error {
+	files := slices.Clone(process.ExtraFiles)
+	if streams {
+		files = append(files, os.Stdin, os.Stdout, os.Stderr)
+	}
+	for _, file := range files {
+		// Not Fd, which would make those wait that do not.
+		raw, err := file.SyscallConn()
+		if err != nil {
+			return err
+		}
+		domain := unix.AF_UNSPEC
+		if err := raw.Control(func(fd uintptr) { domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN) }); err != nil {
+			return err
+		}
+		if errors.Is(err, unix.ENOTSOCK) || err == nil && domain == unix.AF_UNIX {
+			continue
+		}
+		return errors.Join(fmt.Errorf("cannot hand on %s: it is a socket of another network, and the container has network rules; close it, or leave them away", file.Name()), err)
+	}
 	return nil
 }

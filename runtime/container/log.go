@@ -26,7 +26,8 @@ func LogFormat(name string) (json bool, err error) {
 	return false, errors.New("invalid log-format: " + name)
 }
 
-// Open makes it the log of this process.
+// Open makes it the log of this process, for as long as that lives. Lines are
+// appended and synced: a shim reads them when this program is gone, however it ended.
 func (l Log) Open() error {
 	if l.Debug {
 		logrus.SetLevel(logrus.DebugLevel)

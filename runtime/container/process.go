@@ -2,17 +2,14 @@ package container
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 
-	"github.com/opencontainers/runc/libcontainer"
-	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/opencontainers/selinux/go-selinux"
-	"golang.org/x/sys/unix"
 )
 
-// CheckProcess refuses a process that could only fail inside.
+// CheckProcess refuses a process that could only fail inside, where nobody can
+// say why any more. Its words are runc's.
 func CheckProcess(p *specs.Process) error {
 	switch {
 	case p == nil:
@@ -29,56 +26,4 @@ func CheckProcess(p *specs.Process) error {
 		return errors.New("selinux label is specified in config, but selinux is disabled or not supported")
 	}
 	return nil
-}
-
-// processOf is config.json's process in libcontainer's words.
-func processOf(p *specs.Process) (*libcontainer.Process, error) {
-	limits, err := rlimits(p.Rlimits)
-	if err != nil {
-		return nil, err
-	}
-	affinity, err := configs.ConvertCPUAffinity(p.ExecCPUAffinity)
-	if err != nil {
-		return nil, err
-	}
-	process := &libcontainer.Process{
-		Args: p.Args, Env: p.Env, Cwd: p.Cwd,
-		UID: int(p.User.UID), GID: int(p.User.GID),
-		Label: p.SelinuxLabel, AppArmorProfile: p.ApparmorProfile,
-		NoNewPrivileges: &p.NoNewPrivileges,
-		Rlimits:         limits,
-		Scheduler:       p.Scheduler, IOPriority: p.IOPriority, CPUAffinity: affinity,
-	}
-	if size := p.ConsoleSize; size != nil {
-		process.ConsoleWidth, process.ConsoleHeight = uint16(size.Width), uint16(size.Height)
-	}
-	if c := p.Capabilities; c != nil {
-		process.Capabilities = &configs.Capabilities{Bounding: c.Bounding, Effective: c.Effective,
-			Inheritable: c.Inheritable, Permitted: c.Permitted, Ambient: c.Ambient}
-	}
-	for _, group := range p.User.AdditionalGids {
-		process.AdditionalGroups = append(process.AdditionalGroups, int(group))
-	}
-	return process, nil
-}
-
-// resources are the limits that config.json can name, getrlimit(2).
-var resources = map[string]int{
-	"RLIMIT_AS": unix.RLIMIT_AS, "RLIMIT_CORE": unix.RLIMIT_CORE, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_DATA": unix.RLIMIT_DATA,
-	"RLIMIT_FSIZE": unix.RLIMIT_FSIZE, "RLIMIT_LOCKS": unix.RLIMIT_LOCKS, "RLIMIT_MEMLOCK": unix.RLIMIT_MEMLOCK,
-	"RLIMIT_MSGQUEUE": unix.RLIMIT_MSGQUEUE, "RLIMIT_NICE": unix.RLIMIT_NICE, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE,
-	"RLIMIT_NPROC": unix.RLIMIT_NPROC, "RLIMIT_RSS": unix.RLIMIT_RSS, "RLIMIT_RTPRIO": unix.RLIMIT_RTPRIO,
-	"RLIMIT_RTTIME": unix.RLIMIT_RTTIME, "RLIMIT_SIGPENDING": unix.RLIMIT_SIGPENDING, "RLIMIT_STACK": unix.RLIMIT_STACK,
-}
-
-func rlimits(limits []specs.POSIXRlimit) ([]configs.Rlimit, error) {
-	var converted []configs.Rlimit
-	for _, l := range limits {
-		resource, known := resources[l.Type]
-		if !known {
-			return nil, fmt.Errorf("wrong rlimit value: %s", l.Type)
-		}
-		converted = append(converted, configs.Rlimit{Type: resource, Soft: l.Soft, Hard: l.Hard})
-	}
-	return converted, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/runtime/convert"
 )
 
 // Start is how a process of a container comes to be.
@@ -17,15 +19,17 @@ type Start struct {
 	Keep          bool              // the container stays when its process ended
 	Subreaper     bool              // Run buries what the process leaves behind
 	PidFile       string            // absolute; "": none
-	ConsoleSocket string            // gets the terminal's master
-	PidfdSocket   string            // gets the process's pidfd
+	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
+	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
 	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
+	NetworkRules  bool              // no socket of the caller's network is handed on
 	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 
 // Run starts the first process, which CheckProcess took, and unless it is detached stays
-// until it ends and gives its status as a shell would. After that, and after an
-// error, the container is gone unless it is to be kept.
+// until it ends and gives its status as a shell would: 128 and the number of a signal
+// that ended it, 0 where it is detached, -1 beside an error. After that, and after
+// an error, the container is gone unless it is to be kept.
 func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	o.Detach = o.Detach || o.Wait
 	defer func() {
@@ -33,7 +37,7 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 			c.destroy(o.Keep)
 		}
 	}()
-	process, err := processOf(p)
+	process, err := convert.Process(p)
 	if err != nil {
 		return -1, err
 	}
@@ -60,7 +64,7 @@ func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, er
 	case status == libcontainer.Paused && !paused:
 		return -1, errors.New("cannot exec in a paused container (use --ignore-paused to override)")
 	}
-	process, err := processOf(p)
+	process, err := convert.Process(p)
 	if err != nil {
 		return -1, err
 	}
@@ -72,9 +76,15 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if err := checkTerminal(terminal, o); err != nil {
 		return -1, err
 	}
+	hearIgnored()
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
 	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
+	}
+	if o.NetworkRules {
+		if err := checkSockets(process, !terminal); err != nil {
+			return -1, err
+		}
 	}
 	// Before the process exists, or its end could be missed.
 	watcher := newWatcher(o)
@@ -87,6 +97,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 		return -1, err
 	}
 	if err := c.setOff(process, streams, o); err != nil {
+		// Whoever asked hears of no process: none may stay, waiting or running.
 		return -1, errors.Join(err, terminate(process))
 	}
 	if process.Init {
@@ -124,6 +135,7 @@ func (c *Container) setOff(process *libcontainer.Process, streams *streams, o St
 		return err
 	}
 	if process.Init {
+		c.unborn = false
 		if err := c.created(process.Args); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -17,18 +18,19 @@ import (
 // State is what the runtime specification calls a container's state, with what
 // runc adds to it. The order of the fields is runc's, too.
 type State struct {
-	OCIVersion  string            `json:"ociVersion"`
+	OCIVersion  string            `json:"ociVersion"` // of the specification, as this runtime knows it
 	ID          string            `json:"id"`
 	Pid         int               `json:"pid"`    // on the host; 0: stopped
 	Status      string            `json:"status"` // created, running, paused or stopped
-	Bundle      string            `json:"bundle"`
+	Bundle      string            `json:"bundle"` // absolute, as is Rootfs
 	Rootfs      string            `json:"rootfs"`
 	Created     time.Time         `json:"created"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Owner       string            `json:"owner"` // of the directory; only List tells
 }
 
-// State is the container's state now.
+// State is the container's state now: what the kernel says of its process, and
+// the rest from state.json.
 func (c *Container) State() (State, error) {
 	status, err := c.lib.Status()
 	if err != nil {
@@ -49,8 +51,20 @@ func (c *Container) State() (State, error) {
 	}, nil
 }
 
+// execFifo is libcontainer's, in the container's directory: the first process
+// waits behind it.
+const execFifo = "exec.fifo"
+
+// Waits tells whether the first process has not executed yet. Of a container that
+// is paused State does not.
+func (c *Container) Waits() bool {
+	_, err := os.Lstat(filepath.Join(c.Directory(), execFifo))
+	return err == nil
+}
+
 // List is the state of every container below the root. One that cannot be read
-// is told to complaints, and does not hide the others.
+// is told to complaints, and does not hide the others. A root that is not there is
+// an error of os.ErrNotExist.
 func (e Engine) List(complaints io.Writer) ([]State, error) {
 	entries, err := os.ReadDir(e.Root)
 	if err != nil {

@@ -19,8 +19,12 @@ func TestTheStateIsThatOfTheMoment(t *testing.T) {
 	}
 	check := func(step string) {
 		t.Helper()
-		if got, err := load(t, e, "one").State(); err != nil || !reflect.DeepEqual(got, want) {
+		c := load(t, e, "one")
+		if got, err := c.State(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n got %+v\nwant %+v", step, err, got, want)
+		}
+		if want.Pid != 0 && c.Waits() != (want.Status == "created") {
+			t.Errorf("%s: it waits: %t", step, c.Waits())
 		}
 	}
 	check("it runs")

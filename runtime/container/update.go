@@ -13,15 +13,17 @@ import (
 // Change is what an update asks for. What is absent stays as it is.
 type Change struct {
 	Resources     specs.LinuxResources
-	L3CacheSchema string // Intel RDT; "": as it is
-	MemBwSchema   string
+	L3CacheSchema string // Intel RDT, resctrl's form; "": as it is
+	MemBwSchema   string // the same
 }
 
 // Update changes the limits of a container that is not stopped. Before it does,
 // allowed sees what would hold afterwards of memory, pids and CPU time, and may
-// refuse. A change that the kernel refuses is taken back.
+// refuse: its error is returned, and nothing was done. A change that the kernel
+// refuses is taken back. ErrNotRunning: the container has ended.
 func (c *Container) Update(change Change, allowed func(after *specs.LinuxResources) error) error {
 	config := c.lib.Config()
+	// Copies all the way down: what the kernel refuses libcontainer takes back with the old ones.
 	resources := *config.Cgroups.Resources
 	cgroup := *config.Cgroups
 	cgroup.Resources, config.Cgroups = &resources, &cgroup

@@ -9,26 +9,30 @@ import (
 // and between the calls of this package. An Engine without one has such rules
 // for none of its containers.
 type Warden interface {
-	// Created takes a container whose process waits; an error ends it.
+	// Created takes a container whose process waits to become command; an error ends
+	// the container.
 	Created(c *Container, command []string) error
-	// Loaded looks whether a container that was found again is still held.
+	// Loaded looks whether a container that was found again is still held. Its error
+	// is only told.
 	Loaded(*Container) error
-	// Starting returns when the container is held; its process executes next.
+	// Starting returns when the container is held; its process executes next, and
+	// after an error it does not.
 	Starting(*Container) error
 	// Ended returns when nobody needs the cgroup and the directory of a container
-	// any more whose process is gone: they are removed next.
+	// any more whose process is gone: they are removed next, and after an error they
+	// stay for another try.
 	Ended(*Container) error
 }
 
 // Kept is what state.json keeps of a container's first process.
 type Kept struct {
-	ID, Directory string
+	ID, Directory string            // Directory is absolute, below the engine's root
 	Pid           int               // on the host
 	StartTime     uint64            // proc_pid_stat(5): numbers come again
 	Cgroups       map[string]string // controller, "" for the v2 tree, to directory
 }
 
-// Kept is that of a container whose process has been made.
+// Kept is that of a container whose process has been made; before, Pid is 0.
 func (c *Container) Kept() (Kept, error) {
 	state, err := c.lib.State()
 	if err != nil {
@@ -74,7 +78,7 @@ func (c *Container) release() error {
 // remove takes away what is left of a container whose process is gone.
 func (c *Container) remove() error {
 	// A warden knows nothing of a container whose process could not be made.
-	if state, err := c.lib.State(); c.engine.Warden != nil && (err != nil || state.InitProcessPid != 0) {
+	if c.engine.Warden != nil && !c.unborn {
 		if err := c.engine.Warden.Ended(c); err != nil {
 			return err
 		}

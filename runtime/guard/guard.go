@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/netns"
 )
 
@@ -20,9 +21,11 @@ import (
 const askTime = time.Minute
 
 // Ask has the cloved at socket hold a container to its rules. The container
-// must not execute before it has said yes. It may be asked again: a start may
-// fail, or be killed, when the rules hold already.
-func Ask(socket string, order agent.Guard) error {
+// must not execute before it has said yes, within a minute. It may be asked again: a
+// start may fail, or be killed, when the rules hold already. waits gives an error
+// for a container that does not wait any more: another start's guard is that one's.
+// The error is of KindUnenforceable where no cloved listens, and else cloved's own.
+func Ask(socket string, order agent.Guard, waits func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	starts, err := lock(order.Directory)
@@ -30,6 +33,9 @@ func Ask(socket string, order agent.Guard) error {
 		return err
 	}
 	defer starts.Close()
+	if err := waits(); err != nil {
+		return err
+	}
 	if err := endEarlier(order.Directory); err != nil {
 		return err
 	}
@@ -45,7 +51,7 @@ func Ask(socket string, order agent.Guard) error {
 	return cloved.Guard(ctx, order)
 }
 
-// lock is of one start of a container at a time, until it is closed.
+// lock is of one start or removal of a container at a time, until it is closed.
 func lock(directory string) (*os.File, error) {
 	file, err := os.Open(directory)
 	if err != nil {
@@ -76,21 +82,28 @@ func endEarlier(directory string) error {
 	return end(state)
 }
 
-// Ruled refuses a container in a namespace that is another's and where no rules
-// hold, because nobody would hold its own. start is when its process began, as
-// the container's own state has it.
-func Ruled(pid int, start uint64) error {
-	n, process, err := netns.OpenProcess(pid, start)
+// Ruled refuses a container in a namespace that is another's and where not its own
+// rules hold, because nobody would hold them (KindUnenforceable).
+func Ruled(order agent.Guard) error {
+	n, process, err := netns.OpenProcess(order.PID, order.Start)
 	if err != nil {
 		return err
 	}
 	defer n.Close()
 	defer process.Close()
 	ruled, err := n.Ruled()
-	if err == nil && !ruled {
-		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no rules hold in the pod's network",
+	if err != nil {
+		return err
+	}
+	if !ruled {
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no rules hold in the pod's network",
 			Hint: "the pod's sandbox needs the same annotations: containerd hands them on when pod_annotations of the runtime names run.clove.*; " +
 				"Podman's does not get them, so run the container in no pod"}
+	}
+	serves, err := n.Serves(order.Policy())
+	if err == nil && !serves {
+		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "the rules that hold in the pod's network are not this container's",
+			Hint: "give the pod's sandbox and all its containers the same network annotations; a container that needs others needs a pod of its own"}
 	}
 	return err
 }
@@ -98,10 +111,20 @@ func Ruled(pid int, start uint64) error {
 // endTime bounds the wait for a guard that was killed.
 const endTime = 10 * time.Second
 
-// Release takes back what Ask brought: the guard, its gate, and the rules in the
-// namespace. directory is the container's; path names the namespace on the
-// host, "" for one that goes with the container's processes.
+// Release takes back what Ask brought, once the container's process is gone: the
+// guard, its gate, and the rules in the namespace. directory is the container's;
+// path names the namespace on the host, "" for one that goes with the container's processes. What is gone already is
+// no error, and after an error Release may be called again: what says what there is
+// to take back goes last.
 func Release(directory, path string) error {
+	starts, err := lock(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer starts.Close()
 	state, err := agent.ReadGuardState(directory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -125,7 +148,7 @@ func end(state agent.GuardState) error {
 		return nil
 	}
 	fd, err := unix.PidfdOpen(state.PID, 0)
-	if err == unix.ESRCH {
+	if pidfd.Gone(err) {
 		return nil
 	}
 	if err != nil {

@@ -2,13 +2,20 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/netns"
 )
 
@@ -20,6 +27,9 @@ func state(t *testing.T, s agent.GuardState) (directory string) {
 	}
 	return directory
 }
+
+// waits is a container that was not started yet.
+func waits() error { return nil }
 
 func released(t *testing.T, directory string) {
 	t.Helper()
@@ -34,6 +44,7 @@ func TestThereMayBeNothingToRelease(t *testing.T) {
 	}
 	for name, s := range map[string]agent.GuardState{
 		"no process": {Namespace: "1:1"}, "one that has ended": {Namespace: "1:1", PID: 1<<22 + 1, Start: 1},
+		"one whose number a thread has": {Namespace: "1:1", PID: testhost.Thread(t), Start: 1},
 	} {
 		for _, path := range []string{"", filepath.Join(t.TempDir(), "absent"), "/dev/null"} {
 			directory := state(t, s)
@@ -82,11 +93,11 @@ func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 }
 
 func TestWithoutClovedNothingIsHeld(t *testing.T) {
-	err := Ask(filepath.Join(t.TempDir(), "absent"), agent.Guard{Directory: t.TempDir(), PID: os.Getpid()})
+	err := Ask(filepath.Join(t.TempDir(), "absent"), agent.Guard{Directory: t.TempDir(), PID: os.Getpid()}, waits)
 	if agent.KindOf(err) != agent.KindUnenforceable {
 		t.Errorf("%v", err)
 	}
-	if err := Ask("/absent", agent.Guard{Directory: "/absent", PID: os.Getpid()}); err == nil {
+	if err := Ask("/absent", agent.Guard{Directory: "/absent", PID: os.Getpid()}, waits); err == nil {
 		t.Error("a container that is not there is held")
 	}
 }
@@ -103,7 +114,9 @@ func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
-	again := func() { Ask(filepath.Join(directory, "absent"), agent.Guard{Directory: directory, PID: os.Getpid()}) }
+	again := func() {
+		Ask(filepath.Join(directory, "absent"), agent.Guard{Directory: directory, PID: os.Getpid()}, waits)
+	}
 	again()
 	process.Wait()
 	if how := process.ProcessState.String(); how != "signal: killed" {
@@ -115,7 +128,82 @@ func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(directory, agent.GuardStateFile), []byte("?"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Ask("/absent", agent.Guard{Directory: directory, PID: os.Getpid()}); err == nil || agent.KindOf(err) == agent.KindUnenforceable {
+	if err := Ask("/absent", agent.Guard{Directory: directory, PID: os.Getpid()}, waits); err == nil || agent.KindOf(err) == agent.KindUnenforceable {
 		t.Errorf("a state that cannot be read was passed over: %v", err)
 	}
+}
+
+// TestAStartThatCameTooLateEndsNothing: another one has had the lock, and the
+// container runs with its guard.
+func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
+	start, err := netns.StartTime(process.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
+	late := errors.New("it runs")
+	runs := func() error {
+		if other, err := os.Open(directory); err != nil {
+			t.Error(err)
+		} else if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			t.Errorf("it is looked at without the lock: %v", err)
+		}
+		return late
+	}
+	if err := Ask("/absent", agent.Guard{Directory: directory, PID: os.Getpid()}, runs); err != late {
+		t.Errorf("%v", err)
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process.Process.Pid)); err != nil || strings.Contains(string(text), ") Z ") {
+		t.Errorf("its guard was ended: %s, %v", text, err)
+	}
+}
+
+// TestARemovalWaitsForAStart, whose guard would write what it takes back.
+func TestARemovalWaitsForAStart(t *testing.T) {
+	directory := t.TempDir()
+	starts, err := lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- Release(directory, "") }()
+	for deadline := time.Now().Add(testhost.Patience(time.Minute)); !awaited(t, directory); runtime.Gosched() {
+		if len(released) > 0 || time.Now().After(deadline) {
+			t.Fatal("it did not wait")
+		}
+	}
+	if err := agent.WriteGuardState(directory, agent.GuardState{Namespace: "1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	starts.Close()
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
+	if _, err := agent.ReadGuardState(directory); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the start's guard wrote is left: %v", err)
+	}
+}
+
+// awaited tells whether somebody waits for the lock of a directory: proc_locks(5).
+func awaited(t *testing.T, directory string) bool {
+	t.Helper()
+	var stat unix.Stat_t
+	if err := unix.Stat(directory, &stat); err != nil {
+		t.Fatal(err)
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(locks)) {
+		if strings.Contains(line, "-> FLOCK") && strings.Contains(line, fmt.Sprintf(":%d ", stat.Ino)) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,118 @@
+//go:build root && !vm
+
+package integration
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// limitsHold is a script for a container in which all of clove shall work, and whatHolds
+// what it says there. Its first line tells how many of its cgroups Docker's names can be seen of.
+const limitsHold = `
+	echo "groups $(grep -c ':/docker/' /proc/self/cgroup)"
+	clove doctor --json | ` + foundStates + `
+	clove run --rm --memory 64M -- python3 -c 'x = bytearray(200 << 20)'; echo memory $?
+	clove run --rm --disk 16M -- sh -c 'head -c 64M /dev/zero >/tmp/x'; echo disk $?
+	clove run --rm --allow 192.0.2.80 -- python3 -c 'import socket; socket.create_connection(("192.0.2.81", 80), 5)'; echo gate $?
+	clove run --rm --timeout 1s -- sleep 600; echo timeout $?
+	clove check && echo clean`
+
+var whatHolds = []string{nothingMissing, "memory limit of 64MiB reached", "memory 137\n", "disk limit of 16MiB reached",
+	"refused tcp://192.0.2.81:80", "timeout 124\n", "clean\n"}
+
+// TestDockerPrivileges: each of what is given is needed, and where it is missing
+// clove says so and starts nothing.
+func TestDockerPrivileges(t *testing.T) {
+	names := capabilitiesGiven(t)
+	out := inDocker(t, `
+		granted --rm clove clove run --rm -- echo control; echo control $?
+		for WITHOUT in $CAPABILITIES filter device rule; do
+			granted --rm clove clove run --rm -- echo started; echo "without $WITHOUT $?"
+		done
+		docker run --rm clove clove run --rm -- echo started; echo "without all $?"`)
+	said, rest, _ := strings.Cut(out, "control 0\n")
+	wantAll(t, said, "control\n")
+	told := map[string][]string{
+		"filter": {"pivot_root is refused", "seccomp=deploy/docker/seccomp.json"},
+		"device": {"open /dev/loop-control", "--device /dev/loop-control"},
+		"rule":   {"may open no loop device", "--device-cgroup-rule 'b 7:* rw'"},
+		"all":    {"cannot make /sys/fs/cgroup", "--cap-add SYS_ADMIN"},
+	}
+	for _, name := range names {
+		told[name] = []string{"root without CAP_" + name + ":", "--cap-add " + name + " "}
+	}
+	for _, name := range append(names, "filter", "device", "rule", "all") {
+		said, after, refused := strings.Cut(rest, "without "+name+" 125\n")
+		if !refused {
+			t.Errorf("without %s: no status 125\n%s", name, rest)
+			continue
+		}
+		wantAll(t, said, told[name]...)
+		rest = after
+	}
+	if strings.Contains(out, "started") {
+		t.Errorf("an agent started without one of them\n%s", out)
+	}
+}
+
+// TestDockerCgroupNamespaces: all holds with the two that docker run offers, and with
+// --privileged, which brings what is else given one by one.
+func TestDockerCgroupNamespaces(t *testing.T) {
+	out := inDocker(t, `
+		cat >/srv/inside <<-'EOF'
+`+limitsHold+`
+		EOF
+		inside='-v /srv/inside:/srv/inside:ro clove sh /srv/inside'
+		for namespace in host private; do granted --rm --cgroupns $namespace $inside; echo "$namespace $?"; done
+		docker run --rm --runtime rights --privileged $inside; echo "privileged $?"
+		docker run --rm --runtime rights $inside`)
+	for _, row := range []struct{ name, groups string }{{"host", `groups [1-9]`}, {"private", `groups 0`}, {"privileged", `groups \d`}} {
+		said, rest, ended := strings.Cut(out, row.name+" 0\n")
+		if !ended || !regexp.MustCompile(row.groups).MatchString(said) {
+			t.Errorf("%s: no status 0, or not %s\n%s", row.name, row.groups, out)
+			continue
+		}
+		wantAll(t, said, whatHolds...)
+		out = rest
+	}
+	// Control: the runtime that --privileged has here brings nothing by itself.
+	if strings.Contains(out, nothingMissing) || !strings.Contains(out, "root without CAP_SYS_ADMIN") {
+		t.Errorf("without privileges\n%s", out)
+	}
+}
+
+// TestDockerUserNamespace: root of a user namespace is refused, with what to do about
+// it; done, it works, but not with a volume, which this engine makes somebody else's.
+func TestDockerUserNamespace(t *testing.T) {
+	out := inDocker(t, `
+		echo nobody:300000:65536 | tee /etc/subuid >/etc/subgid
+		engine remapped --userns-remap nobody:nogroup --bridge none --iptables=false
+		docker save clove | docker -H unix:///run/docker/remapped/sock load -q
+		export DOCKER_HOST=unix:///run/docker/remapped/sock
+		granted --rm --network none clove sh -c 'cat /proc/self/uid_map; clove doctor --json; clove run --rm -- echo started'; echo remapped $?
+		mkdir -m 700 /srv/state
+		granted --rm --network none --userns host clove clove run --rm -- true; echo volume $?
+		granted --rm --network none --userns host -v /srv/state:/var/lib/clove clove sh -c 'cat /proc/self/uid_map; clove run --rm -- echo in the first'
+		echo host $?`)
+	remapped, host, _ := strings.Cut(out, "remapped 125\n")
+	wantAll(t, remapped, "300000", "root of a user namespace, which may mount no layer", "--userns=host")
+	wantAll(t, host, "owner 300000", "volume 125\n", " 4294967295\n", "in the first\n", "host 0\n")
+	if strings.Contains(out, "started") {
+		t.Errorf("an agent started\n%s", out)
+	}
+}
+
+// capabilitiesGiven is the list of testdata/docker.sh.
+func capabilitiesGiven(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/docker.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "CAPABILITIES='")
+	list, _, _ = strings.Cut(list, "'")
+	return strings.Fields(list)
+}

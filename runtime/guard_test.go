@@ -1,0 +1,45 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/testhost"
+	"clove.run/clove/netns"
+)
+
+// TestAGuardsGateHasBounds: what it holds open is not in the container's limits.
+func TestAGuardsGateHasBounds(t *testing.T) {
+	got := (&guard{}).config(nil, nil).Limits
+	if got.Connections <= 0 || got.PerSecond <= 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSocketsOfTheGateBeforeAreAwaited, and no other failure is.
+func TestSocketsOfTheGateBeforeAreAwaited(t *testing.T) {
+	taken, other := fmt.Errorf("cannot listen: %w", os.NewSyscallError("bind", unix.EADDRINUSE)), errors.New("another")
+	var tries int
+	answers := func(all ...error) func() ([]netns.Socket, error) {
+		tries = 0
+		return func() ([]netns.Socket, error) {
+			tries++
+			return []netns.Socket{{Port: uint16(tries)}}, all[min(tries, len(all))-1]
+		}
+	}
+	sockets, err := listenOnceFree(answers(taken, taken, nil), testhost.Patience(time.Minute))
+	if err != nil || tries != 3 || sockets[0].Port != 3 {
+		t.Errorf("%v after %d: %v", sockets, tries, err)
+	}
+	if _, err := listenOnceFree(answers(other, nil), testhost.Patience(time.Minute)); err != other || tries != 1 {
+		t.Errorf("after %d: %v", tries, err)
+	}
+	if _, err := listenOnceFree(answers(taken), 0); !errors.Is(err, unix.EADDRINUSE) || tries != 1 {
+		t.Errorf("after %d: %v", tries, err)
+	}
+}
