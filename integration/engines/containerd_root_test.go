@@ -73,7 +73,6 @@ trap '{ ctr t rm -f $N; ctr c rm $N; } 2>/dev/null' EXIT
 run() { ctr run --rm --runc-binary $B "$@"; }
 up() { ctr run -d --runc-binary $B --log-uri "file:///run/$N.log" "$@"; }
 status() { ctr t ls | sed -n "s/^$N  *[0-9]*  *//p" | tr -d ' '; }
-record() { grep -oE '"status": ?"[a-z]+"' $CLOVE_ROOT/records/$N.json 2>/dev/null | tr -d ' '; }
 gone() { ctr t delete -f $N >/dev/null 2>&1; }
 `
 
@@ -99,10 +98,6 @@ var ctrRows = []row{
 	{name: "metrics", cgroup: true, script: `up --memory-limit 67108864 $I $N obey; ctr t metrics $N | sed -nE 's/^(memory.limit_in_bytes|memory.usage_limit) +//p'; gone`, want: `67108864`},
 	{name: "memory", cgroup: true, script: `run --memory-limit 33554432 $I $N eat; echo -n "$? "; run $I $N eat; echo $?`, want: `137 0`},
 	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I $N eat; echo -n "$? "; run $I $N eat; echo $?`, want: `0 0`, clove: `137 0`},
-	{name: "a deadline and a record", script: `run --annotation run.clove.timeout=1s --annotation run.clove.record=/var/lib/clove/records/$N.json $I $N sleep 3; echo $?; record`,
-		want: `0`, clove: `137\n"status":"timeout"`},
-	{name: "a record of one that ends by itself", script: `run --annotation run.clove.record=/var/lib/clove/records/$N.json $I $N sh -c 'exit 7'; echo $?; record`,
-		want: `7`, clove: `7\n"status":"exited"`},
 	{name: "an annotation that cannot be understood", script: `run --annotation run.clove.limits.memory=much $I $N true 2>&1 | grep -o 'run.clove.limits.memory'; ctr t ls -q | grep $N; ctr c rm $N`, want: ``, clove: `run.clove.limits.memory`},
 	{name: "no checkpoint", script: `up $I $N obey; ctr t checkpoint $N 2>&1 | grep -oE 'CRIU version check failed|does not checkpoint'; status; gone`,
 		want: `CRIU version check failed\nRUNNING`, clove: `does not checkpoint\nRUNNING`},

@@ -74,8 +74,6 @@ var sharedRules = []row{
 		for more in "--network host" "--pid host" "--cap-add SYS_ADMIN" "--network container:$N"; do
 			engine run --rm --name $N-2 "${flags[@]}" $more $I echo ran 2>&1 | tee /dev/fd/2 | grep -oEm1 "^ran|in the host's network|needs a network namespace|shares the host's pid namespace|would have CAP_SYS_ADMIN|hold there already"; done
 		annotate timeout=5; engine run --rm --name $N-2 "${flags[@]}" $I echo ran 2>&1 | grep -oEm1 '^ran|run.clove.timeout'`},
-	{name: "an exec of more rights is refused", want: `ran`, clove: `the process would have CAP_`, script: `
-		ruled network.mode=none $I obey; engine exec --privileged $N echo ran 2>&1 | tee /dev/fd/2 | grep -oEm1 '^ran|the process would have CAP_'`},
 	{name: "a guest in a ruled network", want: `I am 44.1.1.5\nI am 44.1.1.6`, clove: `I am 44.1.1.5\ncut off`, script: `
 		ruled "network.mode=allowlist network.allow=$A" $I obey; for to in $A $B; do engine run --rm --name $N-2 --network container:$N $I reach $to; done`},
 	// Whom an allowed name is asked of: what the container may have written decides nothing.
