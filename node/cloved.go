@@ -134,6 +134,9 @@ func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	case !booted:
 		return "", false, &agent.Error{Kind: agent.KindUnenforceable, Step: "cloved", Message: "systemd does not run here, and no cloved either", Err: err,
 			Hint: "have your own service manager start cloved; or leave it away with --cloved no: pods with network rules do not start then"}
+	case agent.KindOf(err) != agent.KindNotFound:
+		return "", false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: "a cloved that systemd does not know has the socket, and does not serve", Err: err,
+			Hint: "end it, or mend it; or leave cloved away with --cloved no: pods with network rules do not start then"}
 	}
 	return filepath.Join(c.Units, serviceUnit), true, nil
 }
@@ -195,12 +198,20 @@ func (c Cloved) takeBack(old []file) error {
 	return errors.Join(errs...)
 }
 
-// end stops cloved and what it holds, and has systemd forget them.
+// end stops cloved and what it holds, and has systemd forget them. A unit without
+// a file, of an installation or removal that was cut short, is an error to systemd.
 func (c Cloved) end(ctx context.Context) error {
-	_, err := c.Systemctl(ctx, "disable", "--now", serviceUnit, socketUnit)
-	_, err2 := c.Systemctl(ctx, "stop", agentsUnit, sliceUnit)
-	_, _ = c.Systemctl(ctx, "reset-failed", serviceUnit, socketUnit, agentsUnit) // one that did not fail has nothing to forget
-	return errors.Join(err, err2)
+	call := func(verb string, units ...string) error {
+		units = slices.DeleteFunc(units, func(unit string) bool { _, err := os.Stat(filepath.Join(c.Units, unit)); return err != nil })
+		if len(units) == 0 {
+			return nil
+		}
+		_, err := c.Systemctl(ctx, append(strings.Fields(verb), units...)...)
+		return err
+	}
+	err := errors.Join(call("disable --now", serviceUnit, socketUnit), call("stop", agentsUnit, sliceUnit))
+	_ = call("reset-failed", serviceUnit, socketUnit, agentsUnit) // one that did not fail has nothing to forget
+	return err
 }
 
 func (c Cloved) uninstall(ctx context.Context) (ClovedResult, error) {

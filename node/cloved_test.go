@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 // clovedPlace is a node with a systemd that knows of cloved what a real one
@@ -25,6 +27,7 @@ type clovedPlace struct {
 	agents   bool  // clove-agents.service runs
 	mute     error // cloved does not answer, though it runs
 	answered bool  // some other cloved does, whatever systemd knows
+	foreign  bool  // some other cloved has the socket, and hangs
 }
 
 func newClovedPlace(t *testing.T) *clovedPlace {
@@ -32,10 +35,13 @@ func newClovedPlace(t *testing.T) *clovedPlace {
 	dir := filepath.Dir(p.handler.Binary)
 	p.cloved = Cloved{Programs: dir, Units: filepath.Join(dir, "units"), Booted: filepath.Join(dir, "booted"), Systemctl: p.systemctl,
 		Serves: func(context.Context) error {
-			if p.answered || p.pid != 0 && p.mute == nil {
+			switch {
+			case p.pid != 0 && p.mute != nil, p.foreign:
+				return errors.New("it hangs")
+			case p.answered || p.pid != 0:
 				return nil
 			}
-			return errors.Join(errors.New("nobody answers"), p.mute)
+			return &agent.Error{Kind: agent.KindNotFound, Message: "nobody listens"}
 		}}
 	p.put(minimal2)
 	for _, name := range []string{"clove", "clove-init", "clove-gate"} {
@@ -71,6 +77,11 @@ func (p *clovedPlace) systemctl(_ context.Context, args ...string) (string, erro
 		return "", errors.New("exit status 5")
 	}
 	_, err := os.Stat(filepath.Join(p.cloved.Units, serviceUnit))
+	for _, name := range args[1:] {
+		if _, absent := os.Stat(filepath.Join(p.cloved.Units, name)); absent != nil && slices.Contains(unitNames, name) && args[0] != "reset-failed" {
+			return "", fmt.Errorf("%s is not loaded", name)
+		}
+	}
 	switch args[0] {
 	case "enable":
 		if err != nil {
@@ -114,6 +125,29 @@ func (p *clovedPlace) look() string {
 		}
 	}
 	return all
+}
+
+// TestWhatWasCutShortIsTakenAway: an installation or a removal that was killed
+// left one of the units.
+func TestWhatWasCutShortIsTakenAway(t *testing.T) {
+	for _, left := range unitNames {
+		p := newClovedPlace(t)
+		before := p.look()
+		if _, err := p.installBoth(); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range unitNames {
+			if name != left {
+				if err := os.Remove(filepath.Join(p.cloved.Units, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		p.enabled, p.pid, p.agents = false, 0, false // as without units
+		if r, err := p.uninstallBoth(); err != nil || !r.Cloved.Own || p.look() != before {
+			t.Errorf("only %s: %+v, %v; orders %q, left\n%s", left, r.Cloved, err, p.orders, p.look())
+		}
+	}
 }
 
 var fromNothing = []string{"daemon-reload", "enable --now clove.socket clove.service"}
@@ -195,7 +229,11 @@ func TestAClovedThatServesIsUsed(t *testing.T) {
 				t.Errorf("%s: it does not serve: %+v, %v; orders %q", name, r, err, p.orders)
 			}
 		}
-		p.answered = true
+		p.foreign = true
+		if r, err := p.installBoth(); err == nil || r.Changed || len(p.orders) != 0 || p.look() != before {
+			t.Errorf("%s: it hangs: %+v, %v; orders %q", name, r, err, p.orders)
+		}
+		p.foreign, p.answered = false, true
 		r, err := p.installBoth()
 		if err != nil || !r.Changed || *r.Cloved != (ClovedResult{Unit: unit}) || len(p.orders) != 0 {
 			t.Errorf("%s: %+v, %+v, %v; orders %q", name, r, r.Cloved, err, p.orders)

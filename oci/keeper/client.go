@@ -114,7 +114,7 @@ func (c Client) Starting(found *container.Container) error {
 		return err
 	}
 	if !has {
-		return checkUnNeeded(found)
+		return checkUnneeded(found)
 	}
 	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
@@ -124,7 +124,7 @@ func (c Client) Starting(found *container.Container) error {
 
 // checkUnneeded refuses a container that should have a keeper and has never had
 // one: its create was killed behind libcontainer's work and before Created's.
-func checkUnNeeded(found *container.Container) error {
+func checkUnneeded(found *container.Container) error {
 	state, err := found.State()
 	if err != nil {
 		return err

@@ -210,7 +210,8 @@ func (k *keeper) obey(c call) {
 	}
 }
 
-// start counts from now. The deadline is on disk before it is promised.
+// start counts from the first time that it is asked for. The deadline is on disk
+// before it is promised.
 func (k *keeper) start() error {
 	boot, err := bootTime()
 	if err != nil {

@@ -24,11 +24,13 @@ const askTime = time.Minute
 // must not execute before it has said yes, within a minute. It may be asked again: a
 // start may fail, or be killed, when the rules hold already. waits gives an error
 // for a container that does not wait any more: another start's guard is that one's.
+// Between the yes and the execution a second start may still replace the guard: the
+// container then has no network until that one holds.
 // The error is of KindUnenforceable where no cloved listens, and else cloved's own.
 func Ask(socket string, order agent.Guard, waits func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	starts, err := lock(order.Directory)
+	starts, err := lock(ctx, order.Directory)
 	if err != nil {
 		return err
 	}
@@ -52,21 +54,31 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 }
 
 // lock is of one start or removal of a container at a time, until it is closed.
-func lock(directory string) (*os.File, error) {
+// The error is fs.ErrNotExist where there is no directory, and ctx's where another
+// has it for so long: the wait itself then goes on until this program ends.
+func lock(ctx context.Context, directory string) (*os.File, error) {
 	file, err := os.Open(directory)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return file, nil
+	locked := make(chan error, 1)
+	go func() {
+		err := error(unix.EINTR)
+		for err == unix.EINTR {
+			err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
 		}
-		if err != unix.EINTR {
-			file.Close()
-			return nil, &os.PathError{Op: "flock", Path: directory, Err: err}
-		}
+		locked <- err
+	}()
+	select {
+	case err = <-locked:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("a start of the container still asks for its network rules: %w", ctx.Err())
 	}
+	if err != nil {
+		file.Close()
+		return nil, &os.PathError{Op: "flock", Path: directory, Err: err}
+	}
+	return file, nil
 }
 
 // endEarlier makes place for another guard. The rules stay, which it finds to be
@@ -113,11 +125,17 @@ const endTime = 10 * time.Second
 
 // Release takes back what Ask brought, once the container's process is gone: the
 // guard, its gate, and the rules in the namespace. directory is the container's;
-// path names the namespace on the host, "" for one that goes with the container's processes. What is gone already is
-// no error, and after an error Release may be called again: what says what there is
-// to take back goes last.
+// path names the namespace on the host, "" for one that goes with the container's
+// processes. What is gone already is no error, and after an error Release may be
+// called again: what says what there is to take back goes last.
 func Release(directory, path string) error {
-	starts, err := lock(directory)
+	// Before the lock, which a start has that waits for this very guard.
+	if err := endEarlier(directory); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	starts, err := lock(ctx, directory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

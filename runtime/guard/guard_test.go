@@ -166,7 +166,7 @@ func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
 // TestARemovalWaitsForAStart, whose guard would write what it takes back.
 func TestARemovalWaitsForAStart(t *testing.T) {
 	directory := t.TempDir()
-	starts, err := lock(directory)
+	starts, err := lock(t.Context(), directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,4 +206,30 @@ func awaited(t *testing.T, directory string) bool {
 		}
 	}
 	return false
+}
+
+// TestARemovalEndsTheGuardThatAStartWaitsFor before it waits for that start.
+func TestARemovalEndsTheGuardThatAStartWaitsFor(t *testing.T) {
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hangs := time.AfterFunc(testhost.Patience(time.Minute), func() { t.Error("it was not ended"); process.Process.Kill() })
+	defer hangs.Stop()
+	start, err := netns.StartTime(process.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
+	starts, err := lock(t.Context(), directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- Release(directory, "") }()
+	process.Wait() // it was killed, or the test fails
+	starts.Close()
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
 }
