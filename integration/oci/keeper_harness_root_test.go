@@ -92,10 +92,12 @@ func (h *held) keeper() int {
 // killKeeper takes the keeper away, as the kernel does when memory is out.
 func (h *held) killKeeper() {
 	h.t.Helper()
-	if err := unix.Kill(h.keeper(), unix.SIGKILL); err != nil {
+	keeper := h.keeper()
+	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
 		h.t.Fatal(err)
 	}
-	h.Await("the keeper's end", func() bool { return len(keepers(h.Root)) == 0 })
+	// A process that dies loses its command line before its files, and its lock with them.
+	h.Await("the keeper's end", func() bool { return !runs(keeper) })
 }
 
 // runs tells whether a process is there and no zombie, without a call of
