@@ -63,9 +63,10 @@ func TestThereMayBeNothingToRelease(t *testing.T) {
 	}
 }
 
-// TestOnlyTheGuardItselfIsEnded: numbers come again.
-func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
-	process := exec.Command("sleep", "1000")
+// sleeper stands for a guard, and tells when it began.
+func sleeper(t *testing.T) (process *exec.Cmd, start uint64) {
+	t.Helper()
+	process = exec.Command("sleep", "1000")
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +75,12 @@ func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return process, start
+}
+
+// TestOnlyTheGuardItselfIsEnded: numbers come again.
+func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
+	process, start := sleeper(t)
 	another := state(t, agent.GuardState{PID: process.Process.Pid, Start: start - 1})
 	if err := Release(another, ""); err != nil {
 		t.Fatal(err)
@@ -104,15 +111,7 @@ func TestWithoutClovedNothingIsHeld(t *testing.T) {
 
 // TestAGuardMakesPlaceForTheNext, and for nobody else's.
 func TestAGuardMakesPlaceForTheNext(t *testing.T) {
-	process := exec.Command("sleep", "1000")
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
-	start, err := netns.StartTime(process.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process, start := sleeper(t)
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
 	again := func() {
 		Ask(filepath.Join(directory, "absent"), agent.Guard{Directory: directory, PID: os.Getpid()}, waits)
@@ -136,15 +135,7 @@ func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 // TestAStartThatCameTooLateEndsNothing: another one has had the lock, and the
 // container runs with its guard.
 func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
-	process := exec.Command("sleep", "1000")
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
-	start, err := netns.StartTime(process.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process, start := sleeper(t)
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
 	late := errors.New("it runs")
 	runs := func() error {
@@ -210,16 +201,9 @@ func awaited(t *testing.T, directory string) bool {
 
 // TestARemovalEndsTheGuardThatAStartWaitsFor before it waits for that start.
 func TestARemovalEndsTheGuardThatAStartWaitsFor(t *testing.T) {
-	process := exec.Command("sleep", "1000")
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	process, start := sleeper(t)
 	hangs := time.AfterFunc(testhost.Patience(time.Minute), func() { t.Error("it was not ended"); process.Process.Kill() })
 	defer hangs.Stop()
-	start, err := netns.StartTime(process.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
 	starts, err := lock(t.Context(), directory)
 	if err != nil {
