@@ -22,10 +22,7 @@ func (p *program) startCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "let the process of a created container execute", ArgsUsage: "ID",
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 1)
 			if err != nil {
 				return err
 			}
@@ -40,10 +37,7 @@ func (p *program) killCommand() *cli.Command {
 		// Shims still pass it: it only forgives a container that is not running.
 		Flags: []cli.Flag{&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Hidden: true}},
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 2); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 2)
 			if err != nil {
 				return err
 			}

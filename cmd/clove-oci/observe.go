@@ -26,10 +26,7 @@ func (p *program) psCommand() *cli.Command {
 		Name: "ps", Usage: "print the container's processes, as the host counts them", ArgsUsage: "ID [OPTION OF ps...]",
 		Flags: []cli.Flag{&cli.StringFlag{Name: flagFormat, Aliases: []string{"f"}, Value: "table", Usage: "table or json"}},
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, unlimited); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, unlimited)
 			if err != nil {
 				return err
 			}
@@ -104,10 +101,7 @@ func onOne(name, usage string, do func(*container.Container) error) *cli.Command
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "ID",
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 1)
 			if err != nil {
 				return err
 			}
@@ -124,10 +118,7 @@ func (p *program) eventsCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagStats, Usage: "print what it uses once, and end"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 1)
 			if err != nil {
 				return err
 			}

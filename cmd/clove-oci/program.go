@@ -136,6 +136,14 @@ func engine(c *cli.Context) container.Engine {
 	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Warden: warden{}}
 }
 
+// load finds the container that the first of at most so many arguments names.
+func load(c *cli.Context, most int) (*container.Container, error) {
+	if err := checkArgs(c, 1, most); err != nil {
+		return nil, err
+	}
+	return engine(c).Load(c.Args().First())
+}
+
 // printVersion has the lines that engines look for, in the form of runc's.
 func (p *program) printVersion(c *cli.Context) {
 	fmt.Fprintf(p.out, "clove-oci version %s\nspec: %s\ngo: %s\nlibseccomp: %s\n",

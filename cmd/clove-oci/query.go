@@ -24,10 +24,7 @@ func (p *program) stateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "state", Usage: "print the state of a container", ArgsUsage: "ID",
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 1)
 			if err != nil {
 				return err
 			}

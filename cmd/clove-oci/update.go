@@ -42,10 +42,7 @@ func (p *program) updateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "update", Usage: "change the limits of a container", ArgsUsage: "ID", Flags: flags,
 		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			found, err := engine(c).Load(c.Args().First())
+			found, err := load(c, 1)
 			if err != nil {
 				return err
 			}
