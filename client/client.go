@@ -95,17 +95,15 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	if err != nil {
 		return err
 	}
-	if err := conn.Request(method, params); err != nil && kept {
+	err = request(ctx, conn, method, params)
+	if kept && rpc.IsGone(err) {
 		conn.Close()
 		if conn, err = c.connect(ctx); err != nil {
 			return err
 		}
-		err = conn.Request(method, params)
-		if err != nil {
-			conn.Close()
-			return lost(err)
-		}
-	} else if err != nil {
+		err = request(ctx, conn, method, params)
+	}
+	if err != nil {
 		conn.Close()
 		return lost(err)
 	}
@@ -126,10 +124,24 @@ func (c *Client) Stream(ctx context.Context, method string, params, result any, 
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Request(method, params); err != nil {
+	if err := request(ctx, conn, method, params); err != nil {
 		return lost(err)
 	}
 	return lost(conn.Answer(ctx, result, func(m rpc.Message) error { return note(m.Method, m.Params) }, fault))
+}
+
+// request sends a request. cloved refuses a caller as soon as it connects and
+// closes the connection: a request that then reaches nobody has its answer there.
+func request(ctx context.Context, conn *rpc.Conn, method string, params any) error {
+	err := conn.Request(method, params)
+	if !rpc.IsGone(err) {
+		return err
+	}
+	var refused *api.Error
+	if errors.As(conn.Answer(ctx, nil, nil, fault), &refused) {
+		return refused
+	}
+	return err
 }
 
 func fault(text json.RawMessage) error { return api.ParseError(text) }

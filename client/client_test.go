@@ -2,12 +2,14 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -139,6 +141,31 @@ func TestClovedGoesAway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := c.Resume(context.Background(), "one"); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who is refused hears why, also when cloved has closed before anything was asked.
+func TestTheRefusalIsHeardBehindTheClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	c := dial(t, path)
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rpc.New(conn).Respond(json.RawMessage("null"), nil, api.Failure(api.CodeDenied, "", "you may not")); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var refused *api.Error
+	if _, err := c.Get(ctx, "one"); !errors.As(err, &refused) || refused.Code != api.CodeDenied {
 		t.Errorf("%v", err)
 	}
 }

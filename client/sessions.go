@@ -21,7 +21,7 @@ func (c *Client) Open(ctx context.Context, method string, params any) (*Session,
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Request(method, params); err != nil {
+	if err := request(ctx, conn, method, params); err != nil {
 		conn.Close()
 		return nil, lost(err)
 	}

@@ -230,7 +230,11 @@ func (v *visit) await() error {
 func (v *visit) join(master *os.File) {
 	v.terminal = joinTerminal(master, v.pipes, v.streams)
 	// Where the agent has ended meanwhile, so has the process.
-	_ = v.live.do(func() error { v.live.s.visitors[v.terminal] = true; return nil })
+	_ = v.live.do(func() error {
+		v.live.s.visitors[v.terminal] = true
+		v.terminal.resize() // the window may have changed before anybody was told
+		return nil
+	})
 }
 
 // lastWords bounds the wait for a reader that takes what is left.

@@ -32,7 +32,9 @@ func TestExecWithATerminal(t *testing.T) {
 	ended := make(chan execResult, 1)
 	go func() {
 		code, err := a.Exec(context.Background(), agent.Exec{Terminal: true, Command: []string{"sh", "-c",
-			`tty; stty size; trap 'stty size' WINCH; echo ready; while ! read line; do :; done; echo "got $line"; exit 4`}},
+			// It looks again and again: a shell that waits in read may hear of the signal only with the next line.
+			`tty; stty size; trap told=1 WINCH; echo ready; until [ "$told" ] && [ "$(stty size)" = "41 101" ]; do sleep 0.05; done
+			stty size; read line; echo "got $line"; exit 4`}},
 			IO{Stdin: slave, Stdout: slave, Stderr: slave})
 		ended <- execResult{code: code, err: err}
 	}()
