@@ -74,6 +74,7 @@ func (t *userTerminal) size() *api.SessionSize {
 func (t *userTerminal) follow(session *client.Session) {
 	changes := make(chan os.Signal, 1)
 	signal.Notify(changes, unix.SIGWINCH)
+	changes <- unix.SIGWINCH // it may have changed while the session began
 	for range changes {
 		if size := t.size(); size != nil && session.Resize(*size) != nil {
 			return

@@ -3,6 +3,7 @@
 package runc
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,11 +58,53 @@ func words(lines []string) (all [][]string) {
 // help is the text that shows how a command is called: each program has its own.
 var help = regexp.MustCompile(`(?s)(Incorrect Usage[^\n]*\n\n)?NAME:.*`)
 
-// figures are what events and ps tell of a moment.
-var figures = regexp.MustCompile(`\d+`)
+// figures are what ps and events tell of a moment, with the blanks that line them up.
+var figures = regexp.MustCompile(`[\d.]+|\s+`)
 
-// momentary are those that are not told at all while they are zero.
-var momentary = regexp.MustCompile(`"(cache|usage|max|failcnt)":N,?`)
+// momentary are the figures of events that are not told at all while they are zero
+// (the omitempty and omitzero fields of runc's types/events.go).
+var momentary = map[string]bool{"cache": true, "usage": true, "max": true, "failcnt": true, "current": true, "total": true,
+	"throttling": true, "ioServiceBytesRecursive": true, "ioServicedRecursive": true, "ioQueueRecursive": true,
+	"ioServiceTimeRecursive": true, "ioWaitTimeRecursive": true, "ioMergedRecursive": true, "ioTimeRecursive": true, "sectorsRecursive": true}
+
+// lasting is the text of events without its figures, or of ps; both in one form
+// whatever the moment was.
+func lasting(text string) string {
+	var event any
+	if json.Unmarshal([]byte(text), &event) == nil {
+		shape, _ := json.Marshal(withoutFigures(event)) // it was JSON
+		return string(shape)
+	}
+	return figures.ReplaceAllStringFunc(text, func(s string) string {
+		switch {
+		case strings.TrimSpace(s) != "":
+			return "N"
+		case strings.Contains(s, "\n"):
+			return "\n"
+		}
+		return " "
+	})
+}
+
+func withoutFigures(value any) any {
+	switch value := value.(type) {
+	case float64:
+		return "N"
+	case []any:
+		for i := range value {
+			value[i] = withoutFigures(value[i])
+		}
+	case map[string]any:
+		for name, inner := range value {
+			if _, object := inner.(map[string]any); momentary[name] && (!object || name == "throttling") {
+				delete(value, name)
+			} else {
+				value[name] = withoutFigures(inner)
+			}
+		}
+	}
+	return value
+}
 
 // ordered runs one line of the tables in every container's life.
 func (h *history) ordered(args []string, watched *int) {
@@ -99,7 +142,7 @@ func (h *history) ordered(args []string, watched *int) {
 	got.out = help.ReplaceAllString(got.out, "${1}help\n")
 	got.err = help.ReplaceAllString(got.err, "${1}help\n")
 	if args[0] == "events" || args[0] == "ps" {
-		got.out = momentary.ReplaceAllString(figures.ReplaceAllString(got.out, "N"), "")
+		got.out = lasting(got.out)
 	}
 	h.told(name, got)
 }
