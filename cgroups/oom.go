@@ -73,7 +73,7 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch for want of memory: %w", err)
 	}
-	w := oomWatch{group: g, events: events, kills: make(chan struct{}, 1), notifiedEarly: isV1}
+	w := oomWatch{group: g, events: events, kills: make(chan struct{}, 1), notifiedEarly: isV1, patience: settleTime}
 	go w.run(ctx)
 	return w.kills, nil
 }
@@ -87,6 +87,7 @@ type oomWatch struct {
 	// notifiedEarly: v1 announces that memory ran out, and counts the kill a
 	// moment later, with no announcement of its own.
 	notifiedEarly bool
+	patience      time.Duration // with a count that does not come
 }
 
 func (w *oomWatch) run(ctx context.Context) {
@@ -108,12 +109,13 @@ func (w *oomWatch) run(ctx context.Context) {
 	}
 }
 
-// settleTime bounds the wait for the count after v1's announcement; memory may
+// settleTime bounds the wait for the count after v1's announcement. In between
+// the kernel writes its report, and a console may take long for it. Memory may
 // have run out in a cgroup above and the kernel may have chosen another victim.
-const settleTime = time.Second
+const settleTime = 10 * time.Second
 
 func (w *oomWatch) settle(ctx context.Context) error {
-	deadline := time.Now().Add(settleTime)
+	deadline := time.Now().Add(w.patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		grown, err := w.look()
 		if err != nil || grown || !w.notifiedEarly || time.Now().After(deadline) {

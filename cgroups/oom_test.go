@@ -114,7 +114,7 @@ func TestWatchOOMEndsSilently(t *testing.T) {
 // v1 announces first and counts later: the announcement alone is no kill.
 func TestSettleWaitsForTheCount(t *testing.T) {
 	g := fakeGroup(t, map[[2]string]string{{"memory", "memory.oom_control"}: "oom_kill 0\n"})
-	w := oomWatch{group: g, kills: make(chan struct{}, 1), notifiedEarly: true}
+	w := oomWatch{group: g, kills: make(chan struct{}, 1), notifiedEarly: true, patience: time.Minute}
 	settled := make(chan error)
 	go func() { settled <- w.settle(t.Context()) }()
 	if err := write(g.paths["memory"], "memory.oom_control", "oom_kill 1\n"); err != nil {
@@ -123,9 +123,11 @@ func TestSettleWaitsForTheCount(t *testing.T) {
 	if err := <-settled; err != nil || len(w.kills) != 1 {
 		t.Errorf("got %v, %d reports", err, len(w.kills))
 	}
+	w.patience = 10 * time.Millisecond
 	if err := w.settle(t.Context()); err != nil || len(w.kills) != 1 {
 		t.Errorf("an announcement without a kill: %v, %d reports", err, len(w.kills))
 	}
+	w.patience = time.Minute
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.settle(ended); !errors.Is(err, context.Canceled) {

@@ -21,7 +21,7 @@ func TestTheGateHearsWhomItAsked(t *testing.T) {
 	var outside net.PacketConn
 	network.DoOutside(func() (err error) { outside, err = net.ListenPacket("udp", server.String()); return err })
 	t.Cleanup(func() { outside.Close() })
-	heard := func() string {
+	heard := func(answers bool) string {
 		question, buffer := gateSocket(t, w, server), make([]byte, 100)
 		io.WriteString(question, "question")
 		outside.SetReadDeadline(time.Now().Add(patience()))
@@ -30,8 +30,10 @@ func TestTheGateHearsWhomItAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		forge(t, network, server.String(), from.String())
-		if _, err := outside.WriteTo([]byte("answer"), from); err != nil {
-			t.Fatal(err)
+		if answers {
+			if _, err := outside.WriteTo([]byte("answer"), from); err != nil {
+				t.Fatal(err)
+			}
 		}
 		n, err := question.Read(buffer)
 		if err != nil {
@@ -39,11 +41,11 @@ func TestTheGateHearsWhomItAsked(t *testing.T) {
 		}
 		return string(buffer[:n])
 	}
-	if got := heard(); got != "answer" {
+	if got := heard(true); got != "answer" {
 		t.Errorf("the gate heard %q", got)
 	}
 	without(t, w.Namespace, "receive")
-	if got := heard(); got != "forged" { // control
+	if got := heard(false); got != "forged" { // control; two that come by two ways may change places
 		t.Errorf("without the chain it heard %q", got)
 	}
 }

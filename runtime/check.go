@@ -56,7 +56,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.orphans(), view.mounts, orphanGates(), templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.orphans(), view.mounts, templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -82,7 +82,7 @@ func (r *Runtime) GC() ([]Problem, error) {
 	}
 	removed, err := r.bury(view.dead)
 	failures := []error{err}
-	for _, p := range append(view.orphans(), orphanGates()...) {
+	for _, p := range view.orphans() {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
 			continue
@@ -146,19 +146,22 @@ func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error 
 
 // view is what Check and GC see.
 type view struct {
-	cgroups                            *cgroups.Host
-	dead                               []agent.Run
-	dirs, groups, layers, logs, mounts []Problem
+	cgroups                                   *cgroups.Host
+	dead                                      []agent.Run
+	dirs, groups, layers, logs, gates, mounts []Problem
 }
 
 // orphans are the things on the host that no run owns.
-func (v view) orphans() []Problem { return slices.Concat(v.groups, v.dirs, v.layers, v.logs) }
+func (v view) orphans() []Problem {
+	return slices.Concat(v.groups, v.dirs, v.layers, v.logs, v.gates)
+}
 
 // removalTime is more than a removal takes from the store's word to the last file.
 const removalTime = 300 * time.Millisecond
 
 // lookAgain leaves in v only the orphans that are still there later: a run that
-// ends or is removed while it is looked at has no owner for a moment.
+// ends or is removed while it is looked at has no owner for a moment, and a gate
+// that its supervisor's death killed needs one to die.
 func (r *Runtime) lookAgain(v *view) error {
 	time.Sleep(removalTime)
 	later, err := r.look()
@@ -166,7 +169,7 @@ func (r *Runtime) lookAgain(v *view) error {
 		return err
 	}
 	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
-	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs} {
+	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs, &v.gates} {
 		*kind = slices.DeleteFunc(*kind, gone)
 	}
 	return nil
@@ -231,7 +234,7 @@ func (r *Runtime) look() (view, error) {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
-	v.logs = orphanLogs(logs, known)
+	v.logs, v.gates = orphanLogs(logs, known), orphanGates()
 	v.mounts, err = r.strayMounts()
 	return v, err
 }

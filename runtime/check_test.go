@@ -134,6 +134,7 @@ func TestCheckLooksTwice(t *testing.T) {
 	if err := os.Remove(brief); err != nil {
 		t.Fatal(err)
 	}
+	view.gates = append(view.gates, Problem{Kind: ProblemGate, Subject: "one that has died"})
 	if err := r.lookAgain(&view); err != nil || len(view.orphans()) != 1 || view.orphans()[0].Subject != "00000000000000bb.img" {
 		t.Errorf("it keeps %v, %v", view.orphans(), err)
 	}

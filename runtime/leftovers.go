@@ -36,12 +36,8 @@ func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
 
 // supervised tells whether somebody holds the lock of the run.
 func (r *Runtime) supervised(id agent.ID) bool {
-	claimed, err := claimDead(r.paths.runDirectory(id))
-	if err != nil {
-		return errors.Is(err, errAlive)
-	}
-	claimed.lock.Close()
-	return false
+	lives, err := lives(r.paths.runDirectory(id))
+	return err == nil && lives
 }
 
 // bury cleans up after runs whose supervisor died, each on its own: one that

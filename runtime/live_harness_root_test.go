@@ -73,14 +73,19 @@ func (a *liveAgent) line() string {
 
 // silent tells whether the agent, whose output was read to its end, says
 // nothing for a while.
-func (a *liveAgent) silent() bool {
+func (a *liveAgent) silent() bool { return a.saysNothing(quiet) }
+
+// goesOn waits until the agent, which says something all the time, does.
+func (a *liveAgent) goesOn() bool { return !a.saysNothing(soon) }
+
+func (a *liveAgent) saysNothing(within time.Duration) bool {
 	a.t.Helper()
 	for a.lines.Buffered() > 0 {
 		a.lines.Discard(a.lines.Buffered())
 	}
 	buffer := make([]byte, 64<<10)
 	for {
-		a.out.SetReadDeadline(time.Now().Add(quiet))
+		a.out.SetReadDeadline(time.Now().Add(within))
 		n, err := a.out.Read(buffer)
 		if err != nil {
 			return os.IsTimeout(err)
@@ -93,7 +98,7 @@ func (a *liveAgent) silent() bool {
 	}
 }
 
-// quiet is how long an agent that runs never keeps silent in these tests.
+// quiet is how long an agent that stands still is listened to.
 const quiet = 300 * time.Millisecond
 
 // ends waits for the record.

@@ -15,7 +15,7 @@ const talks = `while :; do echo talk; done`
 
 func TestAPausedAgentMakesNoProgress(t *testing.T) {
 	a := startLive(t, talks, nil)
-	if a.silent() {
+	if !a.goesOn() {
 		t.Fatal("control: the agent is silent before it is paused")
 	}
 	if err := a.Pause(); err != nil {
@@ -40,7 +40,7 @@ func TestAPausedAgentMakesNoProgress(t *testing.T) {
 	if err := a.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if a.silent() {
+	if !a.goesOn() {
 		t.Error("a resumed agent stays silent")
 	}
 	if err := a.Resume(); agent.KindOf(err) != agent.KindConflict {
@@ -51,9 +51,10 @@ func TestAPausedAgentMakesNoProgress(t *testing.T) {
 // TestTheDeadlineEndsAPausedAgent with the grace that it would have had.
 func TestTheDeadlineEndsAPausedAgent(t *testing.T) {
 	a := startLive(t, `trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done`, func(s *agent.Spec) {
-		s.Limits.WallClock, s.Limits.StopGrace = 2*time.Second, 10*time.Second
+		s.Limits.StopGrace = 10 * time.Second
 	})
 	a.line()
+	a.endIn(2 * time.Second)
 	if err := a.Pause(); err != nil {
 		t.Fatal(err)
 	}

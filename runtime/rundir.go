@@ -127,21 +127,30 @@ func lockIn(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// claimDead takes over the run directory of a run whose supervisor died. It
-// returns errAlive when it lives, and fs.ErrNotExist when there is no directory.
-func claimDead(path string) (*runDirectory, error) {
-	d := &runDirectory{path: path}
-	err := exclusively(filepath.Dir(path), func() (err error) {
+// unlock does not only close: a child of this process has a copy of the
+// descriptor between fork and exec.
+func unlock(lock *os.File) error {
+	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
+}
+
+// lives tells whether somebody holds the run directory; fs.ErrNotExist when
+// there is none. It gives the lock back before anybody else may look, who would
+// take it for a supervisor's.
+func lives(path string) (alive bool, err error) {
+	err = exclusively(filepath.Dir(path), func() error {
 		if _, err := os.Stat(path); err != nil {
 			return err
 		}
-		d.lock, err = lockIn(path)
-		return err
+		lock, err := lockIn(path)
+		if err != nil {
+			return err
+		}
+		return unlock(lock)
 	})
-	if err != nil {
-		return nil, err
+	if errors.Is(err, errAlive) {
+		return true, nil
 	}
-	return d, nil
+	return false, err
 }
 
 // claim takes the run directory of a run that nobody supervises, and makes it
@@ -171,7 +180,7 @@ func (d *runDirectory) release() {
 		_ = d.remove() // gc finds it
 		return
 	}
-	d.lock.Close()
+	_ = unlock(d.lock)
 }
 
 // remove deletes the directory, then gives up the lock. Nobody may look for a

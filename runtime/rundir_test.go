@@ -5,31 +5,35 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
 func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	paths := Paths{Run: t.TempDir()}
 	const id = "0123456789abcdef"
-	if _, err := claimDead(paths.runDirectory(id)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := lives(paths.runDirectory(id)); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no directory: got %v", err)
 	}
 	d, err := newRunDirectory(paths, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimDead(d.path); !errors.Is(err, errAlive) {
-		t.Errorf("alive: got %v", err)
+	if alive, err := lives(d.path); err != nil || !alive {
+		t.Errorf("alive: got %v, %v", alive, err)
+	}
+	if _, err := claim(d.path); !errors.Is(err, errAlive) {
+		t.Errorf("claimed while it is alive: %v", err)
 	}
 	if _, err := makeRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second run with the same id: got %v", err)
 	}
 	d.lock.Close() // as the kernel does when the supervisor dies
-	claimed, err := claimDead(d.path)
+	claimed, err := claim(d.path)
 	if err != nil {
 		t.Fatalf("dead: got %v", err)
 	}
-	if _, err := claimDead(d.path); !errors.Is(err, errAlive) {
+	if _, err := claim(d.path); !errors.Is(err, errAlive) {
 		t.Errorf("claimed twice: %v", err)
 	}
 	if err := claimed.remove(); err != nil {
@@ -77,6 +81,30 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	}
 }
 
+// TestManyMayLookAtTheDead, and none takes another's look for life.
+func TestManyMayLookAtTheDead(t *testing.T) {
+	paths := Paths{Run: t.TempDir()}
+	const id = "0123456789abcdef"
+	d, err := newRunDirectory(paths, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.exit.Close()
+	d.lock.Close() // as the kernel does
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				if alive, err := lives(d.path); err != nil || alive {
+					t.Errorf("alive: %v, %v", alive, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A look at a run that is just taking its directory away makes no new lock in
 // it, which would leave the directory to nobody.
 func TestALookLeavesNoDirectoryBehind(t *testing.T) {
@@ -90,9 +118,7 @@ func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 			case <-ended:
 				return
 			default:
-				if d, err := claimDead(paths.runDirectory(id)); err == nil {
-					d.release()
-				}
+				_, _ = lives(paths.runDirectory(id))
 			}
 		}
 	}()

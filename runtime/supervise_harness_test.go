@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/testhost"
 	"clove.run/clove/policies"
 	"clove.run/clove/store"
 )
@@ -32,7 +33,7 @@ type supervised struct {
 }
 
 // soon bounds everything that a test waits for.
-const soon = 20 * time.Second
+var soon = testhost.Patience(20 * time.Second)
 
 func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 	t.Helper()

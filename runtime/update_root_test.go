@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/testhost"
 )
 
 func as[T any](value T) *T { return &value }
@@ -32,6 +33,25 @@ func (a *liveAgent) spec() agent.Spec {
 		a.t.Fatal(err)
 	}
 	return run.Spec
+}
+
+// endIn gives the agent a wall clock that is over then. One that was over before
+// anybody heard of it is refused, so it may take more than one.
+func (a *liveAgent) endIn(left time.Duration) {
+	a.t.Helper()
+	for deadline := time.Now().Add(soon); ; {
+		now, err := a.Stats()
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		err = a.Update(agent.Update{WallClock: as(time.Duration(now.WallMS)*time.Millisecond + left)})
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatal(err)
+		}
+	}
 }
 
 func TestUpdateHoldsInTheKernelAndInTheStore(t *testing.T) {
@@ -106,14 +126,15 @@ func TestANewMemoryLimitEndsTheAgent(t *testing.T) {
 	if err := a.Update(agent.Update{MemoryBytes: as[int64](64 << 20)}); err != nil {
 		t.Fatal(err)
 	}
-	a.shell("touch /tmp/go")
+	a.exec(agent.Exec{Command: []string{"touch", "/tmp/go"}}, "") // it may be killed with the agent
 	if record := a.ends(); record.Status != agent.StatusOOM || record.Limit.Value != 64<<20 {
 		t.Errorf("%s, %+v", record.Status, record.Limit)
 	}
 }
 
 func TestUpdateOfTheWallClock(t *testing.T) {
-	const first, second = 2 * time.Second, 4 * time.Second
+	first := testhost.Patience(2 * time.Second) // a pause and two updates take less
+	second := first + 2*time.Second
 	a := startLive(t, "exec sleep 1000", func(s *agent.Spec) { s.Limits.WallClock, s.Limits.StopGrace = first, 0 })
 	if err := a.Pause(); err != nil {
 		t.Fatal(err)

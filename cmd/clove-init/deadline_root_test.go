@@ -29,20 +29,21 @@ const deaf = `
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
-		clock, grace time.Duration
+		clock, grace time.Duration    // no clock: one that is over soon once the script says "ready"
 		want         initproto.Exited // Leftover: at least
 	}{
 		{"obeys", "exec sleep 1000", 200 * time.Millisecond, time.Hour,
 			initproto.Exited{Code: -1, Signal: unix.SIGTERM}},
-		{"ends by itself on TERM", `trap 'exit 3' TERM; sleep 1000 & wait`, 200 * time.Millisecond, time.Hour,
+		{"ends by itself on TERM", `trap 'exit 3' TERM; sleep 1000 & echo ready; wait`, 0, time.Hour,
 			initproto.Exited{Code: 3}},
 		{"stopped, obeys once awake", `kill -STOP $$; exec sleep 1000`, 200 * time.Millisecond, time.Hour,
 			initproto.Exited{Code: -1, Signal: unix.SIGTERM}},
-		{"deaf tree", deaf, 200 * time.Millisecond, 100 * time.Millisecond,
+		{"deaf tree", deaf, 0, 100 * time.Millisecond,
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
-		{"no grace", deaf, 200 * time.Millisecond, 0,
+		{"no grace", deaf, 0, 0,
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
-		{"fork bomb", `trap '' TERM; b() { b & b & }; b; while :; do :; done`, 200 * time.Millisecond, 50 * time.Millisecond,
+		// The bomb begins in a child: a shell that is refused a fork ends.
+		{"fork bomb", `trap '' TERM; b() { b & b & }; (b); echo ready; while :; do :; done`, 0, 50 * time.Millisecond,
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,7 +51,11 @@ func TestDeadline(t *testing.T) {
 			orders.WallClock, orders.StopGrace = c.clock, c.grace
 			orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: "nproc", Soft: 40, Hard: 40})
 			b := start(t, orders)
-			b.started()
+			started := b.started()
+			if c.clock == 0 {
+				b.expect("ready")
+				b.endSoon(started)
+			}
 			got := b.exited()
 			if got.WallNS < int64(c.clock) || got.Leftover < c.want.Leftover {
 				t.Errorf("after %v with %d left over", time.Duration(got.WallNS), got.Leftover)
@@ -152,25 +157,30 @@ func TestParentThreadDies(t *testing.T) {
 // TestPidsLimitCannotStopTheDeadline: an agent that holds every process of its
 // cgroup leaves PID 1 without a new thread. It must not need one.
 func TestPidsLimitCannotStopTheDeadline(t *testing.T) {
-	orders := shell(`trap '' TERM; (while :; do sleep 1000 & done) & echo ready; while :; do :; done`)
-	orders.WallClock, orders.StopGrace = time.Second, 50*time.Millisecond
+	orders := shell(`trap '' TERM; (while :; do sleep 1000 & done) & while :; do :; done`)
+	orders.WallClock, orders.StopGrace = time.Hour, 50*time.Millisecond
 	testhost.Root(t)
 	testhost.NoResidue(t)
 	group := pidsGroup(t, 40)
 	b := prepare(t, nil)
 	check(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Appendf(nil, "%d", b.process.Process.Pid), 0o600))
 	b.send(initproto.Message{Orders: &orders})
-	b.started()
-	b.expect("ready")
+	started := b.started()
+	for until := time.Now().Add(testhost.Patience(patience)); ; {
+		events, err := os.ReadFile(filepath.Join(group, "pids.events"))
+		if check(t, err); strings.TrimSpace(string(events)) != "max 0" {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the limit is never reached: the test proves nothing")
+		}
+	}
+	b.endSoon(started)
 	if got := b.exited(); got.Cause != initproto.CauseDeadline || got.Leftover < 20 {
 		t.Errorf("got %+v", got)
 	}
 	// Later than the limit, so removed before the sandbox would be: end it here.
 	b.await()
-	events, err := os.ReadFile(filepath.Join(group, "pids.events"))
-	if check(t, err); strings.TrimSpace(string(events)) == "max 0" {
-		t.Error("the limit was never reached: the test proves nothing")
-	}
 }
 
 // pidsGroup makes a cgroup with a pids limit below this process's own.

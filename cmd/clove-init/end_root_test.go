@@ -110,3 +110,31 @@ func TestSignals(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatComesEarlyIsNotLost: the word is there before the agent is.
+func TestWhatComesEarlyIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		early initproto.Message
+		want  initproto.Exited
+	}{
+		"stop":         {initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}}, initproto.Exited{Code: -1, Signal: unix.SIGTERM, Cause: initproto.CauseStop}},
+		"term":         {initproto.Message{Signal: &initproto.Signal{Number: unix.SIGTERM}}, initproto.Exited{Code: -1, Signal: unix.SIGTERM}},
+		"to the group": {initproto.Message{Signal: &initproto.Signal{Number: unix.SIGHUP}}, initproto.Exited{Code: -1, Signal: unix.SIGHUP}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, shell("exec sleep 1000"))
+			b.send(c.early)
+			m := b.next()
+			if m.Started != nil { // a stop may end it before
+				m = b.next()
+			}
+			if m.Exited == nil {
+				t.Fatalf("it ended with %+v", m.ExecFailed)
+			}
+			got := *m.Exited
+			if got.WallNS = 0; got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

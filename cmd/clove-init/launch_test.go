@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,31 @@ func TestTheFirstCauseStays(t *testing.T) {
 	box.blame(initproto.CauseLifeline)
 	if box.cause != initproto.CauseSelf {
 		t.Errorf("cause %q of an agent that had ended before", box.cause)
+	}
+}
+
+// TestASignalWaitsForTheAgent: what is to become it could not hear.
+func TestASignalWaitsForTheAgent(t *testing.T) {
+	conn, inherited, err := initproto.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	defer inherited.Close()
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer process.Process.Kill()
+	box := &sandbox{agent: &agentProcess{pid: process.Process.Pid, launched: make(chan launchOutcome)}}
+	box.onCommand(initproto.Message{Signal: &initproto.Signal{Number: unix.SIGTERM}}, true, nil)
+	if len(box.early) != 1 {
+		t.Errorf("%v wait", box.early)
+	}
+	box.onLaunch(launchOutcome{bootTimeNS: 1}, &report{conn: conn})
+	process.Wait()
+	if how := process.ProcessState.String(); how != "signal: terminated" {
+		t.Errorf("it ended by %q", how)
 	}
 }
 

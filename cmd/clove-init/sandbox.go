@@ -26,6 +26,7 @@ type sandbox struct {
 	stopGrace time.Duration
 
 	started  bool
+	early    []unix.Signal         // came before the agent was there
 	failure  *initproto.ExecFailed // the agent never executed
 	stopping bool                  // TERM was sent to all
 	killing  bool                  // KILL was sent to all
@@ -114,6 +115,7 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	}
 	s.started = true
 	s.agent.startedNS = outcome.bootTimeNS
+	s.catchUp()
 	if s.wallClock > 0 {
 		s.deadline.set(s.wallClock - time.Duration(bootTimeNS()-outcome.bootTimeNS))
 	}
@@ -125,12 +127,26 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	debug.FreeOSMemory() // the start's garbage, off the agent's path
 }
 
+// catchUp tells the agent what came before it was there. What becomes the agent
+// ignores every signal at its beginning, as PID 1 does, and leads no group yet:
+// a TERM that met it then is lost.
+func (s *sandbox) catchUp() {
+	for _, number := range s.early {
+		s.agent.signal(number)
+	}
+	if s.stopping {
+		signalAll(unix.SIGTERM)
+	}
+}
+
 func (s *sandbox) onCommand(m initproto.Message, ok bool, report *report) {
 	switch {
 	case !ok:
 		s.commands = nil
 		s.blame(initproto.CauseLifeline)
 		s.kill()
+	case m.Signal != nil && s.agent.launched != nil:
+		s.early = append(s.early, m.Signal.Number)
 	case m.Signal != nil:
 		s.agent.signal(m.Signal.Number)
 	case m.Stop != nil:

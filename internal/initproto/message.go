@@ -37,7 +37,8 @@ type Message struct {
 
 // Signal forwards a signal. Those that a terminal's keys and its loss make
 // (HUP INT QUIT TSTP CONT WINCH) go to the agent's process group, as a
-// terminal would send them; all others to the agent's first process.
+// terminal would send them; all others to the agent's first process. One that
+// comes before the agent executes waits for it.
 type Signal struct {
 	Number syscall.Signal `json:"number"`
 }
