@@ -120,7 +120,14 @@ func (c Client) Starting(found *container.Container) error {
 	if !has {
 		return checkUnneeded(found)
 	}
-	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
+	err = ask(found.Directory(), verbStart, startPatience)
+	if errors.Is(err, errNobody) {
+		// It was only dying when Loaded looked: a killed process keeps its lock for a moment.
+		if err = c.Loaded(found); err == nil {
+			err = ask(found.Directory(), verbStart, startPatience)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
 	}
 	return nil
