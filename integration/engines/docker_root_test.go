@@ -46,7 +46,8 @@ var dockerOnly = []row{
 	{name: "words of a failed start", want: `exec: "absent": executable file not found in \$PATH: unknown\nexec: "/etc/plain": permission denied: unknown`, script: `
 		for c in absent /etc/plain; do run $I $c 2>&1 | grep -oE 'exec: .*unknown'; done`},
 	{name: "init", script: `run --init $I sh -c 'cat /proc/1/comm; (sh -c "sleep 0 &"); echo ran'; run $I cat /proc/1/comm`, want: `docker-init\nran\ncat`},
-	{name: "top", script: `up $I obey; docker top $N -o pid,args | grep -c obey`, want: `1`},
+	// Before it executes, what obey starts is called obey, too.
+	{name: "top", script: `up $I obey; until docker top $N -o pid,args >/tmp/$N && grep -q 'sleep 600' /tmp/$N; do :; done; grep -c obey /tmp/$N`, want: `1`},
 	{name: "stats", cgroup: true, script: `up -m 64m $I obey; docker stats --no-stream --format '{{.PIDs}} {{.MemUsage}}' $N`, want: `[12] [1-9][0-9.]*[KM]iB / 64MiB`},
 	{name: "restart", script: `up $I obey; docker restart $N >/dev/null; docker inspect -f '{{.State.Running}}' $N; docker stop $N >/dev/null`, want: `true`},
 	{name: "restart policy", want: `2 false 1`, script: `

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,4 +193,16 @@ func (k *kubelet) log(config *cri.ContainerConfig) string {
 		k.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// said waits until a container's log has a text.
+func (k *kubelet) said(config *cri.ContainerConfig, text string) {
+	k.t.Helper()
+	deadline := time.Now().Add(testhost.Patience(20 * time.Second))
+	for !strings.Contains(k.log(config), text) {
+		if time.Now().After(deadline) {
+			k.t.Fatalf("it does not say %q", text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }

@@ -70,7 +70,7 @@ func reach(directory string, until time.Time) (net.Conn, error) {
 		if !errors.Is(err, errNobody) || time.Now().After(until) {
 			return connection, err
 		}
-		held, failure := lock(directory)
+		held, failure := lockAgain(directory)
 		if held != nil {
 			held.Close()
 		}

@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"clove.run/clove/agent"
@@ -91,13 +92,16 @@ func (c Client) Loaded(found *container.Container) error {
 	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
 		return err
 	}
-	held, err := lock(directory)
+	held, err := lockAgain(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another call of clove-oci removes the container
+	}
 	if err != nil || held == nil {
 		return err
 	}
 	defer held.Close()
-	// It may have ended its work since.
-	if o, _, err := readOrder(directory); err != nil || o.Phase == phaseEnded {
+	// It may have ended its work since, and the container may have been removed.
+	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
 		return err
 	}
 	return spawn(directory, held)
@@ -116,7 +120,14 @@ func (c Client) Starting(found *container.Container) error {
 	if !has {
 		return checkUnneeded(found)
 	}
-	if err := ask(found.Directory(), verbStart, startPatience); err != nil {
+	err = ask(found.Directory(), verbStart, startPatience)
+	if errors.Is(err, errNobody) {
+		// It was only dying when Loaded looked: a killed process keeps its lock for a moment.
+		if err = c.Loaded(found); err == nil {
+			err = ask(found.Directory(), verbStart, startPatience)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("cannot hold the container to its rules: %w", err)
 	}
 	return nil
@@ -150,8 +161,11 @@ func (c Client) Ended(found *container.Container) error {
 		return err
 	}
 	err := ask(directory, verbFinish, finishPatience)
-	// It may have ended by itself in this moment, or long ago.
-	if o, _, read := readOrder(directory); err == nil || read == nil && o.Phase == phaseEnded || errors.Is(err, errNobody) && o.Phase == phaseCreated {
+	o, has, read := readOrder(directory)
+	switch {
+	// It may have ended by itself in this moment, or long ago, and another call may
+	// have removed the container since.
+	case err == nil, read == nil && (!has || o.Phase == phaseEnded), errors.Is(err, errNobody) && o.Phase == phaseCreated:
 		return read
 	}
 	return fmt.Errorf("cannot account for the container: %w", err)

@@ -196,6 +196,10 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
 		t.Errorf("no socket: %v", err)
 	}
+	// A delete that removes the directory meanwhile needs it empty.
+	if left, err := os.ReadDir(directory); err != nil || len(left) != 0 {
+		t.Errorf("who asked left %v, %v", left, err)
+	}
 	calls := make(chan call)
 	listener, err := listen(directory, calls)
 	if err != nil {

@@ -107,10 +107,17 @@ func readOrder(directory string) (o order, found bool, err error) {
 	return o, true, nil
 }
 
-// lock is a keeper's sign of life: the kernel drops it however its process
-// ends. It is nil where somebody has it.
-func lock(directory string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+// lock makes and takes what is a keeper's sign of life: the kernel drops it
+// however its process ends. It is nil where somebody has it.
+func lock(directory string) (*os.File, error) { return openLock(directory, os.O_CREATE) }
+
+// lockAgain takes the lock of a container that has had a keeper. It makes no file
+// (fs.ErrNotExist): a delete may be about to remove the directory, which has to be
+// empty then.
+func lockAgain(directory string) (*os.File, error) { return openLock(directory, 0) }
+
+func openLock(directory string, create int) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|create, 0o600)
 	if err != nil {
 		return nil, err
 	}

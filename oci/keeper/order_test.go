@@ -84,7 +84,15 @@ func TestTheLockIsOnesOnly(t *testing.T) {
 	if err != nil || second == nil {
 		t.Fatalf("nobody has it: %v", err)
 	}
+	if again, err := lockAgain(directory); again != nil || err != nil {
+		t.Errorf("two have it: %v", err)
+	}
 	second.Close()
+	again, err := lockAgain(directory)
+	if err != nil || again == nil {
+		t.Fatalf("nobody has it: %v", err)
+	}
+	again.Close()
 	if _, err := lock(filepath.Join(directory, "none")); err == nil {
 		t.Error("nothing was locked")
 	}

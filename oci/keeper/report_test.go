@@ -54,6 +54,7 @@ func TestClovedHearsOfTheRecord(t *testing.T) {
 	socket, heard := fakeCloved(t, agrees)
 	path := filepath.Join(t.TempDir(), "one.json")
 	k, _ := holding(t, order{Command: []string{"sh", "-c", "exit 7"}, Record: path, Socket: socket})
+	k.patience = patience
 	done := serveTest(t, k)
 	if err := ask(k.directory, verbStart, patience); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,9 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 		return err
 	}
 	ooms, err := c.lib.NotifyOOM()
+	if c.checkAlive() != nil {
+		return nil // of an end before the watch nobody tells
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 			}
 		case <-ticker.C:
 			if event, err = c.stats(); err != nil {
+				if c.checkAlive() != nil {
+					return nil // cgroup v2 tells of no end that a removal follows at once
+				}
 				logrus.Error(err) // one look that failed ends nothing
 				continue
 			}
