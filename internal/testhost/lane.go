@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,8 +75,20 @@ func Root(t testing.TB) {
 	if err := hostLock(); err != nil {
 		t.Fatalf("cannot have this host for one test process: %v", err)
 	}
+	hearIgnored()
 	t.Logf("lane %s, cgroup %s", Lane(), Cgroup())
 }
+
+// hearIgnored makes what a test starts the same however the tests were started:
+// nohup(1) has them ignore SIGHUP, a shell's background SIGINT, and execve(2)
+// hands on what is ignored, but what is caught it gives its default.
+var hearIgnored = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
+		}
+	}
+})
 
 // Tool stops a test whose outside program is not installed, and returns its path.
 func Tool(t testing.TB, name string) string {
