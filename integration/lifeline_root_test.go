@@ -55,7 +55,9 @@ func (l *lifeline) flag() string { return "-v=" + l.dir + ":" + filepath.Dir(lif
 // hold the FIFO already.
 func (l *lifeline) beats() {
 	l.t.Helper()
-	l.silent(0)
+	if err := l.drain(); !errors.Is(err, unix.EAGAIN) {
+		l.t.Fatalf("nobody is there to give a sign: %v", err)
+	}
 	l.file.SetReadDeadline(time.Now().Add(patience()))
 	if _, err := l.file.Read(make([]byte, 1)); err != nil {
 		l.t.Fatalf("no sign of life: %v", err)
@@ -73,8 +75,6 @@ func (l *lifeline) silent(idle time.Duration) bool {
 			return true
 		case err != nil:
 			l.t.Fatalf("nobody is there to be silent: %v", err)
-		case idle == 0:
-			return false
 		}
 	}
 	return false
@@ -98,18 +98,24 @@ func (l *lifeline) ended(within time.Duration) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	l.file.SetReadDeadline(time.Time{}) // or nothing is read any more
-	raw, rerr := l.file.SyscallConn()
+	if last := l.drain(); !errors.Is(last, unix.EAGAIN) {
+		return last
+	}
+	return err
+}
+
+// drain takes what is there and waits for nothing. EAGAIN says that there is
+// somebody who could write more, and no error that there is nobody.
+func (l *lifeline) drain() error {
+	l.file.SetReadDeadline(time.Time{}) // one that is past keeps Go from reading
+	raw, err := l.file.SyscallConn()
 	buffer := make([]byte, 1<<16) // all that a FIFO holds
-	for n := 1; rerr == nil && n > 0; {
-		if cerr := raw.Read(func(fd uintptr) bool { n, rerr = unix.Read(int(fd), buffer); return true }); cerr != nil {
+	for n := 1; err == nil && n > 0; {
+		if cerr := raw.Read(func(fd uintptr) bool { n, err = unix.Read(int(fd), buffer); return true }); cerr != nil {
 			return cerr
 		}
 	}
-	if errors.Is(rerr, unix.EAGAIN) { // nothing to read, and somebody who could write
-		return err
-	}
-	return rerr
+	return err
 }
 
 // atOnce is what a moment is on a loaded machine.
