@@ -43,7 +43,7 @@ func TestNobodyOutlivesTheDeadline(t *testing.T) {
 	}
 	held := newLifeline(t)
 	// The other tree, too, needs to be there before its deadline.
-	limit := max(1500*time.Millisecond, 8*time.Since(began).Round(time.Second))
+	limit := max(1500*time.Millisecond, 8*time.Since(began)).Round(100 * time.Millisecond)
 	bounded := h.start([]string{"--seccomp=unconfined", "--timeout", limit.String(), "--stop-timeout=200ms", held.flag()}, "sh", "-c", stubborn)
 	if line := bounded.line(); line != "ready" {
 		t.Fatalf("the agent says %q\n%s", line, &bounded.stderr)
