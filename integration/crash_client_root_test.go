@@ -43,6 +43,10 @@ func (w *writer) write(p *promise, what agent.What, ask func() error, after func
 		*p = changed
 		w.told[happening{p.id, what}]++
 		w.answers++
+		select {
+		case w.answered <- struct{}{}:
+		default:
+		}
 	case lostAnswer(err), p.mortal && agent.KindOf(err) == agent.KindConflict: // its supervisor was killed, perhaps behind the deed
 		p.names = append(slices.Clone(p.names), changed.names...)
 		if what == agent.WhatUpdated {

@@ -103,7 +103,7 @@ func newStorm(t *testing.T, seed int) *storm {
 // a launch costs more than the rest of a cycle together.
 const realAgents = 8
 
-// longestLife is how long a cloved lives at most: some answers, on this machine.
+// longestLife is how long a cloved lives at most, where that is some answers.
 func longestLife() time.Duration {
 	if testhost.Lane() == testhost.LaneVM {
 		return time.Second // without KVM an answer takes that much longer
@@ -116,9 +116,9 @@ func (s *storm) cycle(i int) {
 	s.writers[0].agents = i%realAgents == 0
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var clients sync.WaitGroup
+	var clients, writers sync.WaitGroup
 	for _, w := range s.writers {
-		clients.Go(func() {
+		writers.Go(func() {
 			c, err := client.Dial(ctx, s.socket)
 			if err != nil {
 				return
@@ -133,7 +133,10 @@ func (s *storm) cycle(i int) {
 			s.happened(ctx, c, true) // it ends with cloved
 		}
 	})
+	asking, gaveUp := context.WithTimeout(ctx, patience())
+	clients.Go(func() { writers.Wait(); gaveUp() })
 	<-time.After(time.Duration(s.random.Int64N(int64(longestLife()))))
+	s.acknowledged(asking, i+1)
 	if i%40 == 39 {
 		s.killSupervisor()
 	}

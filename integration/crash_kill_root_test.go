@@ -26,6 +26,21 @@ func (h *host) inspect(ref string) agent.Run {
 	return run
 }
 
+// inspectRunning is inspect of a foreground run whose agent was heard: the store
+// may hear of its start a little later than who reads its output.
+func (h *host) inspectRunning(ref string) agent.Run {
+	h.t.Helper()
+	for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
+		run := h.inspect(ref)
+		if run.State == agent.StateRunning {
+			return run
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("%s is %s", ref, run.State)
+		}
+	}
+}
+
 // awaitExit waits for the end of a process that is nobody's child here.
 func awaitExit(t *testing.T, pid int) {
 	t.Helper()
@@ -119,7 +134,7 @@ func TestTheExitStatusOutlivesClove(t *testing.T) {
 			if line := r.line(); line != "ready" {
 				t.Fatalf("%q\n%s", line, &r.stderr)
 			}
-			init := h.inspect(name).PID
+			init := h.inspectRunning(name).PID
 			r.cmd.Process.Signal(unix.SIGSTOP)
 			if err := unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
 				t.Fatal(err)

@@ -40,16 +40,14 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		rounds = 20
 	}
 	h.clove("run", "--rm", "--", "true") // makes the template of the layers
-	began := time.Now()
-	h.clove("run", "--rm", "--", "true")
-	spread := time.Since(began) * 3 / 2 // some live to see their end
-	moments := rand.New(rand.NewPCG(2, 300))
-	killed, dirty := 0, 0
+	at := h.moments(2)
+	killed, looks, dirty := 0, 0, 0
 	for i := range rounds {
-		if h.killedAfter(time.Duration(moments.Int64N(int64(spread))), i%2 == 0) {
+		if at.kills(i%2 == 0) {
 			killed++
 		}
-		if i%10 == 0 {
+		if i%10 == 0 || dirty == 0 { // few rounds have few looks to find something
+			looks++
 			if h.clove("check").code != 0 {
 				dirty++
 			}
@@ -69,7 +67,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		}
 		ends[run.Record.Status]++
 	}
-	t.Logf("%d rounds within %v, %d killed before their end, %d of %d looks found leftovers; ends: %v", rounds, spread, killed, dirty, (rounds+9)/10, ends)
+	t.Logf("%d rounds, at last within %v, %d killed before their end, %d of %d looks found leftovers; ends: %v", rounds, at.spread, killed, dirty, looks, ends)
 	// A run that a busy machine slows down may outlast all of a few moments.
 	allKilled := rounds >= 100 && killed == rounds
 	if killed < rounds/4 || allKilled || dirty == 0 || ends[agent.StatusKilled] == 0 {
@@ -78,6 +76,37 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if left, _ := os.ReadDir(h.run); len(left) != 0 {
 		t.Errorf("%s holds %v", h.run, left)
 	}
+}
+
+// moments are times to kill a run at, from its first instruction to somewhat
+// behind its end. They follow that end: on a busy machine the next run may take
+// a multiple of the one before, or a fraction.
+type moments struct {
+	h      *host
+	random *rand.Rand
+	flags  []string
+	spread time.Duration
+}
+
+// moments begins with the time that one run takes.
+func (h *host) moments(seed uint64, flags ...string) *moments {
+	h.t.Helper()
+	began := time.Now()
+	h.clove(append(append([]string{"run", "--rm"}, flags...), "--", "true")...)
+	return &moments{h: h, random: rand.New(rand.NewPCG(seed, 300)), flags: flags, spread: time.Since(began) * 4 / 3}
+}
+
+// kills tells whether the kill of the next run found clove alive. Three in four
+// do: some live to see their end.
+func (m *moments) kills(remove bool) bool {
+	m.h.t.Helper()
+	killed := m.h.killedAfter(time.Duration(m.random.Int64N(int64(m.spread))), remove, m.flags...)
+	if killed {
+		m.spread += m.spread / 10
+	} else {
+		m.spread -= m.spread / 4
+	}
+	return killed
 }
 
 // killedAfter tells whether the kill found clove alive.

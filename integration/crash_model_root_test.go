@@ -24,6 +24,7 @@ type model struct {
 	last       uint64 // sequence number of the newest event that was read
 	answers    int    // acknowledged writes
 	faults     []string
+	answered   chan struct{} // holds something after an answer that nobody waited for yet
 }
 
 // happening is one kind of event of one run.
@@ -48,14 +49,32 @@ type promise struct {
 	live     bool // it runs until it is stopped
 	restarts bool // by its policy, when it ends
 	pid      int  // of clove-init, when live; 0: not known yet
-	keeper   int  // process of its supervisor
+	keeper   int  // process of its supervisor; 0: none that is known
 	mortal   bool // its supervisor was killed
 	lines    int  // of its log that were read
 	finished bool // its record was seen
 }
 
 func newModel() *model {
-	return &model{runs: map[agent.ID]*promise{}, told: map[happening]int{}, seen: map[happening]int{}}
+	return &model{runs: map[agent.ID]*promise{}, told: map[happening]int{}, seen: map[happening]int{}, answered: make(chan struct{}, 1)}
+}
+
+// acknowledged waits until so many writes were, which a busy machine may not
+// have done in the time that a life got, or until ctx ends.
+func (m *model) acknowledged(ctx context.Context, writes int) {
+	for {
+		m.mu.Lock()
+		enough := m.answers >= writes
+		m.mu.Unlock()
+		if enough {
+			return
+		}
+		select {
+		case <-m.answered:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (m *model) fault(format string, arguments ...any) {
@@ -113,9 +132,10 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 			m.fault("%v is %s, process %d, and was process %d", p.names, run.State, run.PID, p.pid)
 		}
 		p.pid = run.PID
-		if run.Lease != nil {
-			p.keeper = run.Lease.SupervisorPID
-		}
+	}
+	p.keeper = 0 // the number of one that has ended may be anybody's
+	if run.Lease != nil {
+		p.keeper = run.Lease.SupervisorPID
 	}
 	if p.mortal && !p.restarts && run.Record == nil {
 		m.fault("%v is %s after its supervisor's death", p.names, run.State)

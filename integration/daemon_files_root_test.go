@@ -196,6 +196,7 @@ func TestDaemonResumeOverAKill(t *testing.T) {
 		if err != nil || last.Last != event {
 			t.Errorf("events to %d: %d, %v", event, last.Last, err)
 		}
+		c.Close() // there are as many rounds as the talker leaves time for
 		if !over && round < 4 {
 			d.stop(unix.SIGKILL)
 			d.serve()

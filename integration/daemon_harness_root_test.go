@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/client"
 )
@@ -136,7 +137,8 @@ func (d *cloved) clean() {
 		d.t.Error(err)
 	}
 	for _, run := range listed.Runs {
-		if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil {
+		// A run with --rm may end between the list and this.
+		if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
 			d.t.Errorf("cannot remove %s: %v", run.Spec.Name, err)
 		}
 	}

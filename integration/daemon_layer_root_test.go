@@ -4,14 +4,17 @@ package integration
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // counting is an agent that counts its starts in a file of its own.
@@ -108,26 +111,28 @@ func TestDaemonRestartAfterAKillKeepsFiles(t *testing.T) {
 // loses nothing of it, and a stop ends it.
 func TestDaemonSchedule(t *testing.T) {
 	d := newCloved(t)
-	id := d.detach("minutely", counting+`exit 0`, "--schedule", "* * * * *")
+	// Not a time that comes while it is still looked at, and one that comes once.
+	at := time.Now().Add(testhost.Patience(2 * time.Second)).Truncate(time.Minute).Add(time.Minute)
+	id := d.detach("daily", counting+`exit 0`, "--schedule", fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
 	if ps := d.ok("ps"); !strings.Contains(ps, "NEXT") || !strings.Contains(ps, "queued") {
 		t.Errorf("ps: %s", ps)
 	}
 	d.stop(unix.SIGKILL)
 	d.serve()
-	events := d.follow("events", "--after", "0")
+	events := d.followFor(time.Until(at)+patience(), "events", "--after", "0")
 	ends := 0
 	for ends == 0 {
-		if line := events.line(); strings.Contains(line, "minutely") && strings.Contains(line, "ended") {
+		if line := events.line(); strings.Contains(line, "daily") && strings.Contains(line, "ended") {
 			ends++
 		}
 	}
-	if text := d.ok("logs", "minutely"); strings.TrimSpace(text) != "1" {
+	if text := d.ok("logs", "daily"); strings.TrimSpace(text) != "1" {
 		t.Errorf("logs: %q", text)
 	}
 	if text := d.ok("diff", id); !strings.Contains(text, "A /workspace/starts") {
 		t.Errorf("diff between two times: %s", text)
 	}
-	d.ok("stop", "minutely")
+	d.ok("stop", "daily")
 	if ps := d.ok("ps", "-a"); strings.Contains(ps, "queued") {
 		t.Errorf("after its stop: %s", ps)
 	}

@@ -25,7 +25,7 @@ import (
 // A detached agent lives from run -d to rm, and each verb does what it says.
 func TestDaemonLife(t *testing.T) {
 	d := newCloved(t)
-	id := d.detach("one", `echo out; echo err >&2; trap 'echo term; exit 7' TERM; while read x; do :; done`, "-i")
+	id := d.detach("one", `trap 'echo term; exit 7' TERM; echo out; echo err >&2; while read x; do :; done`, "-i")
 	if listed := d.ok("ps"); !strings.Contains(listed, id[:8]) || !strings.Contains(listed, "running") {
 		t.Errorf("ps: %s", listed)
 	}
@@ -250,7 +250,13 @@ type following struct {
 
 func (d *cloved) follow(args ...string) *following {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	return d.followFor(patience(), args...)
+}
+
+// followFor is follow for a time that may be longer than a command has.
+func (d *cloved) followFor(limit time.Duration, args ...string) *following {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	cmd := d.command(ctx, args...)
 	read, write, err := os.Pipe()
 	if err != nil {

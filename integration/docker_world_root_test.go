@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/internal/testhost"
 )
 
@@ -28,8 +26,7 @@ func inEngine(t *testing.T, stage, script string) string {
 	defer cancel()
 	world := exec.CommandContext(ctx, "testdata/container.sh", name, t.TempDir(), stage, "tini", "--",
 		"bash", "/opt/clove/docker.sh", "exec 2>&1\n"+script)
-	// The script itself stays, to take the container down.
-	world.Cancel = func() error { return unix.Kill((&container{cmd: world}).first(), unix.SIGKILL) }
+	world.Cancel = (&container{cmd: world}).kill
 	var complaints bytes.Buffer // of what stands before the script: the engine, the builds
 	world.Stderr = &complaints
 	out, err := world.Output()

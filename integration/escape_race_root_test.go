@@ -95,6 +95,7 @@ func TestApplyWaitsForTheEnd(t *testing.T) {
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
+	h.inspectRunning("busy")
 	for _, command := range []string{"apply", "diff", "rm"} {
 		args := []string{command, "busy"}
 		if command == "apply" {

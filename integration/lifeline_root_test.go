@@ -55,7 +55,9 @@ func (l *lifeline) flag() string { return "-v=" + l.dir + ":" + filepath.Dir(lif
 // hold the FIFO already.
 func (l *lifeline) beats() {
 	l.t.Helper()
-	l.silent(0)
+	if err := l.drain(); !errors.Is(err, unix.EAGAIN) {
+		l.t.Fatalf("nobody is there to give a sign: %v", err)
+	}
 	l.file.SetReadDeadline(time.Now().Add(patience()))
 	if _, err := l.file.Read(make([]byte, 1)); err != nil {
 		l.t.Fatalf("no sign of life: %v", err)
@@ -73,8 +75,6 @@ func (l *lifeline) silent(idle time.Duration) bool {
 			return true
 		case err != nil:
 			l.t.Fatalf("nobody is there to be silent: %v", err)
-		case idle == 0:
-			return false
 		}
 	}
 	return false
@@ -84,18 +84,56 @@ func (l *lifeline) silent(idle time.Duration) bool {
 func (l *lifeline) gone(within time.Duration) {
 	l.t.Helper()
 	within = testhost.Patience(within)
-	l.file.SetReadDeadline(time.Now().Add(within))
-	if _, err := io.Copy(io.Discard, l.file); err != nil {
+	if err := l.ended(within); err != nil {
 		l.t.Errorf("somebody lives on after %v: %v", within, err)
 		l.cut()
 	}
+}
+
+// ended waits for the FIFO's end. The test's own time off the CPU is nobody's
+// life: what is there by then counts, whenever it is read.
+func (l *lifeline) ended(within time.Duration) error {
+	l.file.SetReadDeadline(time.Now().Add(within))
+	_, err := io.Copy(io.Discard, l.file)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if last := l.drain(); !errors.Is(last, unix.EAGAIN) {
+		return last
+	}
+	return err
+}
+
+// drain takes what is there and waits for nothing. EAGAIN says that there is
+// somebody who could write more, and no error that there is nobody.
+func (l *lifeline) drain() error {
+	l.file.SetReadDeadline(time.Time{}) // one that is past keeps Go from reading
+	raw, err := l.file.SyscallConn()
+	buffer := make([]byte, 1<<16) // all that a FIFO holds
+	for n := 1; err == nil && n > 0; {
+		if cerr := raw.Read(func(fd uintptr) bool { n, err = unix.Read(int(fd), buffer); return true }); cerr != nil {
+			return cerr
+		}
+	}
+	return err
 }
 
 // atOnce is what a moment is on a loaded machine.
 const atOnce = 200 * time.Millisecond
 
 // cut kills everybody who holds the FIFO for writing, outside of sandboxes too.
+// Who forks while the holders are looked for leaves a child that was not seen.
 func (l *lifeline) cut() {
+	l.t.Helper()
+	for range 50 {
+		l.killHolders()
+		if l.ended(100*time.Millisecond) == nil {
+			return
+		}
+	}
+}
+
+func (l *lifeline) killHolders() {
 	l.t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {

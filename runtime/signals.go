@@ -70,9 +70,13 @@ func (s *supervisor) forward(number syscall.Signal) {
 }
 
 // suspend stops the agent together with clove, as a shell's ^Z does with any
-// job: the cgroup is frozen, so that no process can ignore it.
+// job: the cgroup is frozen, so that no process can ignore it. Where that fails
+// both go on: a part of the agent may stand still already.
 func (s *supervisor) suspend() {
-	if s.group.Freeze() == nil {
+	switch err := s.group.Freeze(); {
+	case err == nil:
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	case !s.frozen():
+		s.group.Thaw()
 	}
 }

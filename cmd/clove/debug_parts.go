@@ -124,15 +124,19 @@ func debugPlans(b backend) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// askTime is what each supervisor gets to answer.
-const askTime = 3 * time.Second
+// lateTime is what is left of a part's time when no supervisor is waited for
+// any more: enough to write down what the others answered.
+const lateTime = 2 * time.Second
 
 // debugSupervisors asks those that can be asked, all at once: one that hangs
 // costs its own answer. They need nothing of cloved.
 func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, error) {
 	runs, err := liveRuns(b)
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-lateTime))
+		defer cancel()
+	}
 	answers := make([]api.DebugResult, len(runs))
 	var all sync.WaitGroup
 	for i, run := range runs {
