@@ -42,11 +42,7 @@ func smallDisk(t *testing.T, kind, source, options string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := unix.Unmount(dir, 0)
-		for began := time.Now(); err == unix.EBUSY && time.Since(began) < patience(); time.Sleep(50 * time.Millisecond) {
-			err = unix.Unmount(dir, 0) // a supervisor ends a moment after its run
-		}
-		if err != nil {
+		if err := unmount(dir); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
 	})
@@ -55,6 +51,16 @@ func smallDisk(t *testing.T, kind, source, options string) string {
 	}
 	t.Setenv("TMPDIR", dir)
 	return dir
+}
+
+// unmount waits for the last who uses the file system: a supervisor ends a moment
+// after its run.
+func unmount(dir string) error {
+	err := unix.Unmount(dir, 0)
+	for began := time.Now(); err == unix.EBUSY && time.Since(began) < patience(); time.Sleep(50 * time.Millisecond) {
+		err = unix.Unmount(dir, 0)
+	}
+	return err
 }
 
 // fill leaves no byte in a directory's file system; the file to remove is returned.
@@ -121,11 +127,12 @@ func TestDiskFull(t *testing.T) {
 		d.ok("rm", name)
 	}
 	d.detach("counts", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done", "--disk", "16M")
-	d.detach("timed", "sleep 1000", "--timeout", "8s", "--disk", "16M")
 	d.detach("fifth", "read x; exit 5", "-i", "--disk", "16M")
 	d.detach("stopped", "sleep 1000", "--disk", "16M")
 	before := d.inspect("counts")
-	timed, fifth, stopped := d.inspect("timed").PID, d.inspect("fifth").PID, d.inspect("stopped").PID
+	fifth, stopped := d.inspect("fifth").PID, d.inspect("stopped").PID
+	d.detach("timed", "sleep 1000", "--timeout", "8s", "--disk", "16M") // last: its time runs
+	timed := d.inspect("timed").PID
 
 	ballast := fill(t, disk)
 	began, cpu, said := time.Now(), used(t, d.cmd.Process.Pid), d.said.Load()
@@ -205,7 +212,7 @@ func ext4(t *testing.T, image, features, options string) (mount func()) {
 	mounted := false
 	mount = func() {
 		if mounted {
-			if err := unix.Unmount(dir, 0); err != nil {
+			if err := unmount(dir); err != nil {
 				t.Fatalf("unmount: %v", err)
 			}
 		}
@@ -216,7 +223,7 @@ func ext4(t *testing.T, image, features, options string) (mount func()) {
 	}
 	mount()
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
+		if err := unmount(dir); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
 	})
@@ -235,13 +242,14 @@ func TestDiskReadOnly(t *testing.T) {
 	testhost.Root(t)
 	again := ext4(t, filepath.Join(t.TempDir(), "image"), "has_journal", "errors=remount-ro")
 	d := newClovedIn(t, run)
-	d.detach("timed", "sleep 1000", "--timeout", "2s", "--disk", "16M")
 	d.detach("waits", "true", "--delay", "1h")
-	timed := d.inspect("timed").PID
 	disk := os.Getenv("TMPDIR")
+	// Nothing stands between these two: the deadline is to come to a disk that takes no record.
+	d.detach("timed", "sleep 1000", "--timeout", "2s", "--disk", "16M")
 	if err := unix.Mount("", disk, "", unix.MS_REMOUNT, "abort"); err != nil {
 		t.Fatal(err)
 	}
+	timed := d.inspect("timed").PID
 	d.clove("run", "-d", "--name", "refused", "--", "true").refused(t, "read-only")
 	d.clove("rename", "waits", "other").refused(t, "read-only")
 	if listed := d.ok("ps"); !strings.Contains(listed, "timed") {

@@ -84,7 +84,7 @@ const tries = 3
 // record's figures. The control has no limit.
 func TestCPUShare(t *testing.T) {
 	h := newHost(t)
-	var free, half float64
+	var free, half, recorded float64
 	var r result
 	for n := 0; n < tries && free < 0.9; n++ {
 		free, r = h.share("2")
@@ -92,8 +92,11 @@ func TestCPUShare(t *testing.T) {
 	if periods := r.record.Events.CPUThrottledPeriods; free < 0.9 || periods == nil || *periods != 0 {
 		t.Fatalf("control: without a limit the agent had %.2f of a CPU, throttled in %s periods", free, show(periods))
 	}
-	for n := 0; n < tries && half < 0.45; n++ {
+	for n := 0; n < tries && half <= 0.55 && (half < 0.45 || recorded < 0.4); n++ {
 		half, r = h.share("3", "--cpus", "0.5")
+		if r.record.Usage.CPUMS != nil {
+			recorded = float64(*r.record.Usage.CPUMS) / float64(r.record.WallMS)
+		}
 	}
 	if half < 0.45 || half > 0.55 {
 		t.Errorf("--cpus 0.5 gave %.3f of a CPU", half)
@@ -103,7 +106,7 @@ func TestCPUShare(t *testing.T) {
 		t.Fatalf("figures are missing: %+v", r.record)
 	}
 	// The start of the sandbox is in cpu_ms, but not in wall_ms.
-	if recorded := float64(*u.CPUMS) / float64(r.record.WallMS); recorded < 0.4 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
+	if recorded < 0.4 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
 		t.Errorf("the record has %d ms of CPU in %d ms", *u.CPUMS, r.record.WallMS)
 	}
 	if *u.CPUThrottledMS < 500 || *r.record.Events.CPUThrottledPeriods < 10 {

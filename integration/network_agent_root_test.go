@@ -4,6 +4,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,12 +14,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"clove.run/clove/integration/probe"
+	"clove.run/clove/internal/testhost"
 )
 
 // agentWord makes this test's own program an agent: a Go program that knows of
@@ -56,7 +59,8 @@ type attempt struct {
 	Address string   // connected to; UDP with Datagram
 	Parts   [][]byte // written one by one
 	UDP     bool
-	Within  time.Duration // an answer is waited for; 0: attemptTime
+
+	Within time.Duration // an answer is waited for; 0: attemptTime, at this machine's pace
 
 	Hello *hello // of TLS, to Address
 
@@ -94,9 +98,9 @@ func attemptAll([]string) error {
 func (a attempt) make() (said string, err error) {
 	switch {
 	case a.URL != "":
-		return fetch(a.URL)
+		return fetch(a.URL, a.Within)
 	case a.Hello != nil:
-		return a.Hello.say(a.Address)
+		return a.Hello.say(a.Address, a.Within)
 	case a.Question != "":
 		return ask(a)
 	}
@@ -104,20 +108,17 @@ func (a attempt) make() (said string, err error) {
 	if a.UDP {
 		network = "udp"
 	}
-	conn, err := net.DialTimeout(network, a.Address, attemptTime)
+	conn, err := net.DialTimeout(network, a.Address, max(a.Within, attemptTime))
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if a.Within == 0 {
-		a.Within = attemptTime
-	}
 	return converse(conn, a.Within, a.Parts...)
 }
 
 // fetch ignores proxy variables, and shows the status and the body.
-func fetch(url string) (string, error) {
-	client := http.Client{Timeout: attemptTime, Transport: &http.Transport{DisableKeepAlives: true}}
+func fetch(url string, within time.Duration) (string, error) {
+	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(url)
 	if err != nil {
 		return "", err
@@ -197,8 +198,13 @@ func (n *internet) attemptInside(t *testing.T, flags []string, attempts []attemp
 	return attacked(t, []byte(r.stdout)), r
 }
 
+// encoded tells the program, which does not know the lane, how long to wait.
 func encoded(t *testing.T, attempts []attempt) []byte {
 	t.Helper()
+	attempts = slices.Clone(attempts)
+	for i := range attempts {
+		attempts[i].Within = cmp.Or(attempts[i].Within, testhost.Patience(attemptTime))
+	}
 	text, err := json.Marshal(attempts)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +217,11 @@ func encoded(t *testing.T, attempts []attempt) []byte {
 // returns what was sent on behalf of the inside, and the run.
 func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends ...string) ([]packet, result) {
 	t.Helper()
-	for name, r := range n.attemptOutside(t, attempts) {
+	controls := slices.Clone(attempts)
+	for i := range controls {
+		controls[i].Within = 0 // their answers come
+	}
+	for name, r := range n.attemptOutside(t, controls) {
 		if !r.OK {
 			t.Errorf("control: %s: %q", name, r.Detail)
 		}

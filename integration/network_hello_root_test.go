@@ -34,13 +34,13 @@ const (
 )
 
 // say begins TLS with address, asks for / as Host, and returns what came back.
-func (h *hello) say(address string) (string, error) {
-	raw, err := net.DialTimeout("tcp", address, attemptTime)
+func (h *hello) say(address string, within time.Duration) (string, error) {
+	raw, err := net.DialTimeout("tcp", address, within)
 	if err != nil {
 		return "", err
 	}
 	defer raw.Close()
-	raw.SetDeadline(time.Now().Add(attemptTime))
+	raw.SetDeadline(time.Now().Add(within))
 	config := &tls.Config{ServerName: h.ServerName, InsecureSkipVerify: true}
 	switch h.Shape {
 	case shapeEncrypted:
@@ -58,7 +58,7 @@ func (h *hello) say(address string) (string, error) {
 	if err := conn.Handshake(); err != nil {
 		return "", err
 	}
-	return converse(conn, attemptTime, fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", h.Host))
+	return converse(conn, within, fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", h.Host))
 }
 
 // reshaped changes the first write of a TLS client, which is its hello.

@@ -20,7 +20,7 @@ import (
 // ask puts one question to a name server and shows the answer; an answer that
 // came, with records, is a success.
 func ask(a attempt) (string, error) {
-	client := dns.Client{Timeout: attemptTime, UDPSize: 1232}
+	client := dns.Client{Timeout: a.Within, UDPSize: 1232}
 	if a.TCP {
 		client.Net = "tcp"
 	}
@@ -147,7 +147,7 @@ func listenInside(args []string) error {
 func fetchByStep([]string) error {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		said, err := fetch(lines.Text())
+		said, err := fetch(lines.Text(), 8*attemptTime)
 		if err != nil {
 			said += " | " + err.Error()
 		}

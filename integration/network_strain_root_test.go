@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,24 +47,27 @@ func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 				t.Errorf("%s\n%s", line, &crowd.stderr)
 			}
 			other := h.start(self("--allow=api.example.com"), agentInside, agentWord, "steps")
-			began, slowest := time.Now(), time.Duration(0)
-			for range 20 {
+			var took []time.Duration
+			for range 21 {
 				asked := time.Now()
 				fmt.Fprintln(other.stdin, "http://api.example.com/")
 				if line := other.line(); !strings.Contains(line, reached) {
 					t.Errorf("%s\n%s", line, &other.stderr)
 				}
-				slowest = max(slowest, time.Since(asked))
+				took = append(took, time.Since(asked))
 			}
+			slices.Sort(took)
+			// Not the slowest: a busy machine lets one wait, a crowd that is in the way all of them.
+			usual := took[len(took)/2]
 			other.wait()
 			end := crowd.wait()
-			t.Logf("%s; meanwhile 20 requests of another took %v, the slowest %v; refused %+v", line, time.Since(began), slowest, end.record.Network)
+			t.Logf("%s; meanwhile a request of another took %v, the slowest %v; refused %+v", line, usual, took[len(took)-1], end.record.Network)
 			if use := end.record.Network; use == nil || use.ConnectionsPeak > int64(limit) || row.name == "idle" && use.ConnectionsPeak < int64(limit) {
 				t.Errorf("record: %+v", use)
 			}
 			// Half of what a person would wait for: far above the usual few milliseconds.
-			if slowest > testhost.Patience(time.Second) {
-				t.Errorf("a request of the other agent took %v", slowest)
+			if usual > testhost.Patience(time.Second) {
+				t.Errorf("a request of the other agent took %v", usual)
 			}
 		})
 	}

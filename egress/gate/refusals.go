@@ -53,22 +53,31 @@ func (r *refusals) add(refused wire.Refused) {
 	}
 }
 
-// report sends until done.
+// report sends until done, and then what waits: an agent's last refusal has its
+// target as every other has.
 func (r *refusals) report(done <-chan struct{}) {
 	rest := time.NewTicker(refusalsForget)
 	defer rest.Stop()
 	for {
 		select {
 		case <-done:
+			for len(r.waiting) > 0 {
+				r.take(<-r.waiting)
+			}
 			r.tell(r.last)
 			return
 		case refused := <-r.waiting:
-			if r.last = refused; r.news(refused, time.Now()) {
-				r.tell(refused)
-			}
+			r.take(refused)
 		case <-rest.C:
 			r.tell(r.last)
 		}
+	}
+}
+
+// take tells of one that is worth it.
+func (r *refusals) take(refused wire.Refused) {
+	if r.last = refused; r.news(refused, time.Now()) {
+		r.tell(refused)
 	}
 }
 

@@ -7,18 +7,25 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// TestEveryRefusalIsCounted, though few are told one by one.
-func TestEveryRefusalIsCounted(t *testing.T) {
+// channel is one between a gate and a broker.
+func channel(t *testing.T) (broker, gate *wire.Conn) {
+	t.Helper()
 	broker, file, err := wire.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer broker.Close()
-	conn, err := wire.NewConn(file)
+	t.Cleanup(func() { broker.Close() })
+	gate, err = wire.NewConn(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { gate.Close() })
+	return broker, gate
+}
+
+// TestEveryRefusalIsCounted, though few are told one by one.
+func TestEveryRefusalIsCounted(t *testing.T) {
+	broker, conn := channel(t)
 	r := newRefusals(conn)
 	done := make(chan struct{})
 	defer close(done)
@@ -40,5 +47,22 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 	}
 	if messages > 20 {
 		t.Errorf("%d messages", messages)
+	}
+}
+
+// TestTheLastRefusalHasItsTarget: it may still wait when the gate ends.
+func TestTheLastRefusalHasItsTarget(t *testing.T) {
+	broker, conn := channel(t)
+	done := make(chan struct{})
+	close(done)
+	target := netip.MustParseAddrPort("93.184.216.34:80")
+	for range 20 { // which of the two is seen first is chance
+		r := newRefusals(conn)
+		r.tcp(target, "", wire.ReasonNoName)
+		r.report(done)
+		request, err := broker.ReceiveRequest()
+		if err != nil || request.Refused == nil || request.Refused.Target != target || request.Refused.Count != 1 {
+			t.Fatalf("%+v, %v", request.Refused, err)
+		}
 	}
 }

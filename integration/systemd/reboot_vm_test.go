@@ -5,6 +5,7 @@ package systemd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,9 +54,9 @@ func startForReboot(t *testing.T, name string) {
 // lost in that of one that was cut off.
 func checkAfterReboot(t *testing.T, name, lost string) {
 	t.Helper()
-	if state := do(t, "systemctl", "is-active", "clove.service", "clove.socket", "clove-agents.service"); state != "active\nactive\nactive" {
-		t.Fatalf("after the boot they are %s", state)
-	}
+	until(t, "clove's units are active", func() bool { // they start beside this test
+		return try(t, "systemctl", "is-active", "clove.service", "clove.socket", "clove-agents.service").text == "active\nactive\nactive\n"
+	})
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,11 @@ func checkAfterReboot(t *testing.T, name, lost string) {
 	if look(t, name+"-always").memory != "67108864" {
 		t.Error("its limit is gone")
 	}
+	until(t, "every agent runs that its policy wants, those of an earlier boot too", func() bool {
+		return !slices.ContainsFunc(runs(t), func(run agent.Run) bool {
+			return run.Spec.Restart.Policy.Restarts() && run.State != agent.StateRunning
+		})
+	})
 	if later := inspect(t, name+"-later"); later.State != agent.StateQueued {
 		t.Errorf("%s is %s", later.Spec.Name, later.State)
 	}

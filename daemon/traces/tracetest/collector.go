@@ -34,11 +34,11 @@ func New(t *testing.T) *Collector {
 	c := &Collector{more: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var batch collector.ExportTraceServiceRequest
-		if err == nil {
-			err = proto.Unmarshal(body, &batch)
+		if err != nil {
+			return // who sent it was killed meanwhile
 		}
-		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" {
+		var batch collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(body, &batch); err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 			w.WriteHeader(http.StatusBadRequest)
 			return
