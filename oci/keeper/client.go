@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"clove.run/clove/agent"
@@ -40,7 +41,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 		}
 		o.Socket = c.Socket
 	}
-	held, err := lock(kept.Directory)
+	held, err := newLock(kept.Directory)
 	if err != nil || held == nil {
 		return errors.Join(err, errors.New("cannot lock the container's directory"))
 	}
@@ -92,12 +93,15 @@ func (c Client) Loaded(found *container.Container) error {
 		return err
 	}
 	held, err := lock(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil || held == nil {
 		return err
 	}
 	defer held.Close()
-	// It may have ended its work since.
-	if o, _, err := readOrder(directory); err != nil || o.Phase == phaseEnded {
+	// It may have ended its work since, and the container may be gone.
+	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
 		return err
 	}
 	return spawn(directory, held)

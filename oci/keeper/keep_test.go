@@ -20,7 +20,7 @@ func holding(t *testing.T, o order) (k *keeper, kept order) {
 	t.Helper()
 	cmd, pidfd, start := begun(t, "exec sleep 1000")
 	directory := t.TempDir()
-	held, err := lock(directory)
+	held, err := newLock(directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTheDirectoryIsTheClaim(t *testing.T) {
 	if k.owns() {
 		t.Error("it owns what is gone")
 	}
-	other, err := lock(k.directory)
+	other, err := newLock(k.directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 // at, and listens only then.
 func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
 	directory := t.TempDir()
-	held, err := lock(directory)
+	held, err := newLock(directory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,10 +107,16 @@ func readOrder(directory string) (o order, found bool, err error) {
 	return o, true, nil
 }
 
+// newLock is lock in the directory of a container that had no keeper yet.
+func newLock(directory string) (*os.File, error) { return openLock(directory, os.O_CREATE) }
+
 // lock is a keeper's sign of life: the kernel drops it however its process
-// ends. It is nil where somebody has it.
-func lock(directory string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+// ends. It is nil where somebody has it. The error is fs.ErrNotExist where there is
+// none: the container is being removed, and a new file would be in the way of that.
+func lock(directory string) (*os.File, error) { return openLock(directory, 0) }
+
+func openLock(directory string, flags int) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}

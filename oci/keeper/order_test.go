@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -72,7 +74,10 @@ func TestAnOrderOfNobodysIsRefused(t *testing.T) {
 
 func TestTheLockIsOnesOnly(t *testing.T) {
 	directory := t.TempDir()
-	first, err := lock(directory)
+	if _, err := lock(directory); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there was none to take: %v", err)
+	}
+	first, err := newLock(directory)
 	if err != nil || first == nil {
 		t.Fatal(err)
 	}
@@ -85,7 +90,7 @@ func TestTheLockIsOnesOnly(t *testing.T) {
 		t.Fatalf("nobody has it: %v", err)
 	}
 	second.Close()
-	if _, err := lock(filepath.Join(directory, "none")); err == nil {
+	if _, err := newLock(filepath.Join(directory, "none")); err == nil {
 		t.Error("nothing was locked")
 	}
 }
