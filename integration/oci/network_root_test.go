@@ -41,7 +41,8 @@ func fetchName(name, want string) string {
 // network's table for a minute.
 const listens = "grep -q ':1E61 0*:0000 0A ' /proc/net/tcp*"
 
-// attempts are what a container tries, and what it gets without rules.
+// attempts are what a container tries, and what it gets without rules. The
+// listener does not read: nc would end, and say nothing, where the other's end came first.
 var attempts = []struct{ name, command, free string }{
 	{"allowed", fetch(ocitest.AllowedAddress, "80", "a"), "I am " + ocitest.AllowedAddress},
 	{"other", fetch(ocitest.OtherAddress, "80", "a"), "I am " + ocitest.OtherAddress},
@@ -55,7 +56,7 @@ var attempts = []struct{ name, command, free string }{
 	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
 	{"ping", "ping -c 1 -w 10 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
-	{"self", "echo mine | nc -l -p 7777 >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
+	{"self", "nc -l -p 7777 -e echo mine >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
 func script() string {
