@@ -92,12 +92,31 @@ func (h *held) keeper() int {
 // killKeeper takes the keeper away, as the kernel does when memory is out.
 func (h *held) killKeeper() {
 	h.t.Helper()
-	keeper := h.keeper()
-	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+	pid, ended := h.watchKeeper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		h.t.Fatal(err)
 	}
-	// A process that dies loses its command line before its files, and its lock with them.
-	h.Await("the keeper's end", func() bool { return !runs(keeper) })
+	ended()
+}
+
+// watchKeeper takes hold of the keeper that there is; ended waits for its whole
+// end. Command line and first thread of a process that dies are gone before its
+// last thread lets go of its files, and of its lock with them.
+func (h *held) watchKeeper() (pid int, ended func()) {
+	h.t.Helper()
+	pid = h.keeper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	keeper := os.NewFile(uintptr(fd), "keeper")
+	return pid, func() {
+		h.t.Helper()
+		defer keeper.Close()
+		if gone, err := poll(keeper); !gone {
+			h.t.Fatalf("the keeper does not end: %v", err)
+		}
+	}
 }
 
 // runs tells whether a process is there and no zombie, without a call of

@@ -150,14 +150,15 @@ func TestAnOldKernelGetsNoRecord(t *testing.T) {
 func TestAKeeperThatComesAgainHearsAgain(t *testing.T) {
 	h := newHeld(t)
 	h.onKernel("6.1")
-	pid := h.begin("one", h.Bundle("trap 'exit 5' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", annotated(recordAt("one.json")...)))
+	directory, share := h.shared()
+	pid := h.begin("one", h.Bundle("trap 'exit 5' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", share, annotated(recordAt("one.json")...)))
+	h.await(directory, "ready") // what TERM would end before has no status of the trap's
 	h.killKeeper()
 	h.State("one") // any call brings it back
 	h.keeper()
-	h.Await("its end by TERM", func() bool {
-		_ = unix.Kill(pid, unix.SIGTERM)
-		return !runs(pid)
-	})
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
 	h.finish("one")
 	if got := h.record("one.json"); got.ExitCode != 5 || got.Error != nil {
 		t.Errorf("%+v", got)

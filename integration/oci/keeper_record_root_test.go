@@ -196,8 +196,11 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 // that there is one, and the next keeper saw no end.
 func TestAKeepersLastWordStands(t *testing.T) {
 	h := newHeld(t)
-	pid := h.begin("one", h.Bundle("exit 3", annotated(recordAt("one.json")...)))
-	h.Await("the end of the keeper", func() bool { return len(keepers(h.Root)) == 0 })
+	h.Must("create", "--bundle", h.Bundle("exit 3", annotated(recordAt("one.json")...)), "one")
+	pid := h.State("one").Pid
+	_, ended := h.watchKeeper()
+	h.Must("start", "one")
+	ended()
 	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie would tell the next one
 	h.rewrite("one", "phase", "started")
 	h.Must("delete", "one")
@@ -209,11 +212,12 @@ func TestAKeepersLastWordStands(t *testing.T) {
 // TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
 func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	h := newHeld(t)
-	h.begin("one", h.Bundle("exit 4", annotated(recordAt("one.json")...)))
+	h.Must("create", "--bundle", h.Bundle("exit 4", annotated(recordAt("one.json")...)), "one")
 	moved := h.records + ".moved"
-	if err := os.Rename(h.records, moved); err != nil {
+	if err := os.Rename(h.records, moved); err != nil { // its record may be there as soon as it has started
 		t.Fatal(err)
 	}
+	h.Must("start", "one")
 	h.Await("the end", func() bool { return h.State("one").Status == specs.StateStopped })
 	var got ocitest.Result
 	if got = h.Do("delete", "one"); got.Status != 1 || !strings.Contains(got.Err, "record") {
@@ -235,12 +239,14 @@ func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
 	h.longer(func(left time.Duration) (enough bool) {
 		var spec *specs.Spec
 		directory, share := h.shared()
-		pid := h.begin("one", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },
-			annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
+		h.Must("create", "--bundle", h.Bundle(daemons, hostPids, strangers, share, func(s *specs.Spec) { spec = s },
+			annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)), "one")
+		pid := h.State("one").Pid
 		moved := h.records + ".moved"
 		if err := os.Rename(h.records, moved); err != nil {
 			t.Fatal(err)
 		}
+		h.Must("start", "one")
 		h.await(directory, "ready")
 		h.Await("the end of the first process", func() bool { return !runs(pid) })
 		if left := members(spec); len(left) != 3 {

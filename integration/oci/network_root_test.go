@@ -37,7 +37,12 @@ func fetchName(name, want string) string {
 	return "a=$(" + lookup(name, "", want) + ") && " + fetch("$a", "80", name)
 }
 
-// attempts are what a container tries, and what it gets without rules.
+// listens finds a listener on port 7777. A connection to an earlier one stays in the
+// network's table for a minute.
+const listens = "grep -q ':1E61 0*:0000 0A ' /proc/net/tcp*"
+
+// attempts are what a container tries, and what it gets without rules. The
+// listener does not read: nc would end, and say nothing, where the other's end came first.
 var attempts = []struct{ name, command, free string }{
 	{"allowed", fetch(ocitest.AllowedAddress, "80", "a"), "I am " + ocitest.AllowedAddress},
 	{"other", fetch(ocitest.OtherAddress, "80", "a"), "I am " + ocitest.OtherAddress},
@@ -51,7 +56,7 @@ var attempts = []struct{ name, command, free string }{
 	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
 	{"ping", "ping -c 1 -w 10 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
-	{"self", "echo mine | nc -l -p 7777 >/dev/null & until grep -q ':1E61 ' /proc/net/tcp*; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
+	{"self", "nc -l -p 7777 -e echo mine >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
 func script() string {
@@ -173,7 +178,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	n.serve()
 	guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	guard := n.guard("one").PID
-	lives := func() bool { return unix.Kill(guard, 0) == nil }
+	lives := func() bool { return runs(guard) } // cloved may bury it later
 	if !lives() {
 		t.Fatal("no guard")
 	}
@@ -305,9 +310,7 @@ func TestWhatBeganOutsideGoesOn(t *testing.T) {
 			annotations = nil
 		}
 		n.Must("run", "--detach", "--bundle", n.bundle(ocitest.ServerAddress, "echo served | nc -l -p 7777 >/dev/null", n.in(annotations...)), "one")
-		n.Await("its server", func() bool {
-			return n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp6").Status == 0 || n.Do("exec", "one", "grep", "-q", ":1E61 ", "/proc/net/tcp").Status == 0
-		})
+		n.Await("its server", func() bool { return n.Do("exec", "one", "sh", "-c", listens).Status == 0 })
 		wait := testhost.Patience(20 * time.Second)
 		if want == "" {
 			wait = time.Second // for nothing

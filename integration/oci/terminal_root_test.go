@@ -40,14 +40,14 @@ func TestATerminalInTheForeground(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		seen := make(chan string)
-		go func() { seen <- readUntil(own, "got this") }()
-		if _, err := own.Write([]byte("this\n")); err != nil {
-			t.Error(err)
-		}
-		if got := <-seen; !strings.Contains(got, "/dev/pts/0\r\n33 44\r\n") {
+		const shown = "/dev/pts/0\r\n33 44\r\n"
+		if got := readUntil(own, shown); !strings.HasSuffix(got, shown) {
 			t.Errorf("%v: it shows %q", args, got)
 		}
+		if _, err := own.Write([]byte("this\n")); err != nil { // now that its echo comes into nothing else
+			t.Error(err)
+		}
+		readUntil(own, "got this")
 		_ = cmd.Wait()
 		if status := cmd.ProcessState.ExitCode(); status != 6 {
 			t.Errorf("%v: status %d", args, status)

@@ -109,6 +109,12 @@ func hook(b *bundle, name, then string) specs.Hook {
 	return specs.Hook{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
 }
 
+// endless is a hook that has so many seconds. It is a race what one still does, so
+// this one does nothing, and does not come to its end either.
+func endless(seconds int) specs.Hook {
+	return specs.Hook{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Timeout: &seconds}
+}
+
 // hooks adds one hook of that name.
 func addHook(b *bundle, name string, h specs.Hook) {
 	if b.Hooks == nil {
@@ -144,15 +150,9 @@ var hookChanges = []change{
 	{"hook that is not there", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), specs.Hook{Path: "/none"}) }},
 	{"hook by a relative path", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), specs.Hook{Path: "none"}) }},
 	{"hook that takes long", func(b *bundle, d *rand.Rand) {
-		name := outside(d)
-		slow := hook(b, name, "exec sleep 600")
-		slow.Timeout = pointer(1)
-		addHook(b, name, slow)
+		addHook(b, outside(d), endless(1))
 	}},
-	{"hook without time", func(b *bundle, d *rand.Rand) {
-		// It is a race what such a hook still does, so this one does nothing.
-		addHook(b, outside(d), specs.Hook{Path: "/bin/true", Timeout: pointer(pick(d, 0, -1))})
-	}},
+	{"hook without time", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), endless(pick(d, 0, -1))) }},
 }
 
 // replaceKey gives a key of the text's first level another value.
