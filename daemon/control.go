@@ -159,9 +159,6 @@ func restart(c *call, p api.RestartParams) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.keeper.decidedAnew(c); err != nil { // else the old reason is still told
-			return nil, err
-		}
 	} else {
 		if err := c.mirror.refresh(); err != nil {
 			return nil, err
@@ -174,7 +171,11 @@ func restart(c *call, p api.RestartParams) (any, error) {
 			return nil, err
 		}
 	}
-	c.keeper.nudge()
+	// Else what it waited for before is still told: a run that was stopped in the
+	// queue has its reason until the keeper looks.
+	if err := c.keeper.decidedAnew(c); err != nil {
+		return nil, err
+	}
 	return c.startedOrWaiting()
 }
 

@@ -86,6 +86,25 @@ func TestRestartEndsADelay(t *testing.T) {
 	}
 }
 
+// The same for a run that was stopped while it waited: the keeper may not have
+// looked since.
+func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("stopped", agent.Owner{}, agent.StateQueued)
+	_, err := r.d.keeper.look(t.Context())
+	must(t, err)
+	if reason, _ := r.d.keeper.reason(run.Spec.ID); reason == "" {
+		t.Fatal("control: it waits for nothing")
+	}
+	must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+	run.State = agent.StateEnded
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the keeper looked: %+v", result)
+	}
+}
+
 // A run with --rm whose start was put off has a log already: it goes with the
 // run. The control is one that is kept, and its log with it.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
