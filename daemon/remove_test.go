@@ -105,6 +105,22 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	}
 }
 
+// A run that its policy has queued since the caller was let in is restarted as
+// one that waits.
+func TestRestartOfARunThatComesBack(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("back", agent.Owner{}, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
+	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
+	must(t, err)
+	r.serve()
+	if result, err := restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 // A run with --rm whose start was put off has a log already: it goes with the
 // run. The control is one that is kept, and its log with it.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
