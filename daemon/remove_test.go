@@ -121,6 +121,30 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	}
 }
 
+// A removal is answered when a start that had begun has left nothing: it makes
+// the log anew before it hears that its run is gone.
+func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		r := newRig(t, nil)
+		began, proceed := r.hold("begun")
+		c := r.serve()
+		s := spec("begun")
+		started, removed := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.Start(within(t), api.StartParams{Spec: s}); started <- err }()
+		<-began
+		go func() { removed <- c.Remove(within(t), "begun", force) }()
+		_, _, err := r.d.mirror.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
+		must(t, err)
+		must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+		proceed()
+		must(t, <-removed)
+		if _, err := os.Lstat(r.d.logDir(s.ID)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("force %v: a log is left: %v", force, err)
+		}
+		wantCode(t, <-started, api.CodeConflict)
+	}
+}
+
 // A run with --rm whose start was put off has a log already: it goes with the
 // run. The control is one that is kept, and its log with it.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
