@@ -113,6 +113,10 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 		conn.Close()
 		return lost(err)
 	}
+	if ctx.Err() != nil { // it ended just behind the answer, and may be closing the connection
+		conn.Close()
+		return err
+	}
 	c.keep(conn)
 	return err
 }

@@ -154,27 +154,29 @@ func restart(c *call, p api.RestartParams) (any, error) {
 			return nil, err
 		}
 	}
-	if c.run.State == agent.StateQueued {
-		_, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.keeper.decidedAnew(c); err != nil { // else the old reason is still told
-			return nil, err
-		}
-	} else {
-		if err := c.mirror.refresh(); err != nil {
-			return nil, err
-		}
-		run, found := c.mirror.get(c.run.Spec.ID)
-		if !found {
-			return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
-		}
-		if _, err := c.keeper.again(run, anew); err != nil {
-			return nil, err
-		}
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
 	}
-	c.keeper.nudge()
+	run, found := c.mirror.get(c.run.Spec.ID)
+	if !found {
+		return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
+	}
+	var err error
+	switch run.State {
+	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
+		_, err = c.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
+	case agent.StateEnded:
+		_, err = c.keeper.again(run, anew)
+	default: // what waited has been started since
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Else what it waited for before is still told: a run that was stopped in the
+	// queue has its reason until the keeper looks.
+	if err := c.keeper.decidedAnew(c); err != nil {
+		return nil, err
+	}
 	return c.startedOrWaiting()
 }
 

@@ -230,6 +230,23 @@ func (k *keeper) at(id agent.ID) bool {
 	return k.starting[id]
 }
 
+// awaitStart waits until no start of the run goes on, or ctx ends.
+func (k *keeper) awaitStart(ctx context.Context, id agent.ID) {
+	for {
+		k.mu.Lock()
+		goesOn, turned := k.starting[id], k.turned
+		k.mu.Unlock()
+		if !goesOn {
+			return
+		}
+		select {
+		case <-turned: // the end of a start brings a look
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // awaitEnd waits until what a supervisor did to the store is done. One whose
 // answer was not heard may live as long as its agent: the store tells of it.
 func awaitEnd(gone <-chan struct{}) {

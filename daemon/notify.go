@@ -17,12 +17,17 @@ import (
 type Notifier struct {
 	path     string
 	watchdog time.Duration
+	patience time.Duration // with a systemd that is behind with its reading
 }
+
+// tellTime is how long a word may wait for room in systemd's queue
+// (unix(7), max_dgram_qlen): a systemd that hangs must not keep cloved from its end.
+const tellTime = 5 * time.Second
 
 // NewNotifier reads what systemd says in the environment, and takes it out of
 // there: what cloved starts is not for systemd to hear from.
 func NewNotifier() Notifier {
-	n := Notifier{path: os.Getenv("NOTIFY_SOCKET")}
+	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: tellTime}
 	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
 			n.watchdog = time.Duration(us) * time.Microsecond
@@ -56,7 +61,9 @@ func (n Notifier) Tell(state string) {
 		return
 	}
 	defer conn.Close()
-	_, _ = conn.Write([]byte(state))
+	if conn.SetWriteDeadline(time.Now().Add(n.patience)) == nil {
+		_, _ = conn.Write([]byte(state))
+	}
 }
 
 // Reloading says that the configuration is being read; Ready ends that. The

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // manager is the service manager's end of NOTIFY_SOCKET.
@@ -64,6 +66,42 @@ func TestNotifierAlone(t *testing.T) {
 	NewNotifier().Ready("x")
 }
 
+// A service manager whose queue is full is not waited for without an end. The
+// control is one that reads.
+func TestNotifierDoesNotHang(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	read := manager(t, path)
+	for fill(t, path) > 0 { // a sender's own buffer may be full before the queue is
+	}
+	n := Notifier{path: path, patience: 10 * time.Millisecond}
+	n.Tell("lost")
+	for range 2 {
+		read()
+	}
+	n.patience = patience
+	n.Tell("heard")
+	for got := read(); got != "heard"; got = read() {
+		if got == "lost" {
+			t.Error("control: there was room")
+		}
+	}
+}
+
+// fill sends words from one socket until there is no room.
+func fill(t *testing.T, path string) (sent int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(fd)
+	for ; ; sent++ {
+		err := unix.Sendto(fd, []byte("filling"), 0, &unix.SockaddrUnix{Name: path})
+		if err == unix.EAGAIN {
+			return sent
+		}
+		must(t, err)
+	}
+}
+
 func TestWatchdogIsOurs(t *testing.T) {
 	own := strconv.Itoa(os.Getpid())
 	for _, c := range []struct {
@@ -85,7 +123,7 @@ func TestWatchdogIsOurs(t *testing.T) {
 func TestFeed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	read := manager(t, path)
-	n := Notifier{path: path, watchdog: 20 * time.Millisecond}
+	n := Notifier{path: path, watchdog: 20 * time.Millisecond, patience: time.Second}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var sick atomic.Bool

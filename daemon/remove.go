@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"time"
 
 	"clove.run/clove/agent"
@@ -11,27 +12,39 @@ import (
 
 // remove forgets a run, and all that is kept of it.
 func remove(c *call, p api.RemoveParams) (any, error) {
+	if err := c.forgetAll(p); err != nil {
+		return nil, err
+	}
+	// A start that had begun makes a log anew before it hears that its run is gone.
+	patience, cancel := context.WithTimeout(c, buryTime)
+	defer cancel()
+	c.keeper.awaitStart(patience, c.run.Spec.ID)
+	return api.Nothing{}, nil
+}
+
+// forgetAll ends the call's run where it may, and forgets it.
+func (c *call) forgetAll(p api.RemoveParams) error {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
 		if err := c.end(p.Run, 0); err != nil {
-			return nil, err
+			return err
 		}
 		if _, found := c.mirror.get(id); !found {
-			return api.Nothing{}, nil // it had --rm
+			return nil // it had --rm
 		}
 	}
 	release, err := c.hold(p.Run)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
 	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
-		return nil, err
+		return err
 	}
 	if err := c.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
-		return api.Nothing{}, err
+		return err
 	}
-	return api.Nothing{}, nil // it went with its end
+	return nil // it went with its end
 }
 
 // lay ends what waits or would wait again, and sees to it that neither policy

@@ -86,6 +86,65 @@ func TestRestartEndsADelay(t *testing.T) {
 	}
 }
 
+// The same for a run that was stopped while it waited: the keeper may not have
+// looked since.
+func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("stopped", agent.Owner{}, agent.StateQueued)
+	_, err := r.d.keeper.look(t.Context())
+	must(t, err)
+	if reason, _ := r.d.keeper.reason(run.Spec.ID); reason == "" {
+		t.Fatal("control: it waits for nothing")
+	}
+	must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+	run.State = agent.StateEnded
+	hasty, cancel := context.WithCancel(t.Context())
+	cancel()
+	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the keeper looked: %+v", result)
+	}
+}
+
+// A run that its policy has queued since the caller was let in is restarted as
+// one that waits.
+func TestRestartOfARunThatComesBack(t *testing.T) {
+	r := newRig(t, nil)
+	run := r.add("back", agent.Owner{}, agent.StateEnded)
+	must(t, r.d.mirror.refresh())
+	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
+	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
+	must(t, err)
+	r.serve()
+	if result, err := restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// A removal is answered when a start that had begun has left nothing: it makes
+// the log anew before it hears that its run is gone.
+func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		r := newRig(t, nil)
+		began, proceed := r.hold("begun")
+		c := r.serve()
+		s := spec("begun")
+		started, removed := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.Start(within(t), api.StartParams{Spec: s}); started <- err }()
+		<-began
+		go func() { removed <- c.Remove(within(t), "begun", force) }()
+		_, _, err := r.d.mirror.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
+		must(t, err)
+		must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+		proceed()
+		must(t, <-removed)
+		if _, err := os.Lstat(r.d.logDir(s.ID)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("force %v: a log is left: %v", force, err)
+		}
+		wantCode(t, <-started, api.CodeConflict)
+	}
+}
+
 // A run with --rm whose start was put off has a log already: it goes with the
 // run. The control is one that is kept, and its log with it.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {

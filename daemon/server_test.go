@@ -29,25 +29,28 @@ func TestEndOfService(t *testing.T) {
 	c, err := client.Dial(within(t), path)
 	must(t, err)
 	defer c.Close()
-	idle := r.dial()
+	idle, waiting := r.dial(), r.dial()
 	say(t, idle, ping)
 	_, err = idle.Receive()
 	must(t, err)
 
-	following, waiting, starting := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	say(t, waiting, `{"jsonrpc":"2.0","id":"w","method":"run.wait","params":{"run":"live"}}`, ping)
+	if m := hear(t, waiting); string(m.ID) != `"ping"` { // so the one before it is heard
+		t.Fatalf("%+v", m)
+	}
+	following, starting := make(chan error, 1), make(chan error, 1)
 	told := make(chan struct{}, 16)
 	go func() {
 		_, err := c.Events(within(t), api.EventParams{After: new(uint64), Follow: true}, func(api.EventNote) error { told <- struct{}{}; return nil })
 		following <- err
 	}()
 	<-told
-	go func() { _, err := c.Wait(within(t), "live"); waiting <- err }()
 	go func() { _, err := c.Start(within(t), api.StartParams{Spec: spec("slow")}); starting <- err }()
 	<-begun
 	stop()
 	wantCode(t, <-following, api.CodeDraining)
-	if err := <-waiting; agent.KindOf(err) != agent.KindBusy || err == nil { // it may not have been heard yet
-		t.Errorf("%v", err)
+	if m := hear(t, waiting); string(m.ID) != `"w"` || codeOf(m) != api.CodeDraining {
+		t.Errorf("%+v", m)
 	}
 	if _, err := idle.Receive(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("an idle caller is kept: %v", err)

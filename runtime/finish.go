@@ -40,6 +40,9 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	// failures = append(failures, failpoint(finishTornDown, ""))
 
 	l.trace.step("teardown", began)
+	if l.streams.Drained != nil && !l.occupied { // else our end of a terminal is in use for ever
+		l.streams.Drained()
+	}
 	began = time.Now()
 	if err := errors.Join(failures...); err != nil {
 		return record, l.leave(record, err)

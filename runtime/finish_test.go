@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,5 +107,38 @@ func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 	}
 	if r.supervised(spec.ID) {
 		t.Error("it still counts as supervised: nobody could clean it")
+	}
+}
+
+// Who keeps the output hears that it has all of it while the end is not stored
+// yet, and not where our end of the streams may be in use for ever.
+func TestTheOutputIsWholeBeforeTheEndIsStored(t *testing.T) {
+	for _, occupied := range []bool{false, true} {
+		r := testRuntime(t)
+		run, path := deadRun(t, r, nil)
+		apply(t, r, run, agent.EventStarted)
+		lock, err := lockIn(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []agent.State
+		l := &launch{runtime: r, spec: run.Spec, run: run, facts: &facts{cgroups: &cgroups.Host{}}, dir: &runDirectory{path: path, lock: lock},
+			occupied: occupied, trace: newTrace(IO{})}
+		l.streams.Drained = func() {
+			now, err := r.Get(run.Spec.Name)
+			if err != nil {
+				t.Error(err)
+			}
+			states = append(states, now.State)
+		}
+		if _, err := l.finish(outcome{exitKnown: true}, &signals{}); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := r.Get(run.Spec.Name); err != nil || now.State != agent.StateEnded {
+			t.Errorf("control: %s, %v", now.State, err)
+		}
+		if want := map[bool]string{false: "[running]", true: "[]"}[occupied]; fmt.Sprint(states) != want {
+			t.Errorf("occupied %v: it was told while the run was %v, want %s", occupied, states, want)
+		}
 	}
 }

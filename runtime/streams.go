@@ -32,6 +32,10 @@ type IO struct {
 	Step func(name string, began time.Time)
 	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
 	Started func(*Live)
+	// Drained hears that all that the agent wrote was passed on, before its end is
+	// stored: who reads of the end finds the output where it was kept. It must
+	// wait for nobody but its own readers. nil: nobody listens.
+	Drained func()
 	// Ended hears of the record when it is stored. Signals are held off until it
 	// returns: one that was meant for the agent cannot end the caller before it
 	// wrote the record down. nil: nobody listens.

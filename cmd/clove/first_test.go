@@ -47,7 +47,6 @@ func TestSignalsForTheFirstProcessItselfStayThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +63,8 @@ func TestSignalsForTheFirstProcessItselfStayThere(t *testing.T) {
 	received <- unix.SIGTERM
 	close(received)
 	passOn(received, command.Process.Pid)
+	// A shell that had just looked for signals reads now, and acts on them behind its read.
+	stdin.Close()
 	command.Wait()
 	if got := command.ProcessState.ExitCode(); got != 9 {
 		t.Errorf("exit %d", got)

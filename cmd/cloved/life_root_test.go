@@ -149,17 +149,32 @@ func TestWatchdogStarves(t *testing.T) {
 			break
 		}
 	}
+	s.forget() // what it said before
 	if err := s.manager.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	words := 0
-	for buffer := make([]byte, 64); ; words++ {
-		if _, err := s.manager.Read(buffer); err != nil {
-			break
-		}
+	if n, err := s.manager.Read(make([]byte, 64)); err == nil {
+		t.Errorf("a stopped cloved says %d bytes", n)
 	}
-	if words > 4 { // those that were on their way
-		t.Errorf("a stopped cloved says %d words", words)
+}
+
+// forget takes the words that are there already.
+func (s *served) forget() {
+	s.t.Helper()
+	raw, err := s.manager.SyscallConn()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = raw.Control(func(fd uintptr) {
+		for {
+			_, _, err := unix.Recvfrom(int(fd), make([]byte, 64), unix.MSG_DONTWAIT)
+			if err != nil && err != unix.EINTR {
+				return
+			}
+		}
+	})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 

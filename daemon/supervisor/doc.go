@@ -18,7 +18,9 @@
 // directory's mode does not keep others out, so the kernel's word on the peer
 // does.
 //
-// What the agent writes goes to the log and to whoever is attached. A reader
+// What the agent writes goes to the log and to whoever is attached, all of it
+// before its end is in the store: who waits for the end, or follows the log to
+// it, misses nothing, and the next start finds a log that nobody writes. A reader
 // that is too slow misses output, and hears how much; it never holds the agent
 // or the log up. A run with a terminal has a pty of the supervisor's in place
 // of the user's.

@@ -68,6 +68,9 @@ func Layer(ctx context.Context, runDir string, id agent.ID, use func(ctx context
 	}
 	defer c.Close()
 	if err := c.Request(MethodLayer, api.Nothing{}); err != nil {
+		if rpc.IsGone(err) {
+			return Gone()
+		}
 		return agent.Failed("supervisor", err)
 	}
 	interrupt := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Now()) })

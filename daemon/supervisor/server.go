@@ -27,6 +27,7 @@ type server struct {
 	*supervisor
 	live     *runtime.Live
 	listener *net.UnixListener
+	accepted chan struct{}  // closed when nobody is let in any more
 	all      sync.WaitGroup // conversations
 	context  context.Context
 	cancel   context.CancelFunc
@@ -37,7 +38,7 @@ type server struct {
 }
 
 func newServer(s *supervisor, live *runtime.Live, listener *net.UnixListener) *server {
-	v := &server{supervisor: s, live: live, listener: listener, conns: map[*rpc.Conn]bool{}}
+	v := &server{supervisor: s, live: live, listener: listener, accepted: make(chan struct{}), conns: map[*rpc.Conn]bool{}}
 	v.context, v.cancel = context.WithCancel(context.Background())
 	go v.accept()
 	return v
@@ -45,6 +46,7 @@ func newServer(s *supervisor, live *runtime.Live, listener *net.UnixListener) *s
 
 // accept ends with the listener.
 func (v *server) accept() {
+	defer close(v.accepted)
 	for {
 		conn, err := v.listener.AcceptUnix()
 		if err != nil {
@@ -85,6 +87,7 @@ func fromRoot(conn *net.UnixConn) bool {
 // finish lets conversations come to their end, and ends those that do not.
 func (v *server) finish(patience time.Duration) {
 	v.listener.Close()
+	<-v.accepted // who came at the last moment is among the conversations
 	done := make(chan struct{})
 	go func() { v.all.Wait(); close(done) }()
 	// Who only listens for the next request has been told everything.

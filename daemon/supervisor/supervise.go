@@ -103,14 +103,12 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 			answer(pipe, notStarted(record, steps))
 		}
 	}
+	streams.Drained = s.flush
 	record, err := launcher.Run(ctx, s.spec, streams)
 	// gofail: var superviseEnded string
 	// failpoint(superviseEnded, "")
 
-	s.streams.close()
-	for _, lines := range s.lines {
-		lines.Close()
-	}
+	s.flush()
 	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
 		return errors.Join(err, launcher.Refuse(s.spec.ID, err))
 	}
@@ -124,6 +122,15 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		answer(pipe, notStarted(record, steps))
 	}
 	return err
+}
+
+// flush gives what the agent wrote to the log and to who is attached, the last
+// line without an end too. It may be called again.
+func (s *supervisor) flush() {
+	s.streams.close()
+	for _, lines := range s.lines {
+		lines.Close()
+	}
 }
 
 // notStarted is the answer for an agent that never executed.

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
 	"clove.run/clove/runtime"
 )
 
@@ -25,6 +28,39 @@ func (f fullDisk) Run(_ context.Context, _ agent.Spec, streams runtime.IO) (agen
 }
 
 func (fullDisk) Refuse(agent.ID, error) error { return nil }
+
+// talker is a launcher whose agent ends in the middle of a line.
+type talker struct{ stored func() }
+
+func (l talker) Run(_ context.Context, _ agent.Spec, streams runtime.IO) (agent.Record, error) {
+	record := agent.Record{Version: agent.RecordVersion, Error: &agent.Failure{Message: "it ended"}}
+	if _, err := streams.Stdout.WriteString("whole\nhalf"); err != nil {
+		return record, err
+	}
+	streams.Drained()
+	l.stored()
+	return record, nil
+}
+
+func (talker) Refuse(agent.ID, error) error { return nil }
+
+// Who reads of the end finds all of the output in the log, with a terminal too.
+func TestTheLogIsWholeBeforeTheEndIsStored(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		_, pipe, err := os.Pipe()
+		must(t, err)
+		dir := filepath.Join(t.TempDir(), "log")
+		order := Order{Spec: agent.Spec{ID: "0123456789abcdef", Name: "one", Terminal: terminal}, LogDir: dir, LogCapBytes: 1 << 20}
+		text := ""
+		stored := func() {
+			must(t, logs.Read(t.Context(), dir, logs.Choice{Tail: -1}, func(line api.LogLine) error { text += strings.TrimSpace(line.Text) + "|"; return nil }))
+		}
+		must(t, Supervise(t.Context(), talker{stored}, t.TempDir(), order, pipe))
+		if text != "whole|half|" {
+			t.Errorf("terminal %v: when the end was stored the log had %q", terminal, text)
+		}
+	}
+}
 
 // Who asked for a start hears that it failed while its record still waits for
 // room on the disk: it may wait for days.
