@@ -32,7 +32,7 @@ microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 test_package() {
 	local binary=$1 package=$2 folder=$3 began status took word=FAIL
 	began=$(microseconds)
-	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat "$PATTERN")" -test.timeout=40m 3>&- 4<&-) </dev/null
+	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat "$PATTERN")" -test.timeout=60m 3>&- 4<&-) </dev/null
 	status=$?
 	if [ $status -eq 0 ] && [ -s reboot ]; then
 		restart_machine
