@@ -70,8 +70,8 @@ func TestDockerCgroupNamespaces(t *testing.T) {
 	}
 }
 
-// TestDockerUserNamespace: root of a user namespace is refused, with what to do about
-// it; done, it works, but not with a volume, which this engine makes somebody else's.
+// TestDockerUserNamespace: root of a user namespace is refused, with what to do about it.
+// Done, the next refusal is that of a volume, which this engine makes somebody else's.
 func TestDockerUserNamespace(t *testing.T) {
 	out := inDocker(t, `
 		echo nobody:300000:65536 | tee /etc/subuid >/etc/subgid
@@ -79,13 +79,10 @@ func TestDockerUserNamespace(t *testing.T) {
 		docker save clove | docker -H unix:///run/docker/remapped/sock load -q
 		export DOCKER_HOST=unix:///run/docker/remapped/sock
 		granted --rm --network none clove sh -c 'cat /proc/self/uid_map; clove doctor --json; clove run --rm -- echo started'; echo remapped $?
-		mkdir -m 700 /srv/state
-		granted --rm --network none --userns host clove clove run --rm -- true; echo volume $?
-		granted --rm --network none --userns host -v /srv/state:/var/lib/clove clove sh -c 'cat /proc/self/uid_map; clove run --rm -- echo in the first'
-		echo host $?`)
+		granted --rm --network none --userns host clove sh -c 'cat /proc/self/uid_map; clove run --rm -- echo started'; echo host $?`)
 	remapped, host, _ := strings.Cut(out, "remapped 125\n")
 	wantAll(t, remapped, "300000", "root of a user namespace, which may mount no layer", "--userns=host")
-	wantAll(t, host, "owner 300000", "volume 125\n", " 4294967295\n", "in the first\n", "host 0\n")
+	wantAll(t, host, " 4294967295\n", "/var/lib/clove can be written by others (owner 300000", "host 125\n")
 	if strings.Contains(out, "started") {
 		t.Errorf("an agent started\n%s", out)
 	}

@@ -1,4 +1,4 @@
-//go:build root
+//go:build root && !vm
 
 package integration
 
