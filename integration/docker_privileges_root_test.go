@@ -9,20 +9,6 @@ import (
 	"testing"
 )
 
-// limitsHold is a script for a container in which all of clove shall work, and whatHolds
-// what it says there. Its first line tells how many of its cgroups Docker's names can be seen of.
-const limitsHold = `
-	echo "groups $(grep -c ':/docker/' /proc/self/cgroup)"
-	clove doctor --json | ` + foundStates + `
-	clove run --rm --memory 64M -- python3 -c 'x = bytearray(200 << 20)'; echo memory $?
-	clove run --rm --disk 16M -- sh -c 'head -c 64M /dev/zero >/tmp/x'; echo disk $?
-	clove run --rm --allow 192.0.2.80 -- python3 -c 'import socket; socket.create_connection(("192.0.2.81", 80), 5)'; echo gate $?
-	clove run --rm --timeout 1s -- sleep 600; echo timeout $?
-	clove check && echo clean`
-
-var whatHolds = []string{nothingMissing, "memory limit of 64MiB reached", "memory 137\n", "disk limit of 16MiB reached",
-	"refused tcp://192.0.2.81:80", "timeout 124\n", "clean\n"}
-
 // TestDockerPrivileges: each of what is given is needed, and where it is missing
 // clove says so and starts nothing.
 func TestDockerPrivileges(t *testing.T) {

@@ -5,6 +5,16 @@
 set -eu
 export DOCKER_HOST=unix:///run/docker/engine/sock DOCKER_BUILDKIT=0
 
+# settle readies the world for engines: cgroup v2 gives no controller to the children of a
+# group that holds processes, so these move one down.
+settle() {
+	local process processes
+	mkdir /sys/fs/cgroup/world
+	mapfile -t processes </sys/fs/cgroup/cgroup.procs
+	for process in "${processes[@]}"; do echo "$process" >/sys/fs/cgroup/world/cgroup.procs; done
+	echo '+cpu +cpuset +io +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
+}
+
 # engine NAME FLAGS... starts one, with its socket, log and data below /run/docker/NAME.
 engine() {
 	local dir=/run/docker/$1 pid
@@ -40,6 +50,7 @@ exec runc "\$@"
 EOF
 chmod +x /run/docker/rights
 
+[ "$(stat -fc %T /sys/fs/cgroup)" != cgroup2fs ] || settle
 engine engine
 docker import -c 'CMD ["bash"]' /opt/clove/base.tar debian:bookworm-slim >/dev/null
 docker build -q -t clove:daemon --target daemon /opt/clove >/dev/null
