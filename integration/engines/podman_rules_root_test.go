@@ -33,5 +33,9 @@ var podmanRules = []row{
 		annotate "network.mode=allowlist network.allow=$A"
 		podman run -d --restart on-failure:1 --name $N "${flags[@]}" $I sh -c "reach $A; reach $B; exit 1" >/dev/null
 		head -n 2 < <(podman events --since 1h --filter container=$N --filter event=died --format died) >/dev/null; podman wait $N >/dev/null; podman logs $N`},
+	{name: "a deadline and a record in a pod", want: `0`, clove: `137\n"status":"timeout"`, script: `
+		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null
+		annotate "timeout=1s record=/var/lib/clove/records/$N.json"; podman run --pod $N-pod --name $N "${flags[@]}" $I sleep 3; echo $?
+		podman rm $N >/dev/null; record; podman pod rm -f -t 0 $N-pod >/dev/null`},
 	{name: "a comma", want: `must be formatted KEY=VALUE`, script: `podman run --rm --annotation run.clove.network.allow=a,b $I true 2>&1 | grep -o "must be formatted KEY=VALUE"`},
 }

@@ -84,8 +84,8 @@ var sharedRules = []row{
 	// Whom an allowed name is asked of: what the container may have written decides nothing.
 	{name: "a name server of the container's own", want: `I am 44.1.1.6`, clove: `I am 44.1.1.5`, script: `
 		ruled "network.mode=allowlist network.allow=allowed.test" --dns $B $I obey; tries allowed.test`},
-	{name: "one of a read-only container's", want: `I am 44.1.1.6`, script: `
-		ruled "network.mode=allowlist network.allow=allowed.test" --read-only --dns $B $I obey; tries allowed.test`},
-	{name: "one that is mounted read-only", want: `I am 44.1.1.6`, script: `
-		echo "nameserver $B" >/run/$N.conf; ruled "network.mode=allowlist network.allow=allowed.test" -v /run/$N.conf:/etc/resolv.conf:ro $I obey; tries allowed.test; rm /run/$N.conf`},
+	{name: "one of a read-only container's", want: `I am 44.1.1.6\nI am 44.1.1.6`, clove: `I am 44.1.1.6\nno such name`, script: `
+		ruled "network.mode=allowlist network.allow=allowed.test" --read-only --dns $B $I obey; tries allowed.test other.test`},
+	{name: "one that is mounted read-only", want: `I am 44.1.1.6\nI am 44.1.1.6`, clove: `I am 44.1.1.6\nno such name`, script: `
+		echo "nameserver $B" >/run/$N.conf; ruled "network.mode=allowlist network.allow=allowed.test" -v /run/$N.conf:/etc/resolv.conf:ro $I obey; tries allowed.test other.test; rm /run/$N.conf`},
 }
