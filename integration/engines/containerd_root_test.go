@@ -68,10 +68,10 @@ func startContainerd(t *testing.T, namespace, options string) {
 // ctrPrelude: run is in the foreground, up in the background.
 const ctrPrelude = `
 export CONTAINERD_ADDRESS=/run/containerd/sock CONTAINERD_NAMESPACE=engines I=clove.test/agent:1
-if [ $R = clove ]; then B=/opt/clove/clove-oci; else B=runc; fi
+if [ $R = clove ]; then program=/opt/clove/clove-oci; else program=runc; fi
 trap '{ ctr t rm -f $N; ctr c rm $N; } 2>/dev/null' EXIT
-run() { ctr run --rm --runc-binary $B "$@"; }
-up() { ctr run -d --runc-binary $B --log-uri "file:///run/$N.log" "$@"; }
+run() { ctr run --rm --runc-binary $program "$@"; }
+up() { ctr run -d --runc-binary $program --log-uri "file:///run/$N.log" "$@"; }
 status() { ctr t ls | sed -n "s/^$N  *[0-9]*  *//p" | tr -d ' '; }
 gone() { ctr t delete -f $N >/dev/null 2>&1; }
 `

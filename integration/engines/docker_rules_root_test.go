@@ -42,7 +42,7 @@ func TestRulesBelowDocker(t *testing.T) {
 		loadIntoDocker(t)
 		want(t, `need cloved`, dockerRuled+`annotate network.mode=none; engine run --rm "${flags[@]}" $I echo ran 2>&1 | grep -oEm1 '^ran|need cloved'`, "R=clove")
 		startRuled(t)
-		for _, rows := range [][]row{dockerRules, sharedRules} {
+		for _, rows := range [][]row{dockerRules, sharedReaches, sharedRules} {
 			try(t, dockerRuled, rows)
 		}
 	})

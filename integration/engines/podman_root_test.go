@@ -31,15 +31,21 @@ said() { local text; text=$(podman "$@" 2>&1); echo $? $(grep -om1 'need cloved\
 up() { podman run -d --network none --name "$N" "$@" >/dev/null && grep -qm1 up < <(podman logs -f "$N"); }
 `
 
+// startPodman readies the world for it, with both images: it has no daemon.
+func startPodman(t *testing.T) {
+	t.Helper()
+	t.Setenv("CONTAINERS_CONF", write(t, "containers.conf", podmanConfig))
+	t.Setenv("CONTAINERS_STORAGE_CONF", write(t, "storage.conf", podmanStorage))
+	for _, image := range []string{agentImage, pauseImage} {
+		file := t.TempDir() + "/image.tar"
+		archive(t, file, image)
+		want(t, "", "podman load -q -i "+file+" >/dev/null || echo failed")
+	}
+}
+
 func TestPodman(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		t.Setenv("CONTAINERS_CONF", write(t, "containers.conf", podmanConfig))
-		t.Setenv("CONTAINERS_STORAGE_CONF", write(t, "storage.conf", podmanStorage))
-		for _, image := range []string{agentImage, pauseImage} {
-			file := t.TempDir() + "/image.tar"
-			archive(t, file, image)
-			want(t, "", "podman load -q -i "+file+" >/dev/null || echo failed")
-		}
+		startPodman(t)
 		for _, rows := range [][]row{sharedRuns, sharedLives, sharedLimits, podmanOnly} {
 			try(t, podmanPrelude, rows)
 		}
