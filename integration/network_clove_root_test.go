@@ -6,14 +6,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -133,16 +131,9 @@ func TestKilledAtRandomMomentsWithANetwork(t *testing.T) {
 	flags := []string{"--allow=api.example.com", "-p=9090:80"}
 	run := append(append([]string{"run", "--rm"}, flags...), "--", "true")
 	h.clove(run...) // makes the template of the layers
-	took := patience()
-	for range 3 { // the quickest: one that other load slows down would have most moments come too late
-		began := time.Now()
-		h.clove(run...)
-		took = min(took, time.Since(began))
-	}
-	spread := took * 5 / 4
-	moments := rand.New(rand.NewPCG(3, 300))
+	at := h.moments(3, flags...)
 	for range rounds {
-		if h.killedAfter(time.Duration(moments.Int64N(int64(spread))), true, flags...) {
+		if at.kills(true) {
 			killed++
 		}
 	}

@@ -20,6 +20,17 @@ func startRuled(t *testing.T) {
 	startDaemon(t, "cloved")
 }
 
+// tryRules tries rows with a prelude that has ruledPrelude in it, after a container that
+// run begins has been refused for want of a cloved.
+func tryRules(t *testing.T, prelude, run string, tables ...[]row) {
+	t.Helper()
+	want(t, `need cloved`, prelude+`annotate network.mode=none; `+run+` echo ran 2>&1 | grep -oEm1 '^ran|need cloved'`, "R=clove")
+	startRuled(t)
+	for _, rows := range tables {
+		try(t, prelude, rows)
+	}
+}
+
 // ruledPrelude is for rows of rules, after an engine's own prelude. That one defines also
 //
 //	annotate RULES   the engine's flags for annotations, in $flags; RULES without run.clove.
