@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: quickstart
 quickstart: build ## install what is missing, build, and run a first agent
@@ -40,13 +40,30 @@ deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (V
 	@integration/package/check.sh build/clove_$(or $(VERSION),0.0.0~dev)_amd64.deb
 
 .PHONY: failpoints
-failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root and vm
+failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root, v2 and vm
 	@integration/failpoints/build.sh
 
+.PHONY: tests
+tests: failpoints
+	@integration/prebuild.sh
+
 .PHONY: test
-test: failpoints ## everything CI checks: lint and the lanes unit, root, vm (as root)
-	@integration/install.sh lint test engines vm deb runc
+test: ## what CI checks: lint, and a sample of every test in the lanes unit, root and v2 (as root; RUN=Pattern for some tests)
+	@integration/install.sh build lint test engines vm deb runc
+	@$(MAKE) --no-print-directory tests
 	@integration/test.sh
+
+.PHONY: test-all
+test-all: ## everything: long modes, fuzzing, root tests under the race detector, all of them in the machine (FROM=part goes on)
+	@integration/install.sh build lint test engines vm deb runc
+	@$(MAKE) --no-print-directory tests
+	@RACE=1 integration/prebuild.sh
+	@LONG=1 integration/test.sh
+
+.PHONY: quick
+quick: build ## for the work in between: lint, unit, and the root tests of packages changed since BASE (main)
+	@integration/install.sh lint
+	@integration/quick.sh
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, shellcheck
@@ -54,19 +71,40 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	@integration/lint.sh
 
 .PHONY: unit
-unit: ## tests that need no privilege, under the race detector (RUN=Pattern for some)
+unit: ## tests that need no privilege, under the race detector (RUN=Pattern for some, LONG=1 for the whole of each)
 	@integration/install.sh build
 	@integration/lane.sh unit
 
 .PHONY: root
-root: failpoints ## tests that need root, on this machine (RUN=Pattern for some)
-	@integration/install.sh test engines runc
+root: ## tests that need root, on this machine (RUN=Pattern for some, LONG=1 for the whole of each)
+	@integration/install.sh build test engines runc
+	@$(MAKE) --no-print-directory tests
+	@$(if $(LONG),RACE=1 integration/prebuild.sh)
 	@integration/lane.sh root
+	@$(if $(LONG),,integration/lane.sh alone)
+
+.PHONY: v2
+v2: ## those root tests that cgroup v2 or systemd can decide otherwise, in a virtual machine
+	@integration/install.sh build vm deb runc
+	@$(MAKE) --no-print-directory tests
+	@integration/lane.sh v2
 
 .PHONY: vm
-vm: failpoints ## the root tests in a virtual machine with pure cgroup v2 (RUN=Pattern for some)
-	@integration/install.sh vm deb runc
-	@integration/lane.sh vm
+vm: ## every root test in that virtual machine (RUN=Pattern for some)
+	@integration/install.sh build vm deb runc
+	@$(MAKE) --no-print-directory tests
+	@LONG=1 integration/lane.sh vm
+
+.PHONY: flaky
+flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy processors and a busy disk: how often each fails
+	@integration/install.sh build test engines runc
+	@$(MAKE) --no-print-directory tests
+	@integration/flaky.sh
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@integration/install.sh build
+	@integration/fuzz.sh
 
 .PHONY: bench
 bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network or daemon for a part)

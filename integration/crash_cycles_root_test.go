@@ -51,11 +51,7 @@ type storm struct {
 // everything that was acknowledged. CLOVE_CYCLES sets the number of kills,
 // CLOVE_SEED repeats a run.
 func TestCycles(t *testing.T) {
-	cycles := 2000
-	if testhost.Lane() == testhost.LaneVM {
-		cycles = 40
-	}
-	cycles = numberOf(t, "CLOVE_CYCLES", cycles)
+	cycles := numberOf(t, "CLOVE_CYCLES", testhost.Sample(2000, 100, 40))
 	seed := numberOf(t, "CLOVE_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("%d cycles, CLOVE_SEED=%d", cycles, seed)
 	s := newStorm(t, seed)

@@ -35,10 +35,7 @@ func (h *host) list() []agent.Run {
 // kills did leave something, and hit runs at every stage.
 func TestKilledAtRandomMoments(t *testing.T) {
 	h := newHost(t)
-	rounds := 300
-	if testhost.Lane() == testhost.LaneVM {
-		rounds = 20
-	}
+	rounds := testhost.Sample(300, 60, 20)
 	h.clove("run", "--rm", "--", "true") // makes the template of the layers
 	at := h.moments(2)
 	killed, looks, dirty := 0, 0, 0
@@ -128,10 +125,7 @@ func (h *host) killedAfter(moment time.Duration, remove bool, flags ...string) b
 // TestManyAtOnce: every one of them ends well and is remembered.
 func TestManyAtOnce(t *testing.T) {
 	h := newHost(t)
-	many := 200
-	if testhost.Lane() == testhost.LaneVM {
-		many = 12
-	}
+	many := testhost.Sample(200, 60, 12)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience())
 	defer cancel()
 	began := time.Now()

@@ -1,4 +1,4 @@
-//go:build root && !vm
+//go:build root
 
 package integration
 
@@ -7,15 +7,22 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"clove.run/clove/internal/testhost"
 )
 
 // TestDockerPrivileges: each of what is given is needed, and where it is missing
 // clove says so and starts nothing.
 func TestDockerPrivileges(t *testing.T) {
-	names := capabilitiesGiven(t)
+	var names []string
+	for i, name := range capabilitiesGiven(t) {
+		if i%testhost.Sample(1, 5, 1) == 0 {
+			names = append(names, name)
+		}
+	}
 	out := inDocker(t, `
 		granted --rm clove clove run --rm -- echo control; echo control $?
-		for WITHOUT in $CAPABILITIES filter device rule; do
+		for WITHOUT in `+strings.Join(names, " ")+` filter device rule; do
 			granted --rm clove clove run --rm -- echo started; echo "without $WITHOUT $?"
 		done
 		docker run --rm clove clove run --rm -- echo started; echo "without all $?"`)

@@ -37,10 +37,7 @@ func TestFailpoints(t *testing.T) {
 		t.Fatalf("control: %d of %d requests succeed", done, len(way))
 	}
 	reached := map[string]bool{}
-	every := 1
-	if testhost.Lane() == testhost.LaneVM {
-		every = 9
-	}
+	every := testhost.Sample(1, 4, 9)
 	number := 0
 	for process, points := range map[string][]failpoint{"cloved": inCloved, "supervisor": inSupervisor} {
 		for _, point := range points {

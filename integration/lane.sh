@@ -1,29 +1,59 @@
 #!/usr/bin/env bash
-# Runs one lane of tests, lane.sh unit|root|vm, and shows go test's output
-# without the chatter of what passes; all of it stays in build/lanes/LANE.log.
-# With RUN=PATTERN in the environment, only the tests that match it run.
+# Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and shows go test's output
+# without the lines of what passes; all of it stays in build/lanes/LANE.log.
+#
+#   unit   needs no privilege; the race detector is on
+#   root   needs root, on this machine: WORKERS items at a time, each in namespaces of its own
+#   alone  root tests that look at the whole machine, or measure it: one at a time
+#   v2     what integration/lanes.txt chooses, in the virtual machine with cgroup v2
+#   vm     every root test in that machine
+#
+# RUN=PATTERN chooses tests, TIMES says how often each runs. LONG=1 runs the whole of each test, and all root tests one
+# after the other on the machine itself (root), under the race detector.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 LANE=$1
 LOG=build/lanes/$LANE.log
+ITEMS=build/lanes/$LANE.items
 
 run() {
+	local short=-short
+	if long; then short=; fi
 	case $LANE in
-	unit) go test -v -race -tags "$TAGS" ${RUN:+-run "$RUN"} ./... ;;
-	root) run_root ;;
-	vm) integration/vm/run.sh ;;
+	unit) go test -v -race -vet=off $short ${TIMES:+-count="$TIMES"} -tags "$TAGS" ${RUN:+-run "$RUN"} ./... ;;
+	root | alone) run_items ;;
+	v2 | vm) integration/vm/run.sh "$LANE" ;;
 	*) die "unknown lane $LANE" ;;
 	esac
 }
 
-# One package at a time: root tests change the machine, and see it all.
-run_root() {
-	local packages
-	mapfile -t packages < <(root_packages root)
-	CLOVE_BIN_DIR=$TOP/bin go test -v -count=1 -p=1 -timeout=40m -tags "$TAGS,root" \
-		-run "$(root_tests root)" "${packages[@]}"
+# queue prints the items of the chosen tests, files or packages: those that
+# integration/lanes.txt wants first, then the ones with many tests.
+queue() {
+	awk -v first="$(rows first)" '
+		BEGIN {n = split(first, lines, "\n"); for (i = 1; i <= n; i++) early[lines[i]] = 1}
+		{print ((($1 " " $3) in early) ? 1000 : 1), $1, $2}' "$ITEMS/chosen" |
+		awk -v byfile="$1" '{item = byfile ? $2 " " $3 : $2; weight[item] += $1} END {for (item in weight) print weight[item], item}' |
+		sort -k1,1rn -k2 | cut -d' ' -f2-
+}
+
+# run_items queues the lane's tests: by file where workers run them, else by package.
+run_items() {
+	local byfile='' workers=1
+	if [ "$LANE" = root ] && ! long; then
+		workers=${WORKERS:-3}
+		# See worker.sh for why not on cgroup v2.
+		if [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]; then workers=1; fi
+	fi
+	[ "$workers" = 1 ] || byfile=1
+	rm -rf "$ITEMS"
+	mkdir -p "$ITEMS"
+	chosen "$LANE" >"$ITEMS/chosen"
+	queue "$byfile" >"$ITEMS/queue"
+	say "$(wc -l <"$ITEMS/chosen") tests in $(wc -l <"$ITEMS/queue") items, $workers at a time"
+	LONG=${LONG:-} RUN=${RUN:-} WORKERS=$workers xargs -r -P "$workers" -L 1 integration/item.sh "$ITEMS" <"$ITEMS/queue"
 }
 
 quiet() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d; /^ +--- PASS: /d'; }
@@ -37,7 +67,7 @@ main() {
 	say "$LANE lane"
 	run 2>&1 | tee "$LOG" | quiet || status=$?
 	passed=$(count PASS) failed=$(count FAIL) skipped=$(grep -cE '^ *--- SKIP: ' "$LOG" || true)
-	if [ $((passed + failed + skipped)) = 0 ]; then
+	if [ $((passed + failed + skipped)) = 0 ] && [ -z "${RUN:-}" ]; then
 		say "the $LANE lane ran no test"
 		status=1
 	fi

@@ -2,7 +2,7 @@
 # What every script of integration/ shares. Source it after `set -eu`.
 
 # Everything is built and tested with these tags; root adds the tests that
-# need privilege.
+# need privilege, vm those that change the machine they run on.
 # shellcheck disable=SC2034 # read by the scripts that source this file
 TAGS=seccomp,urfave_cli_no_docs
 
@@ -16,25 +16,55 @@ die() {
 	exit 1
 }
 
-# root_packages lists, for the lane root or vm, the packages that hold tests in
-# *_root_test.go files; for vm also those of *_vm_test.go files, which change the
-# machine that they run on and exist only where the tag vm is given.
-root_packages() {
-	go list -tags "$TAGS,root,$1" -f '{{range .TestGoFiles}}{{$.ImportPath}} {{.}}
-{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}
-{{end}}' ./... | sed -nE "s/ .*_(root|$1)_test\.go\$//p" | sort -u
+# long reports whether the whole of every test is wanted (LONG=1, make test-all),
+# not the sample that `make test` runs.
+long() { [ -n "${LONG:-}" ]; }
+
+# rows LANE... prints "FOLDER TEST" for the rows of integration/lanes.txt that name these lanes.
+rows() {
+	awk -v lanes=" $* " '!/^#/ && index(lanes, " " $1 " ") {print $2, $3}' integration/lanes.txt
 }
 
-# root_tests prints, for `go test -run`, a pattern of exactly the tests of that
-# lane that stand in such files (the unit lane runs the others), or $RUN.
-root_tests() {
-	local names
-	if [ -n "${RUN:-}" ]; then
-		printf '%s' "$RUN"
-		return
-	fi
-	names=$(git ls-files -co --exclude-standard '*_root_test.go' "*_$1_test.go" |
-		xargs -r sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*\*testing\.T).*/\1/p' | sort -u | paste -sd'|')
-	[ -n "$names" ] || die "no test stands in any *_root_test.go file"
-	printf '^(%s)$' "$names"
+# every_test prints "FOLDER FILE TEST" for each test of the files *_root_test.go and *_vm_test.go.
+every_test() {
+	git ls-files -co --exclude-standard '*_root_test.go' '*_vm_test.go' | while read -r path; do
+		sed -n "s,^func \(Test[A-Za-z0-9_]*\)(.*\*testing\.T).*,$(dirname "$path") $(basename "$path") \1,p" "$path"
+	done
 }
+
+# chosen LANE prints, in the form of every_test, the tests that the lane runs. RUN, a
+# pattern as `go test -run` takes it, and FOLDERS choose among them. A test of the lane
+# long is chosen only in the long modes or by name.
+chosen() {
+	local lane=$1 run=${RUN:-} skip='' only=''
+	case $lane in
+	root)
+		long || skip=alone
+		long || [ -n "$run" ] || skip+=' long'
+		;;
+	alone | v2) only=$lane ;;
+	vm) skip=host ;;
+	*) die "the lane $lane runs no root tests" ;;
+	esac
+	# shellcheck disable=SC2086 # two words are two lanes
+	every_test | awk -v lane="$lane" -v only="$(rows $only)" -v skip="$(rows $skip)" \
+		-v run="${run%%/*}" -v folders="${FOLDERS+ $FOLDERS }" '
+		function table(text, rows,   lines, i) {for (i = split(text, lines, "\n"); i; i--) rows[lines[i]] = 1}
+		BEGIN {table(only, wanted); table(skip, unwanted)}
+		lane != "vm" && lane != "v2" && $2 ~ /_vm_test\.go$/ {next}
+		only != "" && !(($1 " " $3) in wanted) {next}
+		($1 " " $3) in unwanted {next}
+		folders != "" && !index(folders, " " $1 " ") {next}
+		run != "" && $3 !~ run {next}
+		{print}'
+}
+
+# pattern reads names of tests, one a line, and prints a pattern of exactly these,
+# with the part of RUN that chooses among their subtests.
+pattern() {
+	printf '^(%s)$' "$(sort -u | paste -sd'|')"
+	case ${RUN:-} in */*) printf '/%s' "${RUN#*/}" ;; esac
+}
+
+# binary_of FOLDER prints the name of the test binary of that folder's package.
+binary_of() { printf '%s.test' "${1//\//-}"; }

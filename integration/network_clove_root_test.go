@@ -124,10 +124,7 @@ func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 func TestKilledAtRandomMomentsWithANetwork(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
-	rounds, killed := 60, 0
-	if testhost.Lane() == testhost.LaneVM {
-		rounds = 8
-	}
+	rounds, killed := testhost.Sample(60, 20, 8), 0
 	flags := []string{"--allow=api.example.com", "-p=9090:80"}
 	run := append(append([]string{"run", "--rm"}, flags...), "--", "true")
 	h.clove(run...) // makes the template of the layers

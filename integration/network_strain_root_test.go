@@ -25,10 +25,7 @@ import (
 func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
-	attempts, limit := 10_000, 1000
-	if testhost.Lane() == testhost.LaneVM {
-		attempts, limit = 500, 100
-	}
+	attempts, limit := testhost.Sample(10_000, 10_000, 500), testhost.Sample(1000, 1000, 100)
 	for _, row := range []struct {
 		name string
 		args []string

@@ -92,10 +92,7 @@ func TestRealAgentsLeaveNothing(t *testing.T) {
 	}
 	defer c.Close()
 	// What is left by every second agent shows; a busy moment's threads do not.
-	first, later, slack := 40, 200, 16
-	if testhost.Lane() == testhost.LaneVM {
-		first, later = 16, 40 // some seconds for each
-	}
+	first, later, slack := testhost.Sample(40, 40, 16), testhost.Sample(200, 100, 40), 16
 	d.lives(c, "first", first)
 	descriptors, threads := d.held()
 	d.lives(c, "later", later)

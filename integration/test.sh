@@ -1,27 +1,105 @@
 #!/usr/bin/env bash
-# All of `make test` after the build: lint, the package, then every lane even when one
-# fails, then one summary.
+# `make test` and, with LONG=1, `make test-all`, after the build: every part even when
+# one fails, then one summary with the times.
+#
+# The virtual machine works beside the other parts from the beginning. Only the tests
+# that want this machine for themselves (the lane alone) wait until it has ended.
+#
+# RUN=PATTERN runs only the lanes, and in them the tests that match. FROM=PART goes on
+# with that part and those after it, when the parts before it have passed on this commit.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-status=0 summary=
-rm -rf build/lanes
+RESULTS=build/lanes
+PARTS=(lint deb unit root v2 alone)
+if long; then PARTS=(lint deb fuzz unit root vm); fi
+if [ -n "${RUN:-}" ]; then PARTS=(unit root v2 alone); fi
 
-# note NAME COMMAND... runs one part and remembers how it ended.
-note() {
+status=0
+MACHINE=''
+stop() { [ -z "$MACHINE" ] || kill "$MACHINE" 2>/dev/null || true; }
+trap stop EXIT
+
+# part NAME runs one part and writes how it ended.
+part() {
 	local name=$1 began=$SECONDS word=ok
-	shift
-	"$@" || { word=FAILED status=1; }
-	summary+=$(printf '%-6s %-6s %4d s' "$name" "$word" $((SECONDS - began)))$'\n'
+	case $name in
+	lint) integration/lint.sh ;;
+	deb) make --no-print-directory deb ;;
+	fuzz) integration/fuzz.sh ;;
+	*) integration/lane.sh "$name" ;;
+	esac || word=FAILED
+	printf '%-6s %-6s %5d s\n' "$name" "$word" $((SECONDS - began)) >"$RESULTS/$name.result"
+	[ $word = ok ]
 }
 
-note lint integration/lint.sh
-note deb make --no-print-directory deb
-for lane in unit root vm; do
-	note "$lane" integration/lane.sh "$lane"
-done
+# wanted prints the parts to run: all, or those from FROM on.
+wanted() {
+	local name from=${FROM:-}
+	for name in "${PARTS[@]}"; do
+		if [ "$name" = "$from" ]; then from=''; fi
+		if [ -z "$from" ]; then
+			echo "$name"
+		elif ! grep -q ' ok ' "$RESULTS/$name.result"; then
+			die "cannot go on with $FROM: $name has not passed"
+		fi
+	done
+	[ -z "$from" ] || die "there is no part $from (parts: ${PARTS[*]})"
+}
 
-printf '\n%s' "$summary"
-cat build/lanes/*.summary
-exit $status
+commit() { git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown; }
+
+# machine_begins starts the virtual machine's lane, machine_ends waits for it.
+machine_begins() {
+	part "$1" >"$RESULTS/$1.output" 2>&1 &
+	MACHINE=$!
+}
+machine_ends() {
+	say "waiting for the lane $1"
+	wait "$MACHINE" || status=1
+	MACHINE=''
+	cat "$RESULTS/$1.output"
+}
+
+slowest() {
+	sed -nE 's/^--- (PASS|FAIL): ([^ ]+) \(([0-9.]+)s\)$/\3 \2/p' "$1" | sort -rn | head -10
+}
+
+summary() {
+	local name
+	printf '\nThe slowest tests:\n'
+	for name in unit root v2 vm alone; do
+		[ ! -e "$RESULTS/$name.log" ] || slowest "$RESULTS/$name.log" | sed "s/\$/ ($name)/"
+	done | sort -rn | head -10 | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
+	printf '\n'
+	for name in "${PARTS[@]}"; do cat "$RESULTS/$name.result"; done
+	printf 'sum           %5d s\n' "$SECONDS"
+	cat "$RESULTS"/*.summary
+}
+
+main() {
+	local name list
+	list=$(wanted)
+	if [ -z "${FROM:-}" ]; then
+		rm -rf "$RESULTS"
+		mkdir -p "$RESULTS"
+		commit >"$RESULTS/commit"
+	elif [ "$(commit)" != "$(cat "$RESULTS/commit")" ]; then
+		die "cannot go on with $FROM: the parts before it ran on $(cat "$RESULTS/commit")"
+	fi
+	for name in $list; do
+		case $name in v2 | vm) machine_begins "$name" ;; esac
+	done
+	for name in $list; do
+		case $name in
+		v2 | vm) machine_ends "$name" ;;
+		*) part "$name" || status=1 ;;
+		esac
+	done
+	summary
+	if long && [ -z "${RUN:-}" ]; then integration/record.sh $status "${PARTS[@]}"; fi
+	return $status
+}
+
+main

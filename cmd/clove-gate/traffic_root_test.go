@@ -207,12 +207,7 @@ func TestAThousandConnectionsAreCheap(t *testing.T) {
 
 // crowd is n, and fewer in the virtual machine, which is slow and shows no more
 // by the same number than by a tenth.
-func crowd(n int) int {
-	if testhost.Lane() == testhost.LaneVM {
-		return n / 10
-	}
-	return n
-}
+func crowd(n int) int { return testhost.Sample(n, n, n/10) }
 
 // TestTenThousandIdleAttempts end in refusals, and the gate still serves.
 func TestTenThousandIdleAttempts(t *testing.T) {

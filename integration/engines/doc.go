@@ -20,7 +20,8 @@
 // Images are archives written here from the machine's static busybox. Nothing
 // is pulled. A script of a table waits for an engine's event, never for a time.
 //
-// The vm lane (pure cgroup v2, interpreted) runs the rows that a cgroup decides, and
+// A sample of the tests (go test -short) runs every third row. The virtual machine
+// (pure cgroup v2, interpreted) runs the rows that a cgroup decides, and
 // one test that has the virtual machine's own systemd make the pods' cgroups.
 //
 // It refuses to run an engine outside of a world or that virtual machine.

@@ -1,4 +1,4 @@
-//go:build root && !vm
+//go:build root
 
 package engines
 

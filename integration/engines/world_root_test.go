@@ -62,7 +62,8 @@ func inWorld(t *testing.T, body func(t *testing.T)) {
 	}
 	world := exec.CommandContext(ctx, script, name, scratch, bin, "tini", "--", "env",
 		insideVariable+"=1", "CI="+os.Getenv("CI"), "CLOVE_LANE="+testhost.Lane(),
-		"/opt/clove/engines.test", "-test.v", "-test.run="+insidePattern(t), "-test.timeout=0")
+		"/opt/clove/engines.test", "-test.v", "-test.run="+insidePattern(t), "-test.timeout=0",
+		"-test.short="+strconv.FormatBool(testing.Short()))
 	// The script itself stays, to take the cgroups away.
 	world.Cancel = func() error { return killFirst(world.Process.Pid) }
 	var output bytes.Buffer

@@ -41,6 +41,9 @@ func fetchName(name, want string) string {
 // network's table for a minute.
 const listens = "grep -q ':1E61 0*:0000 0A ' /proc/net/tcp*"
 
+// pingSeconds is how long an answer is waited for; rules drop the question silently.
+var pingSeconds = strconv.Itoa(int(testhost.Patience(3 * time.Second).Seconds()))
+
 // attempts are what a container tries, and what it gets without rules. The
 // listener does not read: nc would end, and say nothing, where the other's end came first.
 var attempts = []struct{ name, command, free string }{
@@ -55,7 +58,7 @@ var attempts = []struct{ name, command, free string }{
 	{"udp", lookup("allowed.test", ocitest.AllowedAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"otherudp", lookup("allowed.test", ocitest.OtherAddress+":9999", ocitest.AllowedAddress), ocitest.AllowedAddress},
 	{"resolver", lookup("other.test", ocitest.ServerAddress, ocitest.OtherAddress), ocitest.OtherAddress},
-	{"ping", "ping -c 1 -w 10 " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
+	{"ping", "ping -c 1 -w " + pingSeconds + " " + ocitest.AllowedAddress + " | grep -o '1 packets received'", "1 packets received"},
 	{"self", "nc -l -p 7777 -e echo mine >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Runs inside the vm lane's machine, from the work disk that run.sh made:
 #
-#   plan       one package a line: its test binary, import path and folder
-#   pattern    which tests run
-#   tests/     the test binaries     bin/   clove's own binaries
+#   plan       one package a line: its test binary, and its folder
+#   tests/     the test binaries, and for each a pattern of the tests that run
+#   short      is there when a sample of each test is enough
+#   bin/       clove's own binaries
 #   tree/      the source tree, so that each test finds its testdata
 #   deb/       clove's package in two versions
 #
@@ -30,16 +31,16 @@ microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 # test_package says what `go test` would about one package.
 test_package() {
-	local binary=$1 package=$2 folder=$3 began status took word=FAIL
+	local binary=$1 folder=$2 pattern=$3 began status took word=FAIL
 	began=$(microseconds)
-	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v -test.run="$(cat "$PATTERN")" -test.timeout=60m 3>&- 4<&-) </dev/null
+	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v "${SHORT[@]}" -test.run="$(cat "$pattern")" -test.timeout=60m 3>&- 4<&-) </dev/null
 	status=$?
 	if [ $status -eq 0 ] && [ -s reboot ]; then
 		restart_machine
 	fi
 	took=$((($(microseconds) - began) / 1000))
 	[ $status -ne 0 ] || word='ok  '
-	printf '%s\t%s\t%d.%03ds\n' "$word" "$package" $((took / 1000)) $((took % 1000))
+	printf '%s\t%s\t%d.%03ds\n' "$word" "$folder" $((took / 1000)) $((took % 1000))
 	echo "$binary $status" >&3
 }
 
@@ -61,15 +62,18 @@ restart_machine() {
 	wait
 }
 
-BOOT=$(cat boot 2>/dev/null || echo 1) PATTERN=/mnt/pattern
-if [ "$BOOT" != 1 ]; then PATTERN=/mnt/next-pattern; fi
+SHORT=()
+if [ -e short ]; then SHORT=(-test.short); fi
+BOOT=$(cat boot 2>/dev/null || echo 1)
 touch finished
 echo "vm: Linux $(uname -r), $(stat -fc %T /sys/fs/cgroup), up for $(cut -d' ' -f1 /proc/uptime) s"
-while read -r binary package folder <&4; do
+while read -r binary folder <&4; do
 	if grep -qx "$binary" finished; then continue; fi
+	pattern=/mnt/tests/$binary.pattern
+	if [ "$BOOT" != 1 ]; then pattern=/mnt/next-pattern; fi
 	export CLOVE_BOOT=$BOOT
-	test_package "$binary" "$package" "$folder"
-	BOOT=1 PATTERN=/mnt/pattern
+	test_package "$binary" "$folder" "$pattern"
+	BOOT=1
 	rm -f boot reboot
 	echo "$binary" >>finished
 done 4<plan

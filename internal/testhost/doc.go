@@ -10,7 +10,10 @@
 // Root refuses a host that cannot run the test: in CI (environment CI=true)
 // that is a failure, elsewhere a skip that says what is missing. It also takes
 // a lock that only one test process of a host holds, because tests that change
-// the machine would see each other's mounts and cgroups as residue.
+// the machine would see each other's mounts and cgroups as residue. The workers of
+// the root lane (integration/worker.sh) have namespaces and a lock each.
+//
+// Sample says how much of what it repeats a test does in the lane that it is in.
 //
 // NoResidue lists the machine before the test and after it, when everything
 // that the test registered with t.Cleanup later than NoResidue has run, and

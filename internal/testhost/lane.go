@@ -65,6 +65,19 @@ func Patience(idle time.Duration) time.Duration {
 	return idle
 }
 
+// Sample chooses how much a test does that repeats itself: whole in the long modes
+// (make test-all), short where `go test -short` asks for a sample of each test (make
+// test), and emulated in the virtual machine, which takes several times as long.
+func Sample(whole, short, emulated int) int {
+	switch {
+	case Lane() == LaneVM:
+		return emulated
+	case testing.Short():
+		return short
+	}
+	return whole
+}
+
 // Root stops a test that lacks the privilege to change the host, and otherwise
 // keeps every other test process that asks waiting until this one ends.
 func Root(t testing.TB) {

@@ -20,6 +20,10 @@ var agentCgroup = regexp.MustCompile(`/clove(-oci-test|\.slice)?/.+`)
 // parentCgroup matches what stays on v2 below the slice.
 var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors)?$`)
 
+// loopNumber is what a file system's source has when it is on a loop device. What is
+// unmounted and mounted again gets the first number that is free then.
+var loopNumber = regexp.MustCompile(`^/dev/loop\d+$`)
+
 // libraryFiles are what libraries open once and keep for the process's life:
 // not leaks, although the first test that needs them sees them appear.
 var libraryFiles = map[string]bool{
@@ -27,11 +31,12 @@ var libraryFiles = map[string]bool{
 	"/proc":          true, // filepath-securejoin: its checked handle of procfs
 }
 
+// listMounts names no number of a loop device: a test may take its own away and back.
 func listMounts([]string) ([]string, error) {
 	mounts, err := mounts()
 	var lines []string
 	for _, m := range mounts {
-		lines = append(lines, fmt.Sprintf("%s (%s from %s)", m.point, m.kind, m.source))
+		lines = append(lines, fmt.Sprintf("%s (%s from %s)", m.point, m.kind, loopNumber.ReplaceAllString(m.source, "/dev/loop")))
 	}
 	return lines, err
 }
@@ -93,7 +98,10 @@ func listCgroupProcesses([]string) ([]string, error) {
 	return lines, err
 }
 
+// listLoops lists all of the machine, but in a worker of the root lane those alone
+// whose file was in the worker's temporary folder: the others are other workers'.
 func listLoops([]string) ([]string, error) {
+	worker := os.Getenv("CLOVE_WORKER")
 	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	var lines []string
 	for _, device := range devices {
@@ -103,7 +111,10 @@ func listLoops([]string) ([]string, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		lines = append(lines, strings.Split(device, "/")[3]+" on "+strings.TrimSpace(string(backing)))
+		if !strings.HasPrefix(string(backing), worker) {
+			continue
+		}
+		lines = append(lines, "on "+strings.TrimSpace(string(backing)))
 	}
 	return lines, err
 }

@@ -31,10 +31,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 
 // bundles is how many are tried: the first ones have one change each.
 func bundles(t *testing.T) int {
-	if testhost.Lane() == testhost.LaneVM {
-		return setting(t, "CLOVE_BUNDLES", 60)
-	}
-	return setting(t, "CLOVE_BUNDLES", 2*len(changes()))
+	return setting(t, "CLOVE_BUNDLES", testhost.Sample(2*len(changes()), 60, 60))
 }
 
 // both has clove-oci and runc do the same at the same time, each in a folder of its

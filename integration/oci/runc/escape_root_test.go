@@ -119,11 +119,7 @@ func (a *arena) run(old string, e escape) {
 	}
 	a.t.Logf("control: through runc %s at try %d", old, tries)
 	s = a.site(tested(a.t), "tested")
-	most := e.tries
-	if testhost.Lane() == testhost.LaneVM {
-		most /= 4 // each takes many times as long
-	}
-	for range max(most, 1) {
+	for range max(testhost.Sample(e.tries, e.tries/4, e.tries/4), 1) {
 		if e.attack(s) {
 			a.t.Fatal("the attack gets through clove-oci")
 		}

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the tree for FUZZTIME (10s), one after the other.
+# RUN=PATTERN chooses among them. An input that fails stays below the package's
+# testdata/fuzz, where it is a seed of the unit lane from then on: commit it with the mend.
+set -euo pipefail
+# shellcheck source=integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+targets() {
+	git ls-files -co --exclude-standard '*_test.go' | while read -r path; do
+		sed -n "s,^func \(Fuzz[A-Za-z0-9_]*\)(.*\*testing\.F).*,./$(dirname "$path") \1,p" "$path"
+	done | grep -E "${RUN:-}" | sort
+}
+
+main() {
+	local folder target passed=0 failed=0 tags=$TAGS began=$SECONDS
+	[ "$(id -u)" != 0 ] || tags+=,root
+	while read -r folder target; do
+		if go test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" "$folder" </dev/null; then
+			passed=$((passed + 1))
+		else
+			say "$folder $target FAILED"
+			failed=$((failed + 1))
+		fi
+	done < <(targets)
+	say "fuzzing took $((SECONDS - began)) s"
+	echo "fuzz: $passed passed, $failed failed"
+	[ "$failed" = 0 ] && [ "$passed" != 0 ]
+}
+
+main

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# For the work in between: lint, the unit lane (with Go's cache of results), and the root
+# tests of the packages that changed since BASE (main), committed or not.
+set -euo pipefail
+# shellcheck source=integration/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+changed() {
+	local since
+	since=$(git merge-base HEAD "${BASE:-main}")
+	{
+		git diff --name-only "$since"
+		git ls-files -o --exclude-standard
+	} | xargs -r -n1 dirname | sort -u
+}
+
+main() {
+	local status=0
+	FOLDERS=$(changed | paste -sd' ')
+	export FOLDERS
+	integration/lint.sh || status=1
+	integration/lane.sh unit || status=1
+	if [ -n "$(chosen root)" ]; then
+		integration/prebuild.sh
+		integration/lane.sh root || status=1
+	fi
+	say "$([ $status = 0 ] && echo ok || echo FAILED) in $SECONDS s; root tests of: ${FOLDERS:-nothing}"
+	return $status
+}
+
+main
