@@ -90,7 +90,7 @@ func FuzzHead(f *testing.F) {
 		if len(data) == 0 || len(data) > openingBytes {
 			return
 		}
-		got := peek(once(data), 80, false)
+		got := clientWaits().peek(once(data), 80, false)
 		if (got.name == "") == (got.reason == "") {
 			t.Fatalf("%q: %+v", data, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,10 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			return wire.Answer{Verdict: wire.VerdictVerify}
 		})
 		file.Close()
-		address := to(t, s, "192.0.2.1:443")
+		var port atomic.Uint32 // a target that is known would be asked for only once its client was silent for quietTimeout
+		address := front(t, s, func(c *net.TCPConn) {
+			s.connect(c, netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port.Add(1))))
+		})
 		alive := 0
 		var last interface{ Close() error }
 		for range 3 * limit {
