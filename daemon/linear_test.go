@@ -30,8 +30,12 @@ func TestAnswersHaveOneOrder(t *testing.T) {
 	a := newActors(t, nil)
 	system := linear.Cloved{Client: a.serve(), Command: []string{"true"}}
 	number, seed := rounds(t)
+	operations := 10_000
+	if testing.Short() {
+		operations = 2_000
+	}
 	for round := range number {
-		l := linear.Load{Workers: 64, Operations: 10_000, Groups: 16, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
+		l := linear.Load{Workers: 64, Operations: operations, Groups: 16, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
 		history, err := l.Run(context.Background(), system)
 		if err == nil {
 			err = linear.Check(history, patience)

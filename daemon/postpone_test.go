@@ -21,6 +21,7 @@ func TestFailedStartIsHeldBack(t *testing.T) {
 	r := newRig(t, nil)
 	r.refuse["held"] = true
 	r.d.sandboxes = unwritable{r}
+	r.d.keeper.retry = retryTime / 20
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})
 	must(t, err)
