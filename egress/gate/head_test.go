@@ -8,6 +8,7 @@ import (
 )
 
 func TestHeads(t *testing.T) {
+	t.Parallel()
 	const rest = "\r\nAccept: */*\r\n\r\n"
 	for _, c := range []struct {
 		head, name string

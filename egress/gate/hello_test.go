@@ -70,6 +70,7 @@ func withExtension(hello []byte, kind uint16, data []byte) []byte {
 }
 
 func TestHellos(t *testing.T) {
+	t.Parallel()
 	named := helloOf(t, &tls.Config{ServerName: "a.example"})
 	serverName := func(name string) []byte {
 		entry := binary.BigEndian.AppendUint16([]byte{0}, uint16(len(name)))

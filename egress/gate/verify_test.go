@@ -42,6 +42,7 @@ const requestHead = "GET / HTTP/1.1\r\nHost: %s\r\n\r\n"
 
 // TestTheShownNameOpens, in many pieces, and every byte arrives.
 func TestTheShownNameOpens(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, target, data string }{
 		{"http", "192.0.2.1:80", fmt.Sprintf(requestHead, "a.example") + "and more"},
 		{"tls", "192.0.2.1:443", string(helloOf(t, &tls.Config{ServerName: "a.example"})) + "and more"},
@@ -70,6 +71,7 @@ func TestTheShownNameOpens(t *testing.T) {
 // TestWhatTheGateRefuses: a reset and a record, whatever the port, and the
 // broker is not asked a second time.
 func TestWhatTheGateRefuses(t *testing.T) {
+	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "a.example"})
 	for _, c := range []struct {
 		name, data string
@@ -154,6 +156,7 @@ func TestASilentClientMayPass(t *testing.T) {
 // TestALateNameIsAsked for all the same: silence is no way around a denied
 // name. An allowed one goes on, and so does what is no name at all.
 func TestALateNameIsAsked(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		data   string
 		passes bool
@@ -183,6 +186,7 @@ func TestALateNameIsAsked(t *testing.T) {
 
 // TestWhatMayPassWithoutAName and what may not, where only names are denied.
 func TestWhatMayPassWithoutAName(t *testing.T) {
+	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "b.example"})
 	for _, c := range []struct {
 		name, data string
