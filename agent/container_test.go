@@ -8,6 +8,7 @@ import (
 // TestAContainersNameIsNoAgents: neither can take the other's, whatever an
 // engine's ids look like.
 func TestAContainersNameIsNoAgents(t *testing.T) {
+	t.Parallel()
 	digest := strings.Repeat("3f2a", 16)
 	for id, want := range map[string]string{
 		"one":                    "oci+one",
@@ -32,6 +33,7 @@ func TestAContainersNameIsNoAgents(t *testing.T) {
 }
 
 func TestAContainerThatNoEngineHas(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Container{
 		{}, {ID: "one"}, {ID: "one", Directory: "run"}, {ID: "", Directory: "/run"}, {ID: "a b", Directory: "/run"}, {ID: "a\x1b[2J", Directory: "/run"},
 		{ID: strings.Repeat("a", 1025), Directory: "/run"}, {ID: "one", Directory: "/" + strings.Repeat("a", 4095)},
@@ -43,6 +45,7 @@ func TestAContainerThatNoEngineHas(t *testing.T) {
 }
 
 func TestOnlyOnesOwnRuns(t *testing.T) {
+	t.Parallel()
 	if err := (Run{}).CheckOwn(); err != nil {
 		t.Error(err)
 	}

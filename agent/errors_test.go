@@ -9,6 +9,7 @@ import (
 )
 
 func TestErrorText(t *testing.T) {
+	t.Parallel()
 	rows := []struct {
 		err  Error
 		want string
@@ -25,6 +26,7 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestFailedKeepsTheFirstStep(t *testing.T) {
+	t.Parallel()
 	if Failed("x", nil) != nil {
 		t.Error("no error became one")
 	}
@@ -38,6 +40,7 @@ func TestFailedKeepsTheFirstStep(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
+	t.Parallel()
 	if got := KindOf(fmt.Errorf("wrapped: %w", &Error{Kind: KindBusy})); got != KindBusy {
 		t.Errorf("got %s", got)
 	}
@@ -47,6 +50,7 @@ func TestKindOf(t *testing.T) {
 }
 
 func TestFailureOfNamesTheErrno(t *testing.T) {
+	t.Parallel()
 	f := FailureOf(&Error{Step: "network", Message: "cannot make it", Hint: "try", Err: fmt.Errorf("unshare: %w", syscall.ENOSPC)})
 	want := Failure{Step: "network", Message: "cannot make it: unshare: no space left on device",
 		Errno: "no space left on device", Hint: "try"}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAGuardsStateIsReadAsWritten(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	if _, err := ReadGuardState(directory); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before: %v", err)
@@ -35,6 +36,7 @@ func TestAGuardsStateIsReadAsWritten(t *testing.T) {
 
 // TestAPolicyIsItsModeAndTargets, in any order, whoever said them.
 func TestAPolicyIsItsModeAndTargets(t *testing.T) {
+	t.Parallel()
 	allow, deny := EgressRule{Target: "example.com:443", Source: "one"}, EgressRule{Deny: true, Target: "example.com:443"}
 	other := EgressRule{Target: "example.org:443"}
 	want := Guard{Network: NetworkAllowlist, Rules: []EgressRule{allow, other}}
@@ -55,6 +57,7 @@ func TestAPolicyIsItsModeAndTargets(t *testing.T) {
 
 // TestGuardsGatesAreNobodysElse: neither an agent's id nor that of an agent's gate.
 func TestGuardsGatesAreNobodysElse(t *testing.T) {
+	t.Parallel()
 	last := Lease{IDRange: IDRanges - 1}.GateID()
 	for _, pid := range []int{1, IDsPerAgent - IDRanges - 1, IDsPerAgent - IDRanges, 1 << 22} {
 		if id := GuardGateID(pid); id <= last || id >= 0x7FFE0000 {

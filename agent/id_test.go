@@ -6,6 +6,7 @@ import (
 )
 
 func TestNewIDsAreValidAndDiffer(t *testing.T) {
+	t.Parallel()
 	seen := map[ID]bool{}
 	for range 1000 {
 		id := NewID()
@@ -22,6 +23,7 @@ func TestNewIDsAreValidAndDiffer(t *testing.T) {
 }
 
 func TestValidateName(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"a", "agent-1", "A_b.c", strings.Repeat("x", 63)} {
 		if err := ValidateName(good); err != nil {
 			t.Errorf("%q: %v", good, err)
@@ -35,6 +37,7 @@ func TestValidateName(t *testing.T) {
 }
 
 func TestLeasedIDsAreApartAndBelowTheEnd(t *testing.T) {
+	t.Parallel()
 	first, second, last := Lease{IDRange: 0}, Lease{IDRange: 1}, Lease{IDRange: IDRanges - 1}
 	if first.HostID() != FirstHostID || second.HostID()-first.HostID() != IDsPerAgent {
 		t.Errorf("ranges begin at %#x and %#x", first.HostID(), second.HostID())

@@ -21,6 +21,7 @@ const (
 // TestContractIsGolden: nothing that callers rely on disappears or changes its
 // meaning within a version. What is new needs only -update.
 func TestContractIsGolden(t *testing.T) {
+	t.Parallel()
 	got := contract()
 	if *update {
 		write(t, golden, strings.Join(got, "\n")+"\n")
@@ -117,6 +118,7 @@ func write(t *testing.T, path, text string) {
 
 // TestEveryFieldHasAName: a field without one would show Go's.
 func TestEveryFieldHasAName(t *testing.T) {
+	t.Parallel()
 	for _, line := range contract() {
 		if strings.Contains(line, ".. ") || strings.Contains(line, "..") || strings.HasSuffix(strings.Fields(line)[len(strings.Fields(line))-2], ".") {
 			t.Errorf("%q has a field without a name", line)
@@ -125,6 +127,7 @@ func TestEveryFieldHasAName(t *testing.T) {
 }
 
 func TestTableIsSound(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, m := range Methods {
 		if seen[m.Name] || m.Doc == "" || m.Params == nil || m.Result == nil {

@@ -10,6 +10,7 @@ import (
 
 // TestDocumentIsCurrent keeps docs/api.md equal to the table.
 func TestDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
 	want := drawDocument()
 	if *update {
 		write(t, document, want)

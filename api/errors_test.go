@@ -13,6 +13,7 @@ import (
 // Every kind of clove's own errors has a code of the set, and comes back as
 // what it was.
 func TestErrorsKeepTheirKind(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []agent.Kind{agent.KindInvalid, agent.KindNotFound, agent.KindConflict, agent.KindUnenforceable,
 		agent.KindPrivilege, agent.KindBusy, agent.KindInternal} {
 		sent := ErrorOf(fmt.Errorf("outer: %w", &agent.Error{Kind: kind, Step: "a step", Message: "it failed", Hint: "do this"}))
@@ -29,6 +30,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 }
 
 func TestStorageHasACodeOfItsOwn(t *testing.T) {
+	t.Parallel()
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EROFS, syscall.EIO, syscall.EDQUOT} {
 		if e := ErrorOf(&agent.Error{Kind: agent.KindInternal, Message: "store", Err: number}); e.Code != CodeStorage {
 			t.Errorf("%v is %d", number, e.Code)
@@ -40,6 +42,7 @@ func TestStorageHasACodeOfItsOwn(t *testing.T) {
 }
 
 func TestCodesAreDistinct(t *testing.T) {
+	t.Parallel()
 	codes, names := map[Code]bool{}, map[string]bool{}
 	for _, row := range Codes {
 		if codes[row.Code] || names[row.Word] || row.Meaning == "" || row.Kind == "" {
@@ -51,6 +54,7 @@ func TestCodesAreDistinct(t *testing.T) {
 
 // Another server's error may have no data, or data of another form.
 func TestParseErrorTakesAnything(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{`{"code":-32600,"message":"m"}`, `{"code":-32600,"message":"m","data":"x"}`, `{"code":-32600,"message":"m","data":[1]}`} {
 		if e := ParseError(json.RawMessage(text)); e.Code != CodeRequest || e.Message != "m" {
 			t.Errorf("%s: %+v", text, e)

@@ -69,6 +69,7 @@ func dial(t *testing.T, path string) *Client {
 // One connection serves calls that follow each other; an error of cloved's does
 // not cost it.
 func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
 	path, connections := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
 		if m.Method == api.MethodRunGet {
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "there is no run", Hint: "look"}
@@ -92,6 +93,7 @@ func TestConnectionsAreKept(t *testing.T) {
 
 // Calls at the same time do not wait for each other.
 func TestCallsRunSideBySide(t *testing.T) {
+	t.Parallel()
 	var waiting sync.WaitGroup
 	waiting.Add(16)
 	path, _ := fake(t, func(*rpc.Conn, rpc.Message) (any, error) {
@@ -112,6 +114,7 @@ func TestCallsRunSideBySide(t *testing.T) {
 }
 
 func TestCallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{})
 	path, _ := fake(t, func(c *rpc.Conn, _ rpc.Message) (any, error) {
 		close(asked)
@@ -129,6 +132,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 // A cloved that goes away in the middle is told as such, and the next call
 // finds the next one.
 func TestClovedGoesAway(t *testing.T) {
+	t.Parallel()
 	var answered atomic.Bool
 	path, _ := fake(t, func(*rpc.Conn, rpc.Message) (any, error) {
 		if !answered.Swap(true) {
@@ -147,6 +151,7 @@ func TestClovedGoesAway(t *testing.T) {
 
 // Who is refused hears why, also when cloved has closed before anything was asked.
 func TestTheRefusalIsHeardBehindTheClose(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -171,6 +176,7 @@ func TestTheRefusalIsHeardBehindTheClose(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
+	t.Parallel()
 	if _, err := Dial(context.Background(), filepath.Join(t.TempDir(), "s")); agent.KindOf(err) != agent.KindNotFound || err == nil {
 		t.Errorf("%v", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 // Each method asks for its row of the contract with what it was given.
 func TestMethodsAsk(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var asked rpc.Message
 	path, _ := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
@@ -70,6 +71,7 @@ func TestMethodsAsk(t *testing.T) {
 
 // Who reads a stream may have enough of it, and gets his own error back.
 func TestStreamEndsWithItsReader(t *testing.T) {
+	t.Parallel()
 	path, _ := fake(t, func(c *rpc.Conn, _ rpc.Message) (any, error) {
 		for {
 			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: api.LogLine{Text: "x"}}); err != nil {
@@ -92,6 +94,7 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 // A copy that is refused is over, also when its source says nothing more; one
 // whose source fails is not taken for a whole one.
 func TestCopyIn(t *testing.T) {
+	t.Parallel()
 	refused := make(chan bool, 1)
 	path, _ := fake(t, func(c *rpc.Conn, m rpc.Message) (any, error) {
 		var p api.CopyParams

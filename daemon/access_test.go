@@ -21,6 +21,7 @@ var (
 // TestAccessMatrix walks identity × method: what each access rule says is said
 // here once more, by hand.
 func TestAccessMatrix(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
 	must(t, r.d.mirror.refresh())
@@ -52,6 +53,7 @@ func TestAccessMatrix(t *testing.T) {
 // Whatever way a run is named, to others it is not there; and a name that is
 // not there is told in the same words.
 func TestOthersCannotTellWhatExists(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("secret", ownerCaller.owner, agent.StateEnded)
 	m, _ := api.Find(api.MethodRunGet)
@@ -71,6 +73,7 @@ func TestOthersCannotTellWhatExists(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		who    string
 		peer   caller
@@ -92,6 +95,7 @@ func TestMembers(t *testing.T) {
 
 // TestEveryMethodIsServed: a row without a handler would be a promise.
 func TestEveryMethodIsServed(t *testing.T) {
+	t.Parallel()
 	for _, m := range api.Methods {
 		served := handlers[m.Name] != nil || m.Name == api.MethodCancel
 		if served == (m.Shape == api.ShapeSession) {
@@ -108,6 +112,7 @@ func TestEveryMethodIsServed(t *testing.T) {
 // What somebody other than root may not ask for is refused, each by itself;
 // root may, and the plain spec passes.
 func TestUsersMayNotHave(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
 	user := &call{Context: within(t), Daemon: r.d, peer: ownerCaller}
 	for what, change := range map[string]func(*agent.Spec){

@@ -20,6 +20,7 @@ func one() api.ContainerParams {
 
 // TestAContainersEndIsListed, shown, waited for, followed and pruned.
 func TestAContainersEndIsListed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c, ctx := r.serve(), within(t)
 	must(t, c.Account(ctx, one()))
@@ -54,6 +55,7 @@ func TestAContainersEndIsListed(t *testing.T) {
 // TestAContainerIsTheEngines: of all methods about one run only those do
 // something that want its record alone.
 func TestAContainerIsTheEngines(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c, ctx := r.serve(), within(t)
 	must(t, c.Account(ctx, one()))
@@ -84,6 +86,7 @@ func TestAContainerIsTheEngines(t *testing.T) {
 
 // TestARecordIsRootsWord: a member neither gives one nor sees one.
 func TestARecordIsRootsWord(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	must(t, r.serve().Account(within(t), one()))
 	member := caller{owner: agent.Owner{UID: 1000, GID: 1000}}
@@ -96,6 +99,7 @@ func TestARecordIsRootsWord(t *testing.T) {
 }
 
 func TestARecordThatCannotBe(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c, ctx := r.serve(), within(t)
 	for name, change := range map[string]func(*api.ContainerParams){

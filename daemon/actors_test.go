@@ -28,12 +28,15 @@ type actors struct {
 // newActors makes a rig whose agents can be ended. What it is for does a lot to
 // the store, and how fast the machine's disk is does not matter to it.
 func newActors(t *testing.T, change func(*Config)) *actors {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm")
+	dir, err := os.MkdirTemp("/dev/shm", "clove-actors-*")
+	if err != nil {
+		dir = t.TempDir()
 	}
-	a := &actors{rig: newRig(t, change), live: map[*actor]bool{}}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	a := &actors{rig: newRigIn(t, dir, change), live: map[*actor]bool{}}
 	a.d.starter = a
-	t.Cleanup(func() { // cloved has ended by then, and starts none
+	a.d.keeper.retry = retryTime / 20 // they have no processes whose deaths are waited for
+	t.Cleanup(func() {                // cloved has ended by then, and starts none
 		a.mu.Lock()
 		for one := range a.live {
 			one.listener.Close()

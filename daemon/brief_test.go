@@ -15,6 +15,7 @@ import (
 // TestBriefIsPartOfARun: each field of a brief run has the name, and the
 // meaning, of the run's own; what a table does not show is left out.
 func TestBriefIsPartOfARun(t *testing.T) {
+	t.Parallel()
 	signal := "SIGKILL"
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := agent.Run{Spec: agent.Spec{ID: "1234567890abcdef", Name: "a", Labels: map[string]string{"k": "v"}, Command: []string{"x", "<&>"}, Detached: true,
@@ -36,6 +37,7 @@ func TestBriefIsPartOfARun(t *testing.T) {
 
 // TestBriefListFollowsTheRuns: a text that is kept is that of the run as it is.
 func TestBriefListFollowsTheRuns(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("one", agent.Owner{UID: 5}, agent.StateQueued)
 	ended := r.add("two", agent.Owner{}, agent.StateEnded)

@@ -12,6 +12,7 @@ import (
 // with cloved. That a jump wakes it is seen in the virtual machine, which has a
 // clock to set.
 func TestClockIsWatched(t *testing.T) {
+	t.Parallel()
 	clock, err := openClock()
 	must(t, err)
 	defer clock.Close()

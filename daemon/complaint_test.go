@@ -7,6 +7,7 @@ import (
 )
 
 func TestComplaint(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	full, broken := errors.New("full"), errors.New("broken")
 	c := complaint{}

@@ -19,6 +19,7 @@ func load(t *testing.T, text string) (Config, error) {
 }
 
 func TestConfigOverDefaults(t *testing.T) {
+	t.Parallel()
 	config, err := load(t, "memory_share: 0.5\nusers:\n  runs: 3\nlog_level: debug\nlog_cap: 1M\n")
 	must(t, err)
 	want := DefaultConfig()
@@ -32,6 +33,7 @@ func TestConfigOverDefaults(t *testing.T) {
 }
 
 func TestConfigRefuses(t *testing.T) {
+	t.Parallel()
 	for text, says := range map[string]string{
 		"memry_share: 1":               "memry_share",
 		"users: {run: 1}":              "run",
@@ -70,6 +72,7 @@ func TestConfigRefuses(t *testing.T) {
 
 // TestExampleShowsEveryField: docs/clove.yaml is the defaults, all of them.
 func TestExampleShowsEveryField(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../docs/clove.yaml")
 	must(t, err)
 	if config, err := load(t, string(text)); err != nil || config != DefaultConfig() {
@@ -91,6 +94,7 @@ func TestExampleShowsEveryField(t *testing.T) {
 }
 
 func TestReloadKeepsWhatWorks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	path := filepath.Join(t.TempDir(), "clove.yaml")
 	r.d.options.ConfigFile = path

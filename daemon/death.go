@@ -67,7 +67,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	// holds its lock: look again later.
 	select {
 	case <-ctx.Done():
-	case <-time.After(retryTime):
+	case <-time.After(k.retry):
 	}
 }
 

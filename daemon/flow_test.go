@@ -11,6 +11,7 @@ import (
 )
 
 func TestStartRunsAndAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
@@ -29,6 +30,7 @@ func TestStartRunsAndAnswers(t *testing.T) {
 
 // A start that fails is an error, and a record.
 func TestStartFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.refuse["bad"] = true
 	c := r.serve()
@@ -42,6 +44,7 @@ func TestStartFails(t *testing.T) {
 }
 
 func TestQueueHasReasons(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
@@ -67,6 +70,7 @@ func TestQueueHasReasons(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MemoryShare = 0.0001 })
 	c := r.serve()
 	for what, change := range map[string]func(*agent.Spec){
@@ -96,6 +100,7 @@ func TestStartRefuses(t *testing.T) {
 
 // Its policy starts a run again until it is given up; wait sees the last end.
 func TestRestartsAndGivesUp(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	s := spec("flaky")
@@ -126,6 +131,7 @@ func TestRestartsAndGivesUp(t *testing.T) {
 
 // A stop is a stop: the policy rests, also when cloved died right after it.
 func TestStopLaysThePolicyToRest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	s := spec("always")
@@ -148,6 +154,7 @@ func TestStopLaysThePolicyToRest(t *testing.T) {
 // What another cloved left is what the next one finds: queued runs start, and
 // a run that ended while nobody looked is started again by its policy.
 func TestTheNextClovedGoesOn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	waiting := spec("waiting")
 	_, err := r.records.enqueue(agent.Run{Spec: waiting})
@@ -163,6 +170,7 @@ func TestTheNextClovedGoesOn(t *testing.T) {
 }
 
 func TestDrainHoldsStarts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{On: true}, nil))
@@ -177,6 +185,7 @@ func TestDrainHoldsStarts(t *testing.T) {
 }
 
 func TestRemoveRenamePrune(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("live", agent.Owner{}, agent.StateRunning)
 	r.add("over", agent.Owner{}, agent.StateEnded)
@@ -207,6 +216,7 @@ func TestRemoveRenamePrune(t *testing.T) {
 // Events are numbered across restarts of cloved, and whoever names the last
 // one that he saw misses none.
 func TestEventsGoOn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("a", ownerCaller.owner, agent.StateEnded)
 	c := r.serve()
@@ -234,6 +244,7 @@ func TestEventsGoOn(t *testing.T) {
 }
 
 func TestEventsAreFollowed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	ctx, enough := context.WithCancel(within(t))
@@ -259,6 +270,7 @@ func TestEventsAreFollowed(t *testing.T) {
 // What was started in the foreground and has ended is cloved's after a restart;
 // while it is not, cloved says at once that it cannot reach it.
 func TestForegroundRuns(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, name := range []string{"live", "over"} {
 		state := agent.StateRunning
@@ -294,6 +306,7 @@ func TestForegroundRuns(t *testing.T) {
 // Events of a run are found by the beginning of its id and under each name that
 // it had; a number from another store is no place to go on from.
 func TestEventsOfOneRun(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("old", agent.Owner{}, agent.StateEnded)
 	r.add("other", agent.Owner{}, agent.StateQueued)

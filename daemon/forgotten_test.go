@@ -28,6 +28,7 @@ func (r *rig) waiting(forget bool) *call {
 // A run with --rm that is ended in the queue leaves no log. The control is one
 // without: its log goes with its record.
 func TestDequeuedRunsLeaveNoLog(t *testing.T) {
+	t.Parallel()
 	for _, forget := range []bool{true, false} {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
@@ -41,6 +42,7 @@ func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 // Who removes a waiting run is not told that it does not exist, only because
 // --rm has removed it with its end. A second removal is.
 func TestRemoveOfAWaitingRun(t *testing.T) {
+	t.Parallel()
 	for _, forget := range []bool{true, false} {
 		r := newRig(t, nil)
 		c := r.waiting(forget)

@@ -41,7 +41,12 @@ type gate struct{ began, open chan struct{} }
 
 func newRig(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), refuse: map[string]bool{}, gates: map[string]gate{}}
+	return newRigIn(t, t.TempDir(), change)
+}
+
+func newRigIn(t testing.TB, dir string, change func(*Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: dir, refuse: map[string]bool{}, gates: map[string]gate{}}
 	config := DefaultConfig()
 	config.MemoryShare = 0
 	if change != nil {

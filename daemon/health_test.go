@@ -21,6 +21,7 @@ func briefly(t *testing.T) context.Context {
 // It is healthy while it answers and looks, also when the store fails: another
 // cloved would not mend that.
 func TestHealthy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	if err := r.d.Healthy(within(t)); err == nil {
 		t.Error("it is healthy before it listens")
@@ -43,6 +44,7 @@ func TestHealthy(t *testing.T) {
 
 // A keeper that is stuck shows, although the API answers.
 func TestUnhealthyKeeper(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	must(t, r.d.Healthy(within(t)))
@@ -68,6 +70,7 @@ func TestUnhealthyKeeper(t *testing.T) {
 
 // A socket that accepts and never answers is no API.
 func TestUnhealthyAPI(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	path := filepath.Join(r.dir, "mute")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -23,6 +23,7 @@ func (r *rig) keep() { r.serve() }
 // A mistake in one request is the end of that request. The control is the same
 // handler without the guard.
 func TestPanicIsOneRequestsEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	bad := func(*call, json.RawMessage) (any, error) { return []int{}[len(t.Name())], nil }
 	func() {
@@ -39,6 +40,7 @@ func TestPanicIsOneRequestsEnd(t *testing.T) {
 
 // A tail beyond every number of lines made the reader of logs count below zero.
 func TestTailBeyondEverything(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
 	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
@@ -60,6 +62,7 @@ func TestTailBeyondEverything(t *testing.T) {
 // Whoever names the id of somebody's run that is being started does not take
 // the answer away from them.
 func TestIDOfAnotherIsNotTaken(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	began, proceed := r.hold("victim")
 	r.keep()
@@ -85,6 +88,7 @@ func TestIDOfAnotherIsNotTaken(t *testing.T) {
 
 // The log of a run that was forgotten is not the log of who names its id again.
 func TestOldLogIsNobodyElses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	s := spec("a")
 	must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
@@ -94,6 +98,7 @@ func TestOldLogIsNobodyElses(t *testing.T) {
 
 // Many requests at once get no more than one after the other would.
 func TestCountHoldsForManyAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Runs = 3 })
 	var all sync.WaitGroup
 	for i := range 24 {
@@ -115,6 +120,7 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 
 // What has ended takes disk, so it is counted too; root is not.
 func TestKeptRunsAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
 	r.add("one", ownerCaller.owner, agent.StateEnded)
 	must(t, r.d.mirror.refresh())
@@ -128,6 +134,7 @@ func TestKeptRunsAreCounted(t *testing.T) {
 
 // An update leads no further than a start could have.
 func TestUpdateStaysWithinBounds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Memory = "128M" })
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
 	must(t, r.d.mirror.refresh())
@@ -149,6 +156,7 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 
 // Places are counted for each user and in all; root is not refused, but waits.
 func TestSlots(t *testing.T) {
+	t.Parallel()
 	s := newSlots("things", 3, 2)
 	var leaves []func()
 	enter := func(uid uint32) error {

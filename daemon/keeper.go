@@ -18,8 +18,9 @@ import (
 // for supervisors.
 type keeper struct {
 	*Daemon
-	log  *slog.Logger
-	wake chan struct{} // somebody wants a look
+	log   *slog.Logger
+	retry time.Duration // retryTime, and less in tests
+	wake  chan struct{} // somebody wants a look
 
 	// What was complained of last, so that a failure that lasts is one line in
 	// the log and not one for each look.
@@ -46,7 +47,7 @@ type keeper struct {
 }
 
 func newKeeper(d *Daemon) *keeper {
-	return &keeper{Daemon: d, log: d.log, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
+	return &keeper{Daemon: d, log: d.log, retry: retryTime, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
 		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
@@ -79,7 +80,7 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 		if err != nil {
 			// A store that is full or busy is looked at again: nothing else
 			// would tell when it works.
-			next = time.Now().Add(retryTime)
+			next = time.Now().Add(k.retry)
 		}
 		if !next.IsZero() {
 			timer.Reset(time.Until(next))
@@ -181,7 +182,7 @@ func (k *keeper) begin(run agent.Run) {
 		k.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {
 		k.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
-		awaitEnd(gone)
+		k.awaitEnd(gone)
 		k.forgetLog(run.Spec.ID)
 		waits = k.postpone(run.Spec.ID, answer.Error)
 	}
@@ -249,13 +250,13 @@ func (k *keeper) awaitStart(ctx context.Context, id agent.ID) {
 
 // awaitEnd waits until what a supervisor did to the store is done. One whose
 // answer was not heard may live as long as its agent: the store tells of it.
-func awaitEnd(gone <-chan struct{}) {
+func (k *keeper) awaitEnd(gone <-chan struct{}) {
 	if gone == nil {
 		return
 	}
 	select {
 	case <-gone:
-	case <-time.After(retryTime):
+	case <-time.After(k.retry):
 	}
 }
 

@@ -27,11 +27,16 @@ func rounds(t *testing.T) (number int, seed uint64) {
 
 // Sixty-four callers that quarrel over thirty-two names see one cloved.
 func TestAnswersHaveOneOrder(t *testing.T) {
+	t.Parallel()
 	a := newActors(t, nil)
 	system := linear.Cloved{Client: a.serve(), Command: []string{"true"}}
 	number, seed := rounds(t)
+	operations := 10_000
+	if testing.Short() {
+		operations = 2_000
+	}
 	for round := range number {
-		l := linear.Load{Workers: 64, Operations: 10_000, Groups: 16, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
+		l := linear.Load{Workers: 64, Operations: operations, Groups: 16, Spec: spec, Seed: seed + uint64(round), Prefix: fmt.Sprintf("r%d-", round)}
 		history, err := l.Run(context.Background(), system)
 		if err == nil {
 			err = linear.Check(history, patience)
@@ -59,10 +64,15 @@ func (h hasty) Remove(ctx context.Context, name string) error {
 
 // The control: answers that come before what they say is done have no order.
 func TestHastyAnswersHaveNoOrder(t *testing.T) {
+	t.Parallel()
 	a := newActors(t, nil)
 	var late sync.WaitGroup
+	operations := 800
+	if testing.Short() { // the search for an order takes longer the more there are
+		operations = 400
+	}
 	system := hasty{linear.Cloved{Client: a.serve(), Command: []string{"true"}}, &late}
-	history, err := linear.Load{Workers: 8, Operations: 800, Groups: 1, Spec: spec, Seed: 1}.Run(context.Background(), system)
+	history, err := linear.Load{Workers: 8, Operations: operations, Groups: 1, Spec: spec, Seed: 1}.Run(context.Background(), system)
 	late.Wait()
 	must(t, err)
 	if err := linear.Check(history, patience); err == nil {

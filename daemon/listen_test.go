@@ -27,6 +27,7 @@ func listening(t *testing.T, path string) *os.File {
 }
 
 func TestInherit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
 	listener, err := inherit([]*os.File{listening(t, path)}, path)
@@ -47,6 +48,7 @@ func TestInherit(t *testing.T) {
 }
 
 func TestInheritRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	regular, err := os.Create(filepath.Join(dir, "file"))
 	must(t, err)
@@ -80,6 +82,7 @@ func TestInheritRefuses(t *testing.T) {
 // The real protocol: descriptor 3, and this very process named. Another
 // process's variables are not ours.
 func TestListenTakesWhatSystemdHands(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	file := listening(t, path)
 	defer file.Close()
@@ -103,6 +106,7 @@ func TestListenTakesWhatSystemdHands(t *testing.T) {
 // TestListenChild is the other process of TestListenTakesWhatSystemdHands, and
 // nothing by itself.
 func TestListenChild(t *testing.T) {
+	t.Parallel()
 	path := os.Getenv("CLOVE_TEST_LISTEN")
 	if path == "" {
 		return
@@ -121,6 +125,7 @@ func TestListenChild(t *testing.T) {
 
 // A socket that nobody serves is replaced; anything else is not.
 func TestMakeSocket(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Log("as root it is also root's; here its owner cannot be set")
 	}
@@ -155,6 +160,7 @@ func TestMakeSocket(t *testing.T) {
 }
 
 func TestLockIsForOne(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	first, err := Lock(state)
 	must(t, err)
@@ -175,6 +181,7 @@ func TestLockIsForOne(t *testing.T) {
 }
 
 func TestGroupID(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]int{"": -1, "root": 0, "no-such-group-here": -1} {
 		if got, err := groupID(name); got != want || err != nil {
 			t.Errorf("%q: %d, %v", name, got, err)
@@ -185,6 +192,7 @@ func TestGroupID(t *testing.T) {
 // The lock of a cloved that died may outlive it for a moment, in a child that
 // it was making. The control is a cloved that lives.
 func TestLockWaitsAMoment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first, err := Lock(dir)
 	must(t, err)

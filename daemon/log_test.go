@@ -20,6 +20,7 @@ type entry struct {
 
 // Every attribute is a field of its own, and also in what journalctl shows.
 func TestJournalHandler(t *testing.T) {
+	t.Parallel()
 	var sent []entry
 	var least slog.LevelVar
 	log := slog.New(&journalHandler{level: &least, send: func(m string, p journal.Priority, f map[string]string) error {

@@ -11,6 +11,7 @@ import (
 // Who goes on behind a line that is gone is told what is missing since then:
 // the bytes too, if the offset is known.
 func TestLogsGoOnBehindALine(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
 	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))

@@ -69,6 +69,7 @@ func TestNotifierAlone(t *testing.T) {
 // A service manager whose queue is full is not waited for without an end. The
 // control is one that reads.
 func TestNotifierDoesNotHang(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	read := manager(t, path)
 	for fill(t, path) > 0 { // a sender's own buffer may be full before the queue is
@@ -121,6 +122,7 @@ func TestWatchdogIsOurs(t *testing.T) {
 
 // The watchdog hears of a cloved that works, and of one that does not nothing.
 func TestFeed(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	read := manager(t, path)
 	n := Notifier{path: path, watchdog: 20 * time.Millisecond, patience: time.Second}

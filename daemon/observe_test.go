@@ -49,6 +49,7 @@ func (r *rig) counted(lines ...string) {
 // What runs of the foreground do is counted as what cloved starts is, with --rm
 // too; and the next cloved begins at 0 instead of counting it again.
 func TestCountsWhateverHappens(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("before", agent.Owner{}, agent.StateEnded)
 	c := r.serve()
@@ -79,6 +80,7 @@ func TestCountsWhateverHappens(t *testing.T) {
 
 // Calls are counted by what became of them, and so are those who wait.
 func TestCountsCallsAndTheQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
@@ -105,6 +107,7 @@ func TestCountsCallsAndTheQueue(t *testing.T) {
 
 // Every gauge of the table is supplied, with its labels.
 func TestEveryGaugeIsSupplied(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	must(t, r.d.mirror.refresh())
 	var text bytes.Buffer
@@ -118,6 +121,7 @@ func TestEveryGaugeIsSupplied(t *testing.T) {
 
 // A reader that comes too late is told, and counted.
 func TestCountsDroppedEvents(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		after, last uint64
 		news        []agent.Occurrence
@@ -188,6 +192,7 @@ func TestTracesARun(t *testing.T) {
 
 // What is looked at inside is for root, has no secrets, and each part is there.
 func TestLookInside(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	tail := new(Tail)
 	r.d.options.LogTail = tail
@@ -219,6 +224,7 @@ func TestLookInside(t *testing.T) {
 
 // What needs no lock of cloved's is there while they are all held.
 func TestLookInsideOfOneThatHangs(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	r.d.mirror.mu.Lock()
@@ -233,6 +239,7 @@ func TestLookInsideOfOneThatHangs(t *testing.T) {
 }
 
 func TestTailKeepsTheLast(t *testing.T) {
+	t.Parallel()
 	var tail Tail
 	for i := range tailLines + 3 {
 		_, _ = tail.Write([]byte{byte('a' + i%26), '\n'})

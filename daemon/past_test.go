@@ -11,6 +11,7 @@ import (
 // the first who asks, joins what happened since without a gap, and is not read
 // by others.
 func TestReadsThePastWhenAsked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("before", agent.Owner{}, agent.StateEnded)
 	must(t, r.d.mirror.refresh())

@@ -34,7 +34,7 @@ func (k *keeper) postpone(id agent.ID, failure *api.Error) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held[id] = postponed{time.Now().Add(retryTime), reason}
+	k.held[id] = postponed{time.Now().Add(k.retry), reason}
 	return true
 }
 

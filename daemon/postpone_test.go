@@ -18,9 +18,11 @@ func (unwritable) Refuse(agent.ID, error) error { return errors.New("there is no
 // and then, and who asked is told why it waits. Without the pause the keeper
 // would start supervisors as fast as it can.
 func TestFailedStartIsHeldBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.refuse["held"] = true
 	r.d.sandboxes = unwritable{r}
+	r.d.keeper.retry = retryTime / 20
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})
 	must(t, err)

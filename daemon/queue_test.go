@@ -13,6 +13,7 @@ import (
 
 // Whoever starts a run that somebody ends before its turn hears of it.
 func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
 	s := spec("brief")
@@ -32,6 +33,7 @@ func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 // What is found queued may run a moment later: then it is not taken out of the
 // queue, which would give back the lease of a live agent.
 func TestDequeueLeavesTheLive(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("quick", agent.Owner{}, agent.StateRunning)
 	run.State = agent.StateQueued // as it was found
@@ -47,6 +49,7 @@ func TestDequeueLeavesTheLive(t *testing.T) {
 
 // A name that has come to mean another run is not acted upon.
 func TestHoldTellsThatANameMoved(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("old", agent.Owner{}, agent.StateEnded)
 	c := &call{Context: within(t), Daemon: r.d, run: run}
@@ -65,6 +68,7 @@ func TestHoldTellsThatANameMoved(t *testing.T) {
 // A supervisor that dies in a session leaves its caller without an answer, and
 // cloved notices that, however the bytes are cut.
 func TestLinesNoticeTheAnswer(t *testing.T) {
+	t.Parallel()
 	note, answer := `{"jsonrpc":"2.0","method":"session.output","params":{"id":2}}`+"\n", `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n"
 	for text, want := range map[string]bool{note: false, note + answer: true, answer: true, note + note: false, "": false} {
 		for size := 1; size < 80; size += 13 {

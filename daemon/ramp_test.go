@@ -15,6 +15,7 @@ import (
 // why, and who asked for it is answered when it executes. The control is a reason
 // that does not pass by itself.
 func TestStartsAreRamped(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.StartsAtOnce = 1 })
 	c := r.serve()
 	began, proceed := r.hold("slow")

@@ -11,6 +11,7 @@ import (
 
 // A clock that is set back by a year makes nobody wait for a year.
 func TestClockSetBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	year := 365 * 24 * time.Hour
 	// Queued in what is now the future, to start two seconds after that.
@@ -45,6 +46,7 @@ func TestClockSetBack(t *testing.T) {
 
 // A wait that is meant to be long stays so.
 func TestMisdated(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		since, due time.Duration

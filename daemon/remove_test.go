@@ -15,6 +15,7 @@ import (
 
 // With force a run that waits is removed like one that runs.
 func TestRemoveQueuedWithForce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("queued", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
@@ -26,6 +27,7 @@ func TestRemoveQueuedWithForce(t *testing.T) {
 // A stop that was noted holds, whatever its cloved or a policy did in that
 // moment: the run does not start. The control is one that nobody stopped.
 func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	stopped, wanted := r.add("stopped", agent.Owner{}, agent.StateQueued), r.add("wanted", agent.Owner{}, agent.StateQueued)
 	for _, run := range []agent.Run{stopped, wanted} {
@@ -52,6 +54,7 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 // A policy that puts a run back into the queue while it is being stopped does
 // not make the stop wait for ever, or fail.
 func TestStopOfARunThatComesBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
 	c := &call{Context: within(t), Daemon: r.d, peer: caller{}, run: run}
@@ -68,6 +71,7 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 // A restart by hand is not answered with what the run waited for before: nothing
 // is said until the keeper has looked again.
 func TestRestartEndsADelay(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("delayed", agent.Owner{}, agent.StateQueued)
 	_, err := r.d.keeper.look(t.Context())
@@ -89,6 +93,7 @@ func TestRestartEndsADelay(t *testing.T) {
 // The same for a run that was stopped while it waited: the keeper may not have
 // looked since.
 func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("stopped", agent.Owner{}, agent.StateQueued)
 	_, err := r.d.keeper.look(t.Context())
@@ -108,6 +113,7 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 // A run that its policy has queued since the caller was let in is restarted as
 // one that waits.
 func TestRestartOfARunThatComesBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
 	must(t, r.d.mirror.refresh())
@@ -124,6 +130,7 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 // A removal is answered when a start that had begun has left nothing: it makes
 // the log anew before it hears that its run is gone.
 func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
+	t.Parallel()
 	for _, force := range []bool{false, true} {
 		r := newRig(t, nil)
 		began, proceed := r.hold("begun")
@@ -148,6 +155,7 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 // A run with --rm whose start was put off has a log already: it goes with the
 // run. The control is one that is kept, and its log with it.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, forget := range []bool{true, false} {
 		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)

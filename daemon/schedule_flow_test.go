@@ -48,6 +48,7 @@ func running(run agent.Run) bool { return run.State == agent.StateRunning }
 // What was missed while no cloved lived is made up for once; the next start is
 // at the next time, and begins with new files.
 func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	id := r.timed("hourly", nil).Spec.ID
 	keeping := r.timed("keeping", func(run *agent.Run) { run.Spec.KeepFiles = true }).Spec.ID
@@ -78,6 +79,7 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 
 // A time that comes while the run is busy is skipped, and told.
 func TestABusyRunSkipsItsTime(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("busy", agent.Owner{}, agent.StateRunning)
 	_, err := r.records.amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) {
@@ -94,6 +96,7 @@ func TestABusyRunSkipsItsTime(t *testing.T) {
 // A stop ends the schedule, and a restart brings it back, and starts the run
 // at once. What waits is started by it too.
 func TestStopEndsTheSchedule(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	s := spec("daily")
@@ -123,6 +126,7 @@ func TestStopEndsTheSchedule(t *testing.T) {
 // Within one time of the schedule a failure is a failure: its policy starts it
 // again, and gives up only until the next time.
 func TestPolicyWithinATime(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	id := r.timed("flaky", func(run *agent.Run) {
 		run.Spec.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
@@ -139,6 +143,7 @@ func TestPolicyWithinATime(t *testing.T) {
 }
 
 func TestSchedulesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	for what, change := range map[string]func(*agent.Spec){
@@ -171,6 +176,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 // Runs that would wait for each other for ever are refused, whichever way the
 // circle closes; what comes first may be named by the beginning of its id.
 func TestCirclesAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	must(t, c.Drain(within(t), true))
@@ -200,6 +206,7 @@ func TestCirclesAreRefused(t *testing.T) {
 
 // A drained cloved that is restarted is drained.
 func TestDrainOutlivesCloved(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	must(t, r.d.keeper.drain(true))
 	r.d = New(r.d.options)

@@ -33,6 +33,7 @@ func endedAt(minutes int) func(*agent.Run) {
 func busy(r *agent.Run) { r.State, r.Turn.Scheduled = agent.StateRunning, false }
 
 func TestOccasions(t *testing.T) {
+	t.Parallel()
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 	const everyTen = "CRON_TZ=UTC */10 * * * *"
 	for _, c := range []struct {
@@ -73,6 +74,7 @@ func TestOccasions(t *testing.T) {
 // When clocks change, a time that does not exist comes an hour later by the
 // clock on the wall, and one that there is twice comes twice.
 func TestSchedulesInSummerAndWinter(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ schedule, from, want string }{
 		{"30 2 * * *", "2030-03-30T12:00:00Z", "2030-03-31T01:30:00Z"}, // there is no 02:30: 03:30 summer time
 		{"30 3 * * *", "2030-03-30T12:00:00Z", "2030-03-31T01:30:00Z"},
@@ -93,6 +95,7 @@ func TestSchedulesInSummerAndWinter(t *testing.T) {
 }
 
 func TestWhatIsNoSchedule(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", "x", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "0 0 30 2 *", "@reboot", "@every 1h",
 		"CRON_TZ=Nowhere/Land 0 0 * * *", "CRON_TZ=UTC", "TZ=../../etc/passwd 0 0 * * *", "5-1/0 * * * *", strings.Repeat("1,", 5000) + "1 * * * *"} {
 		_, err := parseSchedule(text, noon)
@@ -111,6 +114,7 @@ func TestWhatIsNoSchedule(t *testing.T) {
 // look, never before its time, and looking again without the clock moving
 // changes nothing: so a crash between two looks costs nothing.
 func TestOccasionsSettle(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		times, err := crontab.Parse("CRON_TZ=UTC " + rapid.SampledFrom([]string{"* * * * *", "*/7 3-5 * * *", "@hourly", "0 0 1 * *"}).Draw(t, "schedule"))
 		if err != nil {

@@ -34,6 +34,7 @@ func ask(t *testing.T, path string, dial func() (net.Conn, error)) (status int, 
 // Both ways are served, and only the one on which the kernel says who asks
 // tells of agents.
 func TestScrapes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	socket := filepath.Join(r.dir, "m")
 	address, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,6 +65,7 @@ func TestScrapes(t *testing.T) {
 // Who could not connect to the API is refused here as well; without the rule
 // it would be served.
 func TestScrapesAreForMembers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	inner := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for what, row := range map[string]struct {
@@ -105,6 +107,7 @@ func (r *rig) supervise(id agent.ID, memory int64) {
 
 // Agents are told of to whom they belong.
 func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.supervise(r.add("mine", ownerCaller.owner, agent.StateRunning).Spec.ID, 7)
 	r.supervise(r.add("not-mine", otherCaller.owner, agent.StateRunning).Spec.ID, 8)
@@ -133,6 +136,7 @@ func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
 }
 
 func TestListenScrapes(t *testing.T) {
+	t.Parallel()
 	s, err := ListenScrapes(DefaultConfig())
 	if err != nil || s.Address != nil || s.Socket != nil {
 		t.Errorf("%+v, %v", s, err)

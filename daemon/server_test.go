@@ -16,6 +16,7 @@ import (
 // A cloved that ends answers what it can, tells those who wait for what may
 // never come, and does not wait for callers that want nothing.
 func TestEndOfService(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("live", agent.Owner{}, agent.StateRunning)
 	begun, release := r.hold("slow")

@@ -22,6 +22,7 @@ func threads(t *testing.T) int {
 // A supervisor costs cloved a descriptor and a goroutine, but no thread: one
 // for each of five hundred agents held 50 MiB.
 func TestSupervisorsTakeNoThreads(t *testing.T) {
+	t.Parallel()
 	const many = 64
 	dir := t.TempDir()
 	// Says that it has started, and stays until nobody can write to the pipe.

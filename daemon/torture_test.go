@@ -84,6 +84,7 @@ func TestLeavingLeavesNothing(t *testing.T) {
 
 // Who has said everything and only listens still gets its answers.
 func TestHalfClosed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
@@ -96,6 +97,7 @@ func TestHalfClosed(t *testing.T) {
 
 // The same id twice at once is refused once; the first is answered.
 func TestIDsTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", rootCaller.owner, "running")
 	r.serve()
@@ -124,6 +126,7 @@ func TestIDsTwiceAtOnce(t *testing.T) {
 
 // Notifications alone get no answer, in a batch neither; what follows does.
 func TestBatchOfNotifications(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
@@ -136,6 +139,7 @@ func TestBatchOfNotifications(t *testing.T) {
 
 // Of one connection's requests another knows nothing: nor can it end them.
 func TestCancelOfAnothersRequest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", rootCaller.owner, "running")
 	r.serve()
@@ -199,6 +203,7 @@ func TestSlowReader(t *testing.T) {
 
 // More connections than there are places for are told so, and places come back.
 func TestFloodOfConnections(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	s := newServer(r.d, 50)
 	member := func(uid uint32) caller { c := otherCaller; c.owner.UID, c.groups = uid, []uint32{50}; return c }
@@ -226,6 +231,7 @@ func TestFloodOfConnections(t *testing.T) {
 
 // Every error of every method is of the set, whatever the parameters are.
 func TestEveryMethodsErrors(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("live", rootCaller.owner, "running")
 	r.add("over", rootCaller.owner, "ended")

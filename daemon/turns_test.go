@@ -30,6 +30,7 @@ func endedWith(code int) func(*agent.Run) {
 func after(names ...string) func(*agent.Run) { return func(r *agent.Run) { r.Spec.After = names } }
 
 func TestTurns(t *testing.T) {
+	t.Parallel()
 	memory := func(mib int64) func(*agent.Run) { return func(r *agent.Run) { r.Spec.Limits.MemoryBytes = mib << 20 } }
 	priority := func(p int) func(*agent.Run) { return func(r *agent.Run) { r.Spec.Priority = p } }
 	due := func(seconds int) func(*agent.Run) {
@@ -91,6 +92,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestTurnsWakeAtTheNextDelay(t *testing.T) {
+	t.Parallel()
 	var runs []agent.Run
 	for i, seconds := range []int{90, 30, 60} {
 		runs = append(runs, queuedRun(string(rune('a'+i)), i, func(r *agent.Run) { r.Turn.NotBefore = noon.Add(time.Duration(seconds) * time.Second) }))
@@ -104,6 +106,7 @@ func TestTurnsWakeAtTheNextDelay(t *testing.T) {
 }
 
 func TestRestartPolicies(t *testing.T) {
+	t.Parallel()
 	run := func(policy agent.RestartPolicy, maximum, code, restarts int, change func(*agent.Run)) agent.Run {
 		r := queuedRun("a", 0, endedWith(code))
 		r.Spec.Restart, r.Turn.Restarts, r.Record.Ended = agent.Restart{Policy: policy, Max: maximum}, restarts, noon
@@ -136,6 +139,7 @@ func TestRestartPolicies(t *testing.T) {
 }
 
 func TestBackoffDoublesToItsBound(t *testing.T) {
+	t.Parallel()
 	var got []time.Duration
 	for n := range 12 {
 		got = append(got, backoff(n))
@@ -156,6 +160,7 @@ func TestBackoffDoublesToItsBound(t *testing.T) {
 // is the other run waited for, nor is told how it does. Root's runs may wait
 // for anybody's.
 func TestAfterARunOfAnothers(t *testing.T) {
+	t.Parallel()
 	waiting := agent.Run{State: agent.StateQueued, Owner: agent.Owner{UID: 1000}}
 	waiting.Spec.ID, waiting.Spec.Name, waiting.Spec.After = agent.NewID(), "mine", []string{"db"}
 	first := agent.Run{State: agent.StateRunning, Owner: agent.Owner{UID: 1000}}

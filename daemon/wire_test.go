@@ -57,6 +57,7 @@ const ping = `{"jsonrpc":"2.0","id":"ping","method":"daemon.info"}`
 
 // Whatever is sent gets an answer of the closed set, and the connection goes on.
 func TestTorture(t *testing.T) {
+	t.Parallel()
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	r := newRig(t, nil)
 	r.serve()
@@ -128,6 +129,7 @@ func TestTorture(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
@@ -147,6 +149,7 @@ func TestBatch(t *testing.T) {
 
 // Notifications are done, in order, and never answered.
 func TestNotifications(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
@@ -164,6 +167,7 @@ func TestNotifications(t *testing.T) {
 
 // A line that does not end is cut off; other connections do not notice.
 func TestEndlessLine(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c, other := r.dial(), r.dial()
@@ -186,6 +190,7 @@ func TestEndlessLine(t *testing.T) {
 
 // More requests than may be answered at once wait; all are answered.
 func TestFlood(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
@@ -208,6 +213,7 @@ func TestFlood(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", rootCaller.owner, "running")
 	r.serve()
@@ -228,6 +234,7 @@ func TestCancel(t *testing.T) {
 
 // Who leaves in the middle leaves nothing behind: the daemon ends at once.
 func TestHalfFrameAndGone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", rootCaller.owner, "running")
 	r.serve()
@@ -248,6 +255,7 @@ func TestHalfFrameAndGone(t *testing.T) {
 // TestStrangersAreRefused: the mode of the socket keeps them out, and so does
 // the kernel's word where the mode was changed.
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newServer(&Daemon{}, 50)
 	if fault := s.enter(nil, otherCaller); fault == nil || fault.Code != api.CodeDenied {
 		t.Errorf("%v", fault)

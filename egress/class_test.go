@@ -59,6 +59,7 @@ var classRows = []struct {
 }
 
 func TestAddressesAreClassedByWhatTheyReach(t *testing.T) {
+	t.Parallel()
 	for _, row := range classRows {
 		if got := Classify(netip.MustParseAddr(row.addr)); got != row.want {
 			t.Errorf("%s: %s, want %s", row.addr, got, row.want)
@@ -72,6 +73,7 @@ func TestAddressesAreClassedByWhatTheyReach(t *testing.T) {
 // TestNoRowHidesAnother: the first row that holds an address decides, so a row
 // after a wider one would be dead.
 func TestNoRowHidesAnother(t *testing.T) {
+	t.Parallel()
 	for i, late := range blocks {
 		for _, early := range blocks[:i] {
 			if early.prefix.Bits() <= late.prefix.Bits() && early.prefix.Contains(late.prefix.Addr()) {
@@ -87,6 +89,7 @@ func TestNoRowHidesAnother(t *testing.T) {
 // TestClassesAgreeWithTheStandardLibrary compares with an oracle that somebody
 // else wrote, which knows fewer classes.
 func TestClassesAgreeWithTheStandardLibrary(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		addr := anyAddr(t)
 		special := addr.IsPrivate() || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() || !addr.IsGlobalUnicast()
@@ -101,6 +104,7 @@ func TestClassesAgreeWithTheStandardLibrary(t *testing.T) {
 
 // TestWhatCarriesASpecialAddressIsNeverPublic: whatever the form.
 func TestWhatCarriesASpecialAddressIsNeverPublic(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		four := rapid.SampledFrom(specialAddresses).Draw(t, "special").As4()
 		six := rapid.SampledFrom([]func([4]byte) netip.Addr{

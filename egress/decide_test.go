@@ -53,6 +53,7 @@ func connection(text string, pinned ...Name) Connection {
 }
 
 func TestConnectByAddress(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		mode, rules, target, want string
 	}{
@@ -174,6 +175,7 @@ func TestConnectByAddress(t *testing.T) {
 }
 
 func TestConnectByName(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		mode, rules, target string
 		pinned              []Name
@@ -226,6 +228,7 @@ func TestConnectByName(t *testing.T) {
 
 // TestTheShownName: the second question, after the first bytes.
 func TestTheShownName(t *testing.T) {
+	t.Parallel()
 	both := []Name{"api.example.com", "www.example.com"}
 	for _, row := range []struct {
 		mode, rules string
@@ -263,6 +266,7 @@ func TestTheShownName(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		mode, rules string
 		name        Name
@@ -302,6 +306,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ mode, rules, addr, want string }{
 		{"", "api.example.com", "93.184.216.34", "+rule api.example.com"},
 		{"", "www.example.com", "93.184.216.34", "-no-rule"},
@@ -337,6 +342,7 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestModeHostDecidesNothing(t *testing.T) {
+	t.Parallel()
 	rules, err := New(Config{Mode: ModeHost})
 	if err != nil {
 		t.Fatal(err)

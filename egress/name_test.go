@@ -8,6 +8,7 @@ import (
 )
 
 func TestNamesBecomeCanonical(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("a", 63)
 	for text, want := range map[string]Name{
 		"api.example.com":                       "api.example.com",
@@ -123,6 +124,7 @@ var refusedNames = map[string]string{
 }
 
 func TestTricksAreNoNames(t *testing.T) {
+	t.Parallel()
 	for text, want := range refusedNames {
 		got, err := ParseName(text)
 		if err == nil {
@@ -148,6 +150,7 @@ func containsAny(text, choices string) bool {
 }
 
 func TestLocalhostAndWhatLiesBelow(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{"localhost": true, "LOCALHOST.": true, "a.localhost": true, "mylocalhost": false, "localhost.example.com": false} {
 		name, err := ParseName(text)
 		if err != nil || name.IsLocalhost() != want {
@@ -157,6 +160,7 @@ func TestLocalhostAndWhatLiesBelow(t *testing.T) {
 }
 
 func TestReverseNames(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[Name]string{
 		"34.216.184.93.in-addr.arpa":   "93.184.216.34",
 		"1.0.0.127.in-addr.arpa":       "127.0.0.1",

@@ -10,6 +10,7 @@ import (
 )
 
 func TestRulesThatCannotHoldAreRefused(t *testing.T) {
+	t.Parallel()
 	allow := func(targets ...string) (lines []Line) {
 		for _, target := range targets {
 			lines = append(lines, Line{Target: target, Source: "--allow"})
@@ -49,6 +50,7 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 }
 
 func TestTheModeThatHolds(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		config Config
 		want   string
@@ -69,6 +71,7 @@ func TestTheModeThatHolds(t *testing.T) {
 }
 
 func TestExplainIsTheOrderOfEvaluation(t *testing.T) {
+	t.Parallel()
 	rules := rulesOf(t, ModePublic, "Private:5432", "-EVIL.test.", "udp://8.8.8.8:53", "-10.0.0.0/8:22", "0.0.0.0/0", "10.0.0.0/8", "140.82.112.0/20", "api.example.com")
 	want := []Explained{
 		{Deny: true, Rule: "evil.test", Protos: "tcp,udp", Ports: "*", Source: "--deny"},
@@ -94,6 +97,7 @@ func TestExplainIsTheOrderOfEvaluation(t *testing.T) {
 // TestARefusalSaysHowToAsk: each hint that is a flag, given, allows what was
 // refused.
 func TestARefusalSaysHowToAsk(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		rules, target string
 		pinned        []Name
@@ -129,6 +133,7 @@ func TestARefusalSaysHowToAsk(t *testing.T) {
 }
 
 func TestADenialNamesTheRuleAndItsSource(t *testing.T) {
+	t.Parallel()
 	rules, err := New(Config{Lines: []Line{{Target: "*.example.com", Source: "--allow"}, {Deny: true, Target: "A.example.com", Source: "policy p.yaml"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +150,7 @@ func TestADenialNamesTheRuleAndItsSource(t *testing.T) {
 }
 
 func TestWhyAsksAsAConnectionWould(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		mode, rules, host string
 		port              uint16
@@ -183,6 +189,7 @@ func TestWhyAsksAsAConnectionWould(t *testing.T) {
 }
 
 func TestWhyRefusesNonsense(t *testing.T) {
+	t.Parallel()
 	rules := rulesOf(t, ModePublic)
 	for _, host := range []string{"", "0x7f.1", "a..b", "user@x.test"} {
 		if steps, err := rules.Why(host, 443, TCP); agent.KindOf(err) != agent.KindInvalid {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTargetsBecomeCanonical(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"api.example.com":              "api.example.com",
 		"API.Example.com.":             "api.example.com",
@@ -72,6 +73,7 @@ func TestTargetsBecomeCanonical(t *testing.T) {
 // TestWhatIsNoTarget holds the refusals to a reason, and to a hint that says
 // what to write instead where that can be known.
 func TestWhatIsNoTarget(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]struct{ reason, hint string }{
 		"":                                     {"names no host", ""},
 		"  ":                                   {"names no host", ""},
@@ -164,6 +166,7 @@ func TestWhatIsNoTarget(t *testing.T) {
 
 // TestHintsAreTargets: what a refusal tells to write must be accepted.
 func TestHintsAreTargets(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"https://api.example.com/v1", "git@github.com:org/repo.git", "api.example.com:443/v1", "*.com", "x.com:90-80", "a.b:1:2", "*x.example.com"} {
 		_, err := ParseTarget(text)
 		var known *agent.Error
@@ -177,6 +180,7 @@ func TestHintsAreTargets(t *testing.T) {
 }
 
 func TestCanonicalTextRoundTrips(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawTarget(t)
 		target, err := ParseTarget(text)

@@ -39,6 +39,7 @@ func text(t *testing.T, run Run) string {
 // TestTheNameHangsOnEverything: what changes the Job changes its name, and
 // nothing else does.
 func TestTheNameHangsOnEverything(t *testing.T) {
+	t.Parallel()
 	name := func(change func(*Run)) string {
 		run := someRun()
 		change(&run)
@@ -70,6 +71,7 @@ func TestTheNameHangsOnEverything(t *testing.T) {
 }
 
 func TestRestartsHaveADeadlineEach(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		restart  agent.Restart
 		clock    time.Duration
@@ -98,6 +100,7 @@ func TestRestartsHaveADeadlineEach(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int64]string{1: "1", 1023: "1023", 1024: "1Ki", 256 << 20: "256Mi", 1 << 30: "1Gi", 3 << 29: "1536Mi", 1 << 52: "4096Ti", 1<<30 + 1: "1073741825"} {
 		if got := quantity(n); got != want {
 			t.Errorf("%d is %s, not %s", n, got, want)
@@ -139,6 +142,7 @@ func expand(text string) string {
 }
 
 func TestNothingIsExpanded(t *testing.T) {
+	t.Parallel()
 	if expand("a $(HOME)") != "a EXPANDED" || expand("$$") != "$" {
 		t.Fatal("the control expands nothing")
 	}
@@ -150,6 +154,7 @@ func TestNothingIsExpanded(t *testing.T) {
 }
 
 func TestFilesGetKeysThatAreFree(t *testing.T) {
+	t.Parallel()
 	paths := []string{"a/b.py", "a.b.py", "a_b.py", "a b.py", ".", "..", "..x", ".hidden", "ü.py", strings.Repeat("long/", 60) + "x.py", strings.Repeat("long/", 60) + "y.py"}
 	var files []File
 	for _, p := range paths {
@@ -175,6 +180,7 @@ func TestFilesGetKeysThatAreFree(t *testing.T) {
 
 // TestWhatTheNodeWouldRefuseIsRefusedHere: package oci judges before there is a Job.
 func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*Run){
 		"a network": func(r *Run) { r.Spec.Network = agent.NetworkHost },
 		"a target": func(r *Run) {
@@ -199,6 +205,7 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 }
 
 func TestJSONHasTheSameObjects(t *testing.T) {
+	t.Parallel()
 	run := someRun()
 	run.Record = oci.RecordsDir + "/a.json"
 	manifest, err := Render(run)

@@ -12,6 +12,7 @@ import (
 // TestWhatIsNotThereNeedsNoRemoval: a kernel without IPv6 has other words for a
 // rule of it than for a route. What is there and stays is told.
 func TestWhatIsNotThereNeedsNoRemoval(t *testing.T) {
+	t.Parallel()
 	for errno, want := range map[unix.Errno]bool{
 		unix.ENOENT: true, unix.ESRCH: true, unix.EAFNOSUPPORT: true, unix.EOPNOTSUPP: true,
 		unix.EPERM: false, unix.EBUSY: false, unix.EINVAL: false,
@@ -24,6 +25,7 @@ func TestWhatIsNotThereNeedsNoRemoval(t *testing.T) {
 
 // TestAKernelWithOneTableIsNamed, by the option that it lacks.
 func TestAKernelWithOneTableIsNamed(t *testing.T) {
+	t.Parallel()
 	var options []string
 	for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
 		err := lacking(unix.EAFNOSUPPORT, r.option())

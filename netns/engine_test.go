@@ -10,6 +10,7 @@ import (
 )
 
 func TestEnginePlanGoldens(t *testing.T) {
+	t.Parallel()
 	for name, plan := range map[string]Plan{
 		"engine_silent":       {engine: true, owner: "7-42", policy: "c10e"},
 		"engine":              {engine: true, everything: true, ipv6: true, owner: "7-42", policy: "c10e"},
@@ -32,6 +33,7 @@ func TestEnginePlanGoldens(t *testing.T) {
 // TestOnlyTheGateAndAnswersLeave holds the last chain to what it may let out,
 // whatever the chains before it do.
 func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
+	t.Parallel()
 	for _, plan := range []Plan{{engine: true}, {engine: true, everything: true, ipv6: true}} {
 		last := plan.chains()[len(plan.chains())-1]
 		if last.hook != postrouting || last.open {
@@ -58,6 +60,7 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 // TestMatchesAreWhatTheyLookLike: the words and the kernel's instructions are
 // made apart.
 func TestMatchesAreWhatTheyLookLike(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		match match
 		words string

@@ -10,6 +10,7 @@ import (
 )
 
 func TestRouteQuestionIsWhatTheKernelParses(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]struct {
 		family byte
 		length int
@@ -28,6 +29,7 @@ func TestRouteQuestionIsWhatTheKernelParses(t *testing.T) {
 }
 
 func TestRouteAnswers(t *testing.T) {
+	t.Parallel()
 	route := make([]byte, unix.SizeofNlMsghdr+unix.SizeofRtMsg)
 	binary.NativeEndian.PutUint16(route[4:], unix.RTM_NEWROUTE)
 	route[unix.SizeofNlMsghdr+7] = unix.RTN_LOCAL

@@ -19,6 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestPlanGoldens(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		config Config
@@ -46,6 +47,7 @@ func TestPlanGoldens(t *testing.T) {
 }
 
 func TestWhatIsWithoutIPv6(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		content string
 		want    bool
@@ -64,6 +66,7 @@ func TestWhatIsWithoutIPv6(t *testing.T) {
 }
 
 func TestAMissingOptionIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, errno := range []unix.Errno{unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT} {
 		err := lacking(fmt.Errorf("conn.Receive: %w", errno), "CONFIG_NFT_TPROXY")
 		if !errors.Is(err, errno) || !strings.Contains(err.Error(), "kernel option CONFIG_NFT_TPROXY") {
@@ -83,6 +86,7 @@ func TestAMissingOptionIsNamed(t *testing.T) {
 
 // TestAPrefixIsMatchedAsNetipDoes runs the expressions of a prefix on addresses.
 func TestAPrefixIsMatchedAsNetipDoes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.SampledFrom([]int{4, 16}).Draw(t, "length")
 		one, _ := netip.AddrFromSlice(rapid.SliceOfN(rapid.Byte(), length, length).Draw(t, "one"))

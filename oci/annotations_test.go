@@ -11,6 +11,7 @@ import (
 )
 
 func TestEveryAnnotationIsRead(t *testing.T) {
+	t.Parallel()
 	got, err := Parse(map[string]string{
 		AnnotationTimeout:              "1h30m",
 		AnnotationNetworkMode:          "allowlist",
@@ -43,6 +44,7 @@ func TestEveryAnnotationIsRead(t *testing.T) {
 }
 
 func TestNobodysAnnotationsAskForNothing(t *testing.T) {
+	t.Parallel()
 	for _, given := range []map[string]string{nil, {}, {"run.cloves": "x", "run.cloverleaf.timeout": "x", "org.run.clove.timeout": "x"}} {
 		if got, err := Parse(given); err != nil || !reflect.DeepEqual(got, Rules{}) {
 			t.Errorf("%v became %+v, %v", given, got, err)
@@ -52,6 +54,7 @@ func TestNobodysAnnotationsAskForNothing(t *testing.T) {
 
 // TestSizesMeanTheSameInBothSpellings holds each unit to its number of bytes.
 func TestSizesMeanTheSameInBothSpellings(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{
 		"1": 1, "4096": 4096, "512K": 512 << 10, "512Ki": 512 << 10, "256M": 256 << 20, "256Mi": 256 << 20,
 		"2G": 2 << 30, "2Gi": 2 << 30, "1T": 1 << 40, "1Ti": 1 << 40, "4096T": sizeCeiling,
@@ -81,6 +84,7 @@ var badValues = map[string][]string{
 }
 
 func TestABadValueIsRefusedWithItsName(t *testing.T) {
+	t.Parallel()
 	for _, a := range annotations {
 		if len(badValues[a.key]) == 0 {
 			t.Errorf("no bad value of %s is tried", a.key)
@@ -103,6 +107,7 @@ func TestABadValueIsRefusedWithItsName(t *testing.T) {
 }
 
 func TestAKeyThatCloveDoesNotKnowIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"run.clove", "run.clove.", "run.clove.timeouts", "run.clove.Timeout", "Run.Clove.timeout", "run.clove.timeout ",
 		"run.clove.limits", "run.clove.limits.", "run.clove.limits.disk", "run.clove.network", "run.clove.limits.memory.", "run.clove.seccomp"} {
 		_, err := Parse(map[string]string{key: "1h"})
@@ -114,6 +119,7 @@ func TestAKeyThatCloveDoesNotKnowIsRefused(t *testing.T) {
 
 // TestNetworkAnnotationsAreJudgedTogether has each value right by itself.
 func TestNetworkAnnotationsAreJudgedTogether(t *testing.T) {
+	t.Parallel()
 	for name, given := range map[string]map[string]string{
 		"allow without a mode": {AnnotationNetworkAllow: "pypi.org"},
 		"deny without a mode":  {AnnotationNetworkDeny: "pypi.org"},

@@ -22,6 +22,7 @@ func capabilities(names ...string) *specs.LinuxCapabilities {
 }
 
 func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	network, user := specs.LinuxNamespace{Type: specs.NetworkNamespace}, specs.LinuxNamespace{Type: specs.UserNamespace}
 	byPath := specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: "/run/netns/one"}
 	for name, row := range map[string]struct {
@@ -51,6 +52,7 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 // TestADeviceThatIsBroughtIsRefused, whoever made the namespace; without network
 // rules it is the engine's affair.
 func TestADeviceThatIsBroughtIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, mode := range map[string]string{"public": agent.NetworkPublic, "none": agent.NetworkNone, "without rules": ""} {
 		spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: "/run/netns/one"})
 		spec.Linux.NetDevices = map[string]specs.LinuxNetDevice{"can1": {}, "can0": {Name: "bus"}}
@@ -70,6 +72,7 @@ func TestADeviceThatIsBroughtIsRefused(t *testing.T) {
 }
 
 func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
+	t.Parallel()
 	spec := networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	spec.Process.Capabilities = capabilities("CAP_CHOWN", "CAP_NET_RAW", "cap_net_admin", "CAP_NET_BIND_SERVICE")
 	if _, err := Apply(spec, "one"); err != nil {
@@ -94,6 +97,7 @@ func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 
 // TestWhoCouldUndoRulesIsRefused, at first and by exec.
 func TestWhoCouldUndoRulesIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF", "CAP_SYS_BOOT", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"} {
 		for i := range 5 {
 			c := capabilities("CAP_CHOWN")
@@ -119,6 +123,7 @@ func TestWhoCouldUndoRulesIsRefused(t *testing.T) {
 }
 
 func TestGuarded(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		annotations map[string]string
 		network     string

@@ -17,6 +17,7 @@ const (
 // TestARoleIsBelievedWithTheIDThatTheEngineMade: annotations of an image or of a
 // user are written before there is one. What is not believed takes no rule away.
 func TestARoleIsBelievedWithTheIDThatTheEngineMade(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		pod             map[string]string
 		sandbox, member bool
@@ -53,6 +54,7 @@ func TestARoleIsBelievedWithTheIDThatTheEngineMade(t *testing.T) {
 // TestEnginesThatDisagreeAreRefused: one of them did not write it. Without rules
 // there is nothing to take away, and it is no affair of clove's.
 func TestEnginesThatDisagreeAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, pod := range map[string]map[string]string{
 		"on the role":    {cri: "container", criID: "two", crio: "sandbox", crioID: "two"},
 		"on the sandbox": {cri: "container", criID: "two", crio: "container", crioID: "three"},

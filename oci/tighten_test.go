@@ -27,6 +27,7 @@ func bundle(t *testing.T, resources string, annotations map[string]string) *spec
 }
 
 func TestLimitsOnlyEverTakeAway(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		engine      string
 		annotations map[string]string
@@ -81,6 +82,7 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 // TestWhatNobodyWouldHoldIsRefused: an annotation that is understood and then
 // forgotten would be worse than none.
 func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
+	t.Parallel()
 	_, err := Apply(bundle(t, "", map[string]string{AnnotationNetworkMode: "none"}), "one")
 	var refused *agent.Error
 	if !errors.As(err, &refused) || refused.Kind != agent.KindUnenforceable || refused.Hint == "" {
@@ -91,6 +93,7 @@ func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
 // TestWhatIsHeldFromOutsideIsHandedOn, but for a pod's sandbox, in which no
 // agent runs.
 func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		pod  map[string]string
 		held bool
@@ -112,6 +115,7 @@ func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
 }
 
 func TestNoAnnotationChangesNothing(t *testing.T) {
+	t.Parallel()
 	spec := bundle(t, "", map[string]string{"org.example": "1"})
 	if _, err := Apply(spec, "one"); err != nil || spec.Linux != nil {
 		t.Errorf("%v, %+v", err, spec.Linux)

@@ -12,6 +12,7 @@ import (
 
 // TestAnUpdateThatWouldEndBeyondIsRefused: after is what would hold then.
 func TestAnUpdateThatWouldEndBeyondIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		after       string
 		annotations map[string]string

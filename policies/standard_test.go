@@ -7,6 +7,7 @@ import (
 )
 
 func TestStandardDeniesByDefault(t *testing.T) {
+	t.Parallel()
 	s := Standard()
 	if s.Network != agent.NetworkNone || len(s.Env) != 0 || s.User.UID == 0 {
 		t.Errorf("standard gives something away: %+v", s)
@@ -24,6 +25,7 @@ func TestStandardDeniesByDefault(t *testing.T) {
 }
 
 func TestFingerprintIsStableAndSensitive(t *testing.T) {
+	t.Parallel()
 	first, second := Standard(), Standard()
 	if first.Policy != second.Policy || len(first.Policy.SHA256) != 64 {
 		t.Errorf("fingerprints %q and %q", first.Policy.SHA256, second.Policy.SHA256)

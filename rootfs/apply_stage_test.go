@@ -24,6 +24,7 @@ func statOf(t *testing.T, dir, name string) unix.Stat_t {
 }
 
 func TestApplyDropsSpecialBits(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1", "m x 6755", "d d", "m d 3777"})
 	if st := statOf(t, w.upper.Dir, "x"); st.Mode&permissions != 0o6755 {
 		t.Fatalf("control: the layer's own mode is %o", st.Mode)
@@ -38,6 +39,7 @@ func TestApplyDropsSpecialBits(t *testing.T) {
 
 // A file with many names becomes one file with many names, not many files.
 func TestApplyKeepsHardLinks(t *testing.T) {
+	t.Parallel()
 	layer := []string{"f a " + strings.Repeat("1", 4096), "d d"}
 	for i := range 50 {
 		layer = append(layer, fmt.Sprintf("h d/%d a", i))
@@ -55,6 +57,7 @@ func TestApplyKeepsHardLinks(t *testing.T) {
 // The host replaced the first name before the second is written: the second
 // is a copy of the layer's file, not a link to the host's.
 func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f a 1", "h b a"})
 	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
@@ -79,6 +82,7 @@ func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
 
 // A sparse file that claims a terabyte costs the host what it holds.
 func TestApplyKeepsHoles(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f hole", "f mixed"})
 	const size = 1 << 40
 	for _, name := range []string{"hole", "mixed"} {
@@ -123,6 +127,7 @@ func TestApplyKeepsHoles(t *testing.T) {
 
 // The staged entry is taken only when it is the one that was just made.
 func TestOpenStagedRefusesAnother(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1", "h y x"}, nil)
 	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
@@ -148,6 +153,7 @@ func TestOpenStagedRefusesAnother(t *testing.T) {
 }
 
 func TestStaysBelow(t *testing.T) {
+	t.Parallel()
 	tests := map[bool][][2]string{
 		true: {{"l", "x"}, {"l", "."}, {"l", "a//b/"}, {"a/l", ".."}, {"a/b/l", "../../x"}, {"l", "..."}, {"l", "..x/y"}},
 		false: {{"l", ""}, {"l", "/"}, {"l", "/x"}, {"l", ".."}, {"a/l", "../.."}, {"l", "./.."}, {"l", "a/.."},
@@ -164,6 +170,7 @@ func TestStaysBelow(t *testing.T) {
 
 // However links that pass are put together, none of them leads out.
 func TestNoChainOfLinksLeadsOut(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	places := []string{"l", "a/l", "a/b/l", "k", "a/k", "a/b/k"}
 	rapid.Check(t, func(r *rapid.T) {
@@ -193,6 +200,7 @@ func TestNoChainOfLinksLeadsOut(t *testing.T) {
 
 // What came to stand there after the look is not overwritten.
 func TestCreateDoesNotReplace(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, []string{"f x host"}, []string{"f x 1", "f y 1"})
 	a, err := openApplier(w.upper, w.host, nil)
 	if err != nil {

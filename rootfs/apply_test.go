@@ -81,6 +81,7 @@ func listing(t testing.TB, dir string) []string {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name                           string
 		host, layer, wantDone, wantNow []string
@@ -122,6 +123,7 @@ func TestApply(t *testing.T) {
 // Each hostile entry is refused, and beside it a harmless one that differs in
 // the one point is applied: the control.
 func TestApplyRefuses(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, hostile, harmless, reason string }{
 		{"absolute link", "l bad /etc/passwd", "l good etc/passwd", "may lead out"},
 		{"link out", "l bad ../x", "l good x", "may lead out"},
@@ -153,6 +155,7 @@ func TestApplyRefuses(t *testing.T) {
 // or the host has a link where the layer has a directory: neither leads Apply
 // out of the workspace.
 func TestApplyDoesNotFollowLinks(t *testing.T) {
+	t.Parallel()
 	outside := t.TempDir()
 	plant(t, outside, "f secret 1", "f victim 1", "d d")
 	before := listing(t, outside)
@@ -203,6 +206,7 @@ func TestApplyDoesNotFollowLinks(t *testing.T) {
 }
 
 func TestApplyRefusesPaths(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1"})
 	for _, at := range []string{"/w", "/w/", "/w/.", "/w/..", "/w/../x", "/w/d/../x", "/w//x", "/w/x/", "/x", "w/x", "", "/w/x\x00", "/wx"} {
 		done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: at, Type: TypeFile}})
@@ -220,6 +224,7 @@ func TestApplyRefusesPaths(t *testing.T) {
 // a layer that began at the host's change (a conflict) and one that began
 // after it (the control).
 func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, host, layer, touched string }{
 		{"changed", "f x 1", "f x 2", "x"},
 		{"deleted", "f x 1", "w x", "x"},
@@ -259,6 +264,7 @@ func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 // Replacing one name of a host's file moves the change time of its others:
 // that is no change by the host. A new content is, under any name.
 func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
+	t.Parallel()
 	for _, conflict := range []bool{false, true} {
 		w := newWorkspace(t, []string{"f a 1", "h b a", "d d", "h d/c a"}, []string{"f a 2", "f b 2", "w d"})
 		st := statOf(t, w.host, "a")
@@ -286,6 +292,7 @@ func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 }
 
 func TestApplyKeepsWhatTheHostAdded(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1", "d d", "f same 1"})
 	changes, err := Diff(t.Context(), []Upper{w.upper})
 	if err != nil {
@@ -303,6 +310,7 @@ func TestApplyKeepsWhatTheHostAdded(t *testing.T) {
 
 // A layer whose begin is unknown may add, and replaces nothing.
 func TestApplyWithoutABeginReplacesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1"}, []string{"f x 2", "f y 2"})
 	w.upper.Since = time.Time{}
 	got := w.apply(t, "")
@@ -312,6 +320,7 @@ func TestApplyWithoutABeginReplacesNothing(t *testing.T) {
 }
 
 func TestApplyGoesOnWhereItWasKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, []string{"d d", "f d/x 1"}, []string{"d d", "f d/x 2"})
 	plant(t, w.host, "d d/"+stagedName, "f d/"+stagedName+"/half 1")
 	if got := w.apply(t, ""); !slices.Equal(got, []string{"C /w/d/x"}) {
@@ -323,6 +332,7 @@ func TestApplyGoesOnWhereItWasKilled(t *testing.T) {
 }
 
 func TestApplyFails(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1"})
 	changes := []Change{{Kind: Added, Path: "/w/x", Type: TypeFile}}
 	ended, end := context.WithCancel(t.Context())
@@ -372,6 +382,7 @@ func (c *countdown) Err() error {
 // Wherever Apply is ended, each entry is as it was or as it was to become,
 // nothing else is there, and the next Apply does the rest.
 func TestApplyEndedAnywhere(t *testing.T) {
+	t.Parallel()
 	host := []string{"f a old", "f big old", "d d", "d d/e", "f d/e/x old", "d t", "f t/x old", "f z old"}
 	layer := []string{"f a new", "f big " + strings.Repeat("new", 3<<20), "w d", "l t a", "f new new", "d z", "f z/x new"}
 	whole := newWorkspace(t, host, layer)
@@ -380,7 +391,11 @@ func TestApplyEndedAnywhere(t *testing.T) {
 	after := listing(t, whole.host)
 	allowed := append(slices.Clone(before), after...)
 
-	for looks := 0; ; looks++ {
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
+	for looks := 0; ; looks += step {
 		w := newWorkspace(t, host, layer)
 		changes, err := Diff(t.Context(), []Upper{w.upper})
 		if err != nil {

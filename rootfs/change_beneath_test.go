@@ -11,6 +11,7 @@ import (
 
 // Each way out is first taken by an ordinary open, the control.
 func TestBeneathStaysInside(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	plant(t, top, "f outside 1", "d in", "d in/d", "f in/d/x 1", "l in/l d", "l in/abs "+top, "l in/d/up ../../outside", "l in/f d/x")
 	inside, err := openBeneath(filepath.Join(top, "in"), 0, nil)
@@ -37,6 +38,7 @@ func TestBeneathStaysInside(t *testing.T) {
 
 // A FIFO that nobody writes to would hold an ordinary open for ever.
 func TestOpenRegularRefusesOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, "p pipe", "d d", "s socket")
 	b, err := openBeneath(dir, 0, nil)
@@ -53,6 +55,7 @@ func TestOpenRegularRefusesOthers(t *testing.T) {
 }
 
 func TestReadLinkReadsTheLongest(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	long := make([]byte, maxPath)
 	for i := range long {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestChangeString(t *testing.T) {
+	t.Parallel()
 	tests := map[string]Change{
 		`A /workspace/x`:              {Kind: Added, Path: "/workspace/x", Type: TypeFile},
 		`C /workspace/ü.txt`:          {Kind: Changed, Path: "/workspace/ü.txt", Type: TypeFile},
@@ -39,6 +40,7 @@ func TestChangeString(t *testing.T) {
 
 // No name moves the cursor, and no two names look the same.
 func TestPrintable(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
 		other := rapid.String().Draw(t, "other")
@@ -57,6 +59,7 @@ func TestPrintable(t *testing.T) {
 }
 
 func TestUpperAndChangeAsJSON(t *testing.T) {
+	t.Parallel()
 	tests := map[string]any{
 		`{"dir":"/i/u","prefix":"/","since":"2026-01-02T03:04:05Z"}`: Upper{Dir: "/i/u", Prefix: "/", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		`{"dir":"/i/u","prefix":"/usr","lower":"/usr"}`:              Upper{Dir: "/i/u", Prefix: "/usr", Lower: "/usr"},

@@ -17,6 +17,7 @@ func testConfig(dir string) Config {
 }
 
 func TestNewPlanRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"state/layers", "run", "work"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
@@ -87,6 +88,7 @@ func TestNewPlanRefuses(t *testing.T) {
 }
 
 func TestPlanChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, err := NewPlan(testConfig(dir)); err != nil {
 		t.Fatal(err)

@@ -86,6 +86,7 @@ func lines(changes []Change) []string {
 }
 
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name                string
 		lower, upper, wants []string
@@ -121,6 +122,7 @@ func TestDiff(t *testing.T) {
 // A lower link that leads elsewhere is not followed when an upper directory
 // stands in its place: what it leads to is no part of the comparison.
 func TestDiffDoesNotFollowTheHostsLinks(t *testing.T) {
+	t.Parallel()
 	outside := t.TempDir()
 	plant(t, outside, "f x 1")
 	if got := diffOf(t, []string{"d d", "f d/x 1"}, []string{"d d", "f d/x 1"}, opaqueAt("")); got != nil {
@@ -135,6 +137,7 @@ func TestDiffDoesNotFollowTheHostsLinks(t *testing.T) {
 // The kernel's note that a directory was copied up tells it from the agent's
 // own where no lower directory can.
 func TestDiffWithoutLower(t *testing.T) {
+	t.Parallel()
 	up := t.TempDir()
 	plant(t, up, "d tmp", "f tmp/x 1", "f renamed 1", "w gone", "d new")
 	copied := func(_ *os.File, entry, mark string) (string, bool, error) {
@@ -149,6 +152,7 @@ func TestDiffWithoutLower(t *testing.T) {
 }
 
 func TestDiffKnowsAttributeWhiteouts(t *testing.T) {
+	t.Parallel()
 	read := func(_ *os.File, entry, mark string) (string, bool, error) {
 		return "", mark == "whiteout" && (entry == "x" || entry == "full"), nil
 	}
@@ -160,6 +164,7 @@ func TestDiffKnowsAttributeWhiteouts(t *testing.T) {
 
 // An agent can set user.overlay.*; the mount does not read it, nor may Diff.
 func TestDiffIgnoresUserAttributes(t *testing.T) {
+	t.Parallel()
 	low, up := t.TempDir(), t.TempDir()
 	plant(t, low, "d d", "f d/x 1")
 	plant(t, up, "d d", "f d/y 1")
@@ -173,6 +178,7 @@ func TestDiffIgnoresUserAttributes(t *testing.T) {
 }
 
 func TestDiffDescribesAndSorts(t *testing.T) {
+	t.Parallel()
 	low, one, two := t.TempDir(), t.TempDir(), t.TempDir()
 	plant(t, low, "f gone 123")
 	plant(t, one, "w gone", "f z 12", "m z 2755", "l l z")
@@ -191,6 +197,7 @@ func TestDiffDescribesAndSorts(t *testing.T) {
 
 // A tree deeper than a path may be long is named once and not entered.
 func TestDiffStopsAtTheLongestPath(t *testing.T) {
+	t.Parallel()
 	up := t.TempDir()
 	deep := growDeep(t, up, 30)
 	changes, err := Diff(t.Context(), []Upper{{Dir: up, Prefix: "/w"}})
@@ -232,6 +239,7 @@ func growDeep(t *testing.T, dir string, levels int) int {
 }
 
 func TestDiffBoundsItsMemory(t *testing.T) {
+	t.Parallel()
 	up := t.TempDir()
 	plant(t, up, "f a 1", "f b 1", "f c 1")
 	for _, tt := range []struct {
@@ -246,6 +254,7 @@ func TestDiffBoundsItsMemory(t *testing.T) {
 }
 
 func TestDiffFails(t *testing.T) {
+	t.Parallel()
 	up := t.TempDir()
 	plant(t, up, "f x 1")
 	ended, end := context.WithCancel(t.Context())
@@ -268,6 +277,7 @@ func TestDiffFails(t *testing.T) {
 
 // A mounted layer is named by a descriptor; a target never is.
 func TestDiffOpensByDescriptor(t *testing.T) {
+	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1"}, []string{"f x 2"})
 	dir, err := os.Open(w.upper.Dir)
 	if err != nil {

@@ -18,6 +18,7 @@ broken line
 `
 
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	passwd, shadow := users([]byte(hostPasswd), 1000, 1000)
 	want := `root:x:0:0:root:/root:/bin/bash
 daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
@@ -38,6 +39,7 @@ agent:x:1000:1000::/home/agent:/bin/sh
 }
 
 func TestUsersKnowsTheAgent(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name     string
 		uid, gid uint32
@@ -59,6 +61,7 @@ func TestUsersKnowsTheAgent(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	group, gshadow := groups([]byte("root:x:0:\nsudo:x:27:ann,bob\nann:x:1000:\n"), 1000)
 	if want := "root:x:0:\nsudo:x:27:\nagent:x:1000:\n"; group != want {
 		t.Errorf("group\n%swant\n%s", group, want)
@@ -69,6 +72,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]struct {
 		mode os.FileMode
@@ -118,6 +122,7 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 }
 
 func TestStampFollowsTheFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shells")
 	name := func(data string) string {

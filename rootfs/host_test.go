@@ -8,6 +8,7 @@ import (
 )
 
 func TestVeiled(t *testing.T) {
+	t.Parallel()
 	for points, want := range map[string]bool{
 		"/ /proc /sys /process/x":          false,
 		"/ /proc /proc/sys/fs/binfmt_misc": false,
@@ -26,6 +27,7 @@ func TestVeiled(t *testing.T) {
 
 // TestWholeProcOnlyWhereItIsVeiled: elsewhere it would cost each start a mount.
 func TestWholeProcOnlyWhereItIsVeiled(t *testing.T) {
+	t.Parallel()
 	for _, isVeiled := range []bool{false, true} {
 		plan := planFor(testConfig(t.TempDir()), facts{Veiled: isVeiled})
 		if got := strings.Contains(plan.String(), "whole proc\n"); got != isVeiled {

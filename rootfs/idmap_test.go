@@ -19,6 +19,7 @@ func apply(extents []extent, id uint32) (uint32, bool) {
 }
 
 func TestOwnerMapIsABijectionThatGivesTheAgentTheOwner(t *testing.T) {
+	t.Parallel()
 	// 65535 is no user's and may give way, so it is neither's.
 	owners := rapid.OneOf(rapid.Uint32Range(0, 2000), rapid.Uint32Range(0, idsPerAgent-2), rapid.Uint32Range(idsPerAgent, 1<<32-2))
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,6 +59,7 @@ func TestOwnerMapIsABijectionThatGivesTheAgentTheOwner(t *testing.T) {
 }
 
 func TestIDMapText(t *testing.T) {
+	t.Parallel()
 	for want, m := range map[string]idMap{
 		"ids 0:1879048192:65536": shiftMap(testHostID),
 		"uid 0:1879049192:1,1:1879048193:999,1000:1879048192:1,1001:1879049193:64535 gid 0:1879048192:65536": ownerMap(testHostID, 1000, 100, 0, 100),

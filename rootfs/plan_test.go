@@ -31,6 +31,7 @@ func checkPlan(t *testing.T, cfg Config, f facts, want string) {
 }
 
 func TestPlanOverTheBase(t *testing.T) {
+	t.Parallel()
 	checkPlan(t, fixedConfig(), testFacts(), `
 stage
 layer /var/lib/clove/layers/0123456789abcdef.img from base-67108864-b7c2a079e1c883f0.img with 36 names
@@ -55,6 +56,7 @@ table
 }
 
 func TestPlanOverADirectory(t *testing.T) {
+	t.Parallel()
 	cfg := fixedConfig()
 	cfg.Rootfs, cfg.AgentUID, cfg.AgentGID, cfg.Hostname = "/srv/root", 0, 0, ""
 	f := testFacts()
@@ -83,6 +85,7 @@ func mountLines(cfg Config, f facts) string {
 }
 
 func TestPlanOrdersMountsByTarget(t *testing.T) {
+	t.Parallel()
 	cfg, f := fixedConfig(), testFacts()
 	f.Workspace = source{Path: "/home/ann/job", Dir: true, Owner: 1000, Group: 1000}
 	f.Prefixes = []source{{Path: "/root/.pyenv/versions/3.11.7", Dir: true}}
@@ -103,6 +106,7 @@ bind /a at /workspace/data/deep, ids 0:1879048192:65536, recursive
 }
 
 func TestPlanReadOnly(t *testing.T) {
+	t.Parallel()
 	cfg, f := fixedConfig(), testFacts()
 	cfg.ReadOnly = true
 	cfg.Tmpfs = []Tmpfs{{Target: "/tmp"}}
@@ -124,6 +128,7 @@ table
 }
 
 func TestExplicitMountReplacesTheWorkspace(t *testing.T) {
+	t.Parallel()
 	cfg, f := fixedConfig(), testFacts()
 	f.Workspace = source{Path: "/home/ann/job", Dir: true}
 	cfg.Tmpfs = []Tmpfs{{Target: "/workspace"}}
@@ -133,6 +138,7 @@ func TestExplicitMountReplacesTheWorkspace(t *testing.T) {
 }
 
 func TestAPrefixBelowRootOpensIt(t *testing.T) {
+	t.Parallel()
 	cfg, f := fixedConfig(), testFacts()
 	const opened = "dir /root 0755"
 	if plan := planFor(cfg, f).String(); strings.Contains(plan, opened) {
@@ -145,6 +151,7 @@ func TestAPrefixBelowRootOpensIt(t *testing.T) {
 }
 
 func TestSkeletonText(t *testing.T) {
+	t.Parallel()
 	var got strings.Builder
 	for _, e := range testFacts().skeleton() {
 		got.WriteString(e.String() + "\n")

@@ -43,6 +43,7 @@ const day = 24 * time.Hour
 
 // TestUnusedTemplatesAreSwept by their age, and nothing that only lies there.
 func TestUnusedTemplatesAreSwept(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	stateDir := templatesOf(t, now, map[string]time.Duration{
 		"base-1-aa.img": 31 * day, "base-2-bb.img": 29 * day, "rootfs-1-cc.img": 400 * day, "base-3-dd.img": -day, "notes": 400 * day,
@@ -59,6 +60,7 @@ func TestUnusedTemplatesAreSwept(t *testing.T) {
 // TestUseIsNoted: a template that is opened is not swept a month after it was
 // made, nor is its file written at each start.
 func TestUseIsNoted(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	stateDir := templatesOf(t, now, map[string]time.Duration{"base-1-aa.img": 40 * day, "base-2-bb.img": time.Hour, "base-3-cc.img": 40 * day})
 	for _, name := range []string{"base-1-aa.img", "base-2-bb.img"} {
@@ -84,6 +86,7 @@ func TestUseIsNoted(t *testing.T) {
 // TestOnlyDeadMakersAreCleanedUpAfter: the lock says who lives, however old the
 // directory is, and a kill leaves none.
 func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	stateDir := templatesOf(t, now, map[string]time.Duration{".new-file": 400 * day})
 	dir := templatesDir(stateDir)
@@ -125,6 +128,7 @@ func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
 }
 
 func TestNoTemplatesAreNone(t *testing.T) {
+	t.Parallel()
 	stateDir := t.TempDir()
 	abandoned, unused, err := SweepTemplates(stateDir, time.Now())
 	names, err2 := AbandonedTemplates(stateDir)
@@ -136,6 +140,7 @@ func TestNoTemplatesAreNone(t *testing.T) {
 // TestKindsLeaveEachOtherAlone: only what the host's /etc has outgrown goes when
 // a new one was made, and what a killed maker left.
 func TestKindsLeaveEachOtherAlone(t *testing.T) {
+	t.Parallel()
 	names := []string{"base-1-aa.img", "base-1-bb.img", "base-2-aa.img", "rootfs-1-aa.img"}
 	ages := map[string]time.Duration{}
 	for _, name := range names {

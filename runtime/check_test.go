@@ -14,6 +14,7 @@ import (
 )
 
 func TestOwned(t *testing.T) {
+	t.Parallel()
 	live, kept := owned([]agent.Run{
 		{Spec: agent.Spec{ID: "a"}, State: agent.StateRunning},
 		{Spec: agent.Spec{ID: "b"}, State: agent.StateEnded, Layer: "/l/b.img"},
@@ -25,6 +26,7 @@ func TestOwned(t *testing.T) {
 }
 
 func TestBelow(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]bool{"/run/clove/x": true, "/run/clove": false, "/run/clove2/x": false, "/x": false} {
 		if below(path, "/run/clove") != want {
 			t.Errorf("%s: not %v", path, want)
@@ -33,6 +35,7 @@ func TestBelow(t *testing.T) {
 }
 
 func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	state, link := filepath.Join(dir, "state"), filepath.Join(dir, "link")
 	if err := os.Mkdir(state, 0o700); err != nil {
@@ -50,6 +53,7 @@ func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
 // TestCheckFindsAndGCRemoves what belongs to no run, and leaves the rest. The
 // control is the same installation before anything was left in it.
 func TestCheckFindsAndGCRemoves(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	if problems, err := r.Check(); err != nil || len(problems) != 0 {
 		t.Fatalf("control: a new installation has %v, %v", problems, err)
@@ -103,6 +107,7 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 
 // TestALockedOrphanIsLeftAlone: somebody claimed it after gc had looked.
 func TestALockedOrphanIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	dir, err := newRunDirectory(r.paths, "00000000000000aa")
 	if err != nil {
@@ -120,6 +125,7 @@ func TestALockedOrphanIsLeftAlone(t *testing.T) {
 // TestCheckLooksTwice: what somebody is just removing is no problem, and what
 // stays is one.
 func TestCheckLooksTwice(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	brief, lasting := r.paths.layer("00000000000000aa"), r.paths.layer("00000000000000bb")
 	for _, path := range []string{brief, lasting} {
@@ -142,6 +148,7 @@ func TestCheckLooksTwice(t *testing.T) {
 
 // TestAnOrphanThatEndedIsSwept: a thread may have its number by now.
 func TestAnOrphanThatEndedIsSwept(t *testing.T) {
+	t.Parallel()
 	for _, pid := range []int{1<<22 + 1, testhost.Thread(t)} {
 		if err := sweepGate(strconv.Itoa(pid)); err != nil {
 			t.Errorf("%d: %v", pid, err)

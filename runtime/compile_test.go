@@ -34,6 +34,7 @@ func around() surroundings {
 }
 
 func TestCompileGolden(t *testing.T) {
+	t.Parallel()
 	v1 := around()
 	v1.CgroupV2, v1.SwapLimited, v1.CgroupsPath = false, false, "clove/0123456789abcdef"
 	v1.ThermalDirs = []string{"/sys/devices/system/cpu/cpu0/thermal_throttle"}
@@ -67,6 +68,7 @@ func TestCompileGolden(t *testing.T) {
 }
 
 func TestTheAgentGetsNoCapability(t *testing.T) {
+	t.Parallel()
 	if got := capabilitiesOf(asked(policies.AgentUser)); len(got) != 0 {
 		t.Errorf("the agent would have %v", got)
 	}
@@ -83,6 +85,7 @@ func TestTheAgentGetsNoCapability(t *testing.T) {
 // A writable bind takes from root inside what would make a program of the
 // host's lend its owner; a read-only one takes nothing.
 func TestWritingHostFilesCostsFSETID(t *testing.T) {
+	t.Parallel()
 	for readOnly, want := range map[bool]bool{true: true, false: false} {
 		spec := asked(policies.RootUser)
 		spec.Files.Binds = []agent.Bind{{Source: "/data", Target: "/data", ReadOnly: readOnly}}
@@ -93,6 +96,7 @@ func TestWritingHostFilesCostsFSETID(t *testing.T) {
 }
 
 func TestWhatIsUnenforcedIsLeftOut(t *testing.T) {
+	t.Parallel()
 	s := around()
 	s.Unenforced = []string{agent.ControlMemory, agent.ControlMemorySwap, agent.ControlPids, agent.ControlCPU, agent.ControlCPUSet}
 	r := compile(asked(policies.AgentUser), s).Linux.Resources
@@ -107,6 +111,7 @@ func TestWhatIsUnenforcedIsLeftOut(t *testing.T) {
 }
 
 func TestSmallShareOfACPU(t *testing.T) {
+	t.Parallel()
 	spec := asked(policies.AgentUser)
 	spec.Limits.CPUs = 0.001
 	if quota := *compile(spec, around()).Linux.Resources.CPU.Quota; quota != cpuQuotaMin {

@@ -32,6 +32,7 @@ func (f fakeHost) mechanism(name string) (how, why, remedy string) {
 func (f fakeHost) hardLimit(string) (uint64, bool) { return f.hard, f.raise }
 
 func TestEverythingAskedForIsEnforced(t *testing.T) {
+	t.Parallel()
 	spec := policies.Standard()
 	spec.Limits.CPUs = 0.5
 	e, err := enforce(spec, fakeHost{hard: 20000})
@@ -57,6 +58,7 @@ func TestEverythingAskedForIsEnforced(t *testing.T) {
 }
 
 func TestAMissingControlRefusesTheRun(t *testing.T) {
+	t.Parallel()
 	for _, c := range controls {
 		t.Run(c.name, func(t *testing.T) {
 			spec := askingForEverything()
@@ -92,6 +94,7 @@ func askingForEverything() agent.Spec {
 }
 
 func TestHardLimitsAreNotRaisedSilently(t *testing.T) {
+	t.Parallel()
 	spec := policies.Standard()
 	spec.Limits.Rlimits = []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 30000}}
 	_, err := enforce(spec, fakeHost{hard: 20000})
@@ -108,6 +111,7 @@ func TestHardLimitsAreNotRaisedSilently(t *testing.T) {
 }
 
 func TestWeakenedLimitsAreWhatCanBeHad(t *testing.T) {
+	t.Parallel()
 	asked := []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 30000}, {Name: "nproc", Soft: agent.RlimitInfinity, Hard: agent.RlimitInfinity}, {Name: "core"}}
 	got := attainable(asked, fakeHost{hard: 20000})
 	want := []agent.Rlimit{{Name: "nofile", Soft: 100, Hard: 20000}, {Name: "nproc", Soft: 20000, Hard: 20000}, {Name: "core"}}
@@ -123,6 +127,7 @@ func TestWeakenedLimitsAreWhatCanBeHad(t *testing.T) {
 }
 
 func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
+	t.Parallel()
 	process, err := convert.Process(&specs.Process{Rlimits: ociRlimits([]agent.Rlimit{{Name: "nofile", Soft: 5, Hard: 30000}, {Name: "nproc", Hard: 40000}})})
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +139,7 @@ func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
 }
 
 func TestUnconfinedIsRecorded(t *testing.T) {
+	t.Parallel()
 	spec := policies.Standard()
 	spec.Seccomp.Profile = agent.SeccompUnconfined
 	e, err := enforce(spec, fakeHost{hard: 20000})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestMerged(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ base, more, want []string }{
 		{nil, nil, nil},
 		{[]string{"A=1", "B=2"}, nil, []string{"A=1", "B=2"}},
@@ -28,6 +29,7 @@ func TestMerged(t *testing.T) {
 }
 
 func TestValidateExec(t *testing.T) {
+	t.Parallel()
 	if err := validateExec(agent.Exec{Command: []string{"ls"}, Dir: "/tmp", Env: []string{"A=", "B=c=d"}}); err != nil {
 		t.Error(err)
 	}
@@ -40,6 +42,7 @@ func TestValidateExec(t *testing.T) {
 }
 
 func TestInputEndsWithItsReader(t *testing.T) {
+	t.Parallel()
 	input, keys, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +76,7 @@ func TestInputEndsWithItsReader(t *testing.T) {
 }
 
 func TestInputThatEnds(t *testing.T) {
+	t.Parallel()
 	file, err := os.CreateTemp(t.TempDir(), "input")
 	if err != nil {
 		t.Fatal(err)

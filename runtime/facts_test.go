@@ -14,6 +14,7 @@ import (
 // TestEveryControlStandsOnAProbe: a control that nothing looks for would be
 // refused for ever, and without a reason.
 func TestEveryControlStandsOnAProbe(t *testing.T) {
+	t.Parallel()
 	for _, c := range controls {
 		if !slices.ContainsFunc(probes, func(p probe) bool { return slices.Contains(p.controls, c.name) }) {
 			t.Errorf("no probe looks for %s", c.name)
@@ -33,6 +34,7 @@ func TestEveryControlStandsOnAProbe(t *testing.T) {
 
 // TestEveryProbeAnswers one of the two ways on this host, and so does doctor.
 func TestEveryProbeAnswers(t *testing.T) {
+	t.Parallel()
 	f := gatherFacts("")
 	for _, p := range probes {
 		if found, missing := p.find(f); (found == "") == (missing == "") {
@@ -51,6 +53,7 @@ func TestEveryProbeAnswers(t *testing.T) {
 
 // TestAHostWithoutCgroups has no limits, and says which and why.
 func TestAHostWithoutCgroups(t *testing.T) {
+	t.Parallel()
 	f := &facts{cgroupsErr: errors.New("nothing is mounted")}
 	for _, name := range []string{agent.ControlMemory, agent.ControlMemorySwap, agent.ControlPids, agent.ControlCPU,
 		agent.ControlCPUSet, agent.ControlCPUTime, agent.ControlDevices} {
@@ -85,6 +88,7 @@ func TestMke2fsNeedsNoPATH(t *testing.T) {
 }
 
 func TestHardLimits(t *testing.T) {
+	t.Parallel()
 	f := &facts{}
 	own, _ := f.hardLimit("nofile")
 	if own == 0 {
@@ -103,6 +107,7 @@ func TestHardLimits(t *testing.T) {
 }
 
 func TestMechanismWordsAreOfControls(t *testing.T) {
+	t.Parallel()
 	for name := range mechanismWords {
 		if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
 			t.Errorf("%s is no control", name)
@@ -111,6 +116,7 @@ func TestMechanismWordsAreOfControls(t *testing.T) {
 }
 
 func TestProcessStatus(t *testing.T) {
+	t.Parallel()
 	status, err := processStatus(os.Getpid())
 	if err != nil || status["NoNewPrivs"] == "" || status["Seccomp"] == "" {
 		t.Errorf("%v, %v", status, err)
@@ -121,6 +127,7 @@ func TestProcessStatus(t *testing.T) {
 }
 
 func TestAReasonMayBringItsOwnRemedy(t *testing.T) {
+	t.Parallel()
 	for missing, want := range map[string][2]string{
 		"not there":             {"not there", "the table's"},
 		"read-only; remount it": {"read-only", "remount it"},

@@ -18,6 +18,7 @@ import (
 
 // TestFiguresThatAreNotThereAreAbsent, and those that are 0 are 0.
 func TestFiguresThatAreNotThereAreAbsent(t *testing.T) {
+	t.Parallel()
 	failed, err := json.Marshal(usage(outcome{startError: errors.New("x")}, cgroups.Stats{}))
 	if err != nil || string(failed) != "{}" {
 		t.Errorf("nothing is known: %s, %v", failed, err)
@@ -41,6 +42,7 @@ func recorded(run agent.Run, seen outcome, ended time.Time) agent.Record {
 }
 
 func TestARecordHasEveryListAndTime(t *testing.T) {
+	t.Parallel()
 	created := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("far", 3600))
 	record := recorded(agent.Run{Created: created}, outcome{exitKnown: true, wall: 1999 * time.Microsecond}, created.Add(time.Second))
 	text, err := json.Marshal(record)
@@ -61,6 +63,7 @@ func TestARecordHasEveryListAndTime(t *testing.T) {
 
 // TestConcludeKeepsWhatWasAskedFor: the record, the layer, or nothing at all.
 func TestConcludeKeepsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct{ remove, layer bool }{
 		"record": {}, "record and layer": {layer: true}, "nothing": {remove: true},
 	} {
@@ -89,6 +92,7 @@ func TestConcludeKeepsWhatWasAskedFor(t *testing.T) {
 
 // TestWhatCannotBeTornDownIsLeftForTheNext, with the record.
 func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	spec := testSpec()
 	dir, err := newRunDirectory(r.paths, spec.ID)
@@ -113,6 +117,7 @@ func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 // Who keeps the output hears that it has all of it while the end is not stored
 // yet, and not where our end of the streams may be in use for ever.
 func TestTheOutputIsWholeBeforeTheEndIsStored(t *testing.T) {
+	t.Parallel()
 	for _, occupied := range []bool{false, true} {
 		r := testRuntime(t)
 		run, path := deadRun(t, r, nil)

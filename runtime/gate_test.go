@@ -10,6 +10,7 @@ import (
 // TestAGateCannotFillRootsMemory with what it complains of; the beginning is
 // still told.
 func TestAGateCannotFillRootsMemory(t *testing.T) {
+	t.Parallel()
 	p := &gateProcess{stderr: &head{}, command: exec.Command("/bin/sh", "-c",
 		`echo "cannot harden: filter" >&2; head -c 20000000 /dev/zero >&2; exit 7`)}
 	p.command.Stderr = p.stderr
@@ -25,6 +26,7 @@ func TestAGateCannotFillRootsMemory(t *testing.T) {
 }
 
 func TestAHeadKeepsTheBeginning(t *testing.T) {
+	t.Parallel()
 	h := &head{}
 	for _, part := range []string{"first", strings.Repeat("x", 2*headBytes), "last"} {
 		if n, err := h.Write([]byte(part)); n != len(part) || err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestWhomAContainersNamesAreAskedOf(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	local, real := filepath.Join(dir, "local"), filepath.Join(dir, "real")
 	for path, text := range map[string]string{local: "nameserver 127.0.0.53\n", real: "nameserver 192.0.2.53\nnameserver ::1\n"} {
@@ -38,6 +39,7 @@ func TestWhomAContainersNamesAreAskedOf(t *testing.T) {
 
 // TestAContainersResolvConfIsReadInside: an image chooses what lies there.
 func TestAContainersResolvConfIsReadInside(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		lay  func(root string) error
 		want string
@@ -84,6 +86,7 @@ func TestAContainersResolvConfIsReadInside(t *testing.T) {
 }
 
 func TestTheHostsServers(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(path, []byte("nameserver 127.0.0.53\nnameserver 192.0.2.53\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -98,6 +101,7 @@ func TestTheHostsServers(t *testing.T) {
 
 // TestWhatTheImageHasIsNotGiven: neither its own file nor one that may be written.
 func TestWhatTheImageHasIsNotGiven(t *testing.T) {
+	t.Parallel()
 	root, err := os.Open("/")
 	if err != nil {
 		t.Fatal(err)

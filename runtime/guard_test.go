@@ -15,6 +15,7 @@ import (
 
 // TestAGuardsGateHasBounds: what it holds open is not in the container's limits.
 func TestAGuardsGateHasBounds(t *testing.T) {
+	t.Parallel()
 	got := (&guard{}).config(nil, nil).Limits
 	if got.Connections <= 0 || got.PerSecond <= 0 {
 		t.Errorf("%+v", got)
@@ -23,6 +24,7 @@ func TestAGuardsGateHasBounds(t *testing.T) {
 
 // TestSocketsOfTheGateBeforeAreAwaited, and no other failure is.
 func TestSocketsOfTheGateBeforeAreAwaited(t *testing.T) {
+	t.Parallel()
 	taken, other := fmt.Errorf("cannot listen: %w", os.NewSyscallError("bind", unix.EADDRINUSE)), errors.New("another")
 	var tries int
 	answers := func(all ...error) func() ([]netns.Socket, error) {

@@ -18,6 +18,7 @@ import (
 )
 
 func TestAFailedStepIsNamedOnce(t *testing.T) {
+	t.Parallel()
 	plain := agent.FailureOf(stepFailed("create", fmt.Errorf("cannot: %w", unix.ENOSPC)))
 	if plain.Step != "create" || plain.Errno != unix.ENOSPC.Error() || !strings.Contains(plain.Hint, "clove doctor") {
 		t.Errorf("%+v", plain)
@@ -30,6 +31,7 @@ func TestAFailedStepIsNamedOnce(t *testing.T) {
 
 // TestStepsStopAtTheFirstFailure and say how long each took.
 func TestStepsStopAtTheFirstFailure(t *testing.T) {
+	t.Parallel()
 	var asked []string
 	r := &Runtime{failAt: func(step string) error {
 		asked = append(asked, step)
@@ -47,6 +49,7 @@ func TestStepsStopAtTheFirstFailure(t *testing.T) {
 }
 
 func TestATraceThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	quiet := newTrace(IO{})
 	quiet.step("x", time.Now())
 	quiet.plan(bytes.NewBufferString("x"))
@@ -55,6 +58,7 @@ func TestATraceThatNobodyReads(t *testing.T) {
 // TestRootConfigCarriesEveryFileWish: a field of agent.Files that the root
 // does not get would be ignored in silence.
 func TestRootConfigCarriesEveryFileWish(t *testing.T) {
+	t.Parallel()
 	spec := testSpec()
 	spec.Files = agent.Files{
 		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Prefixes: []string{"/p"},
@@ -82,6 +86,7 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	with := func(s agent.Seccomp) agent.Spec { return agent.Spec{Seccomp: s} }
 	for name, s := range map[string]agent.Seccomp{
 		"built-in": {Profile: "standard"}, "document": {Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)},
@@ -102,6 +107,7 @@ func TestProfiles(t *testing.T) {
 
 // TestOrders are what the spec asked for.
 func TestOrders(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) {
 		spec.Env, spec.Dir = []string{"A=1"}, "/workspace"
 		spec.Limits.WallClock = time.Hour
@@ -130,6 +136,7 @@ func TestOrders(t *testing.T) {
 // TestOpen needs root and a clove-init beside the binary; each lack has its
 // own words.
 func TestOpenSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, err := Open(Paths{State: filepath.Join(dir, "s"), Run: filepath.Join(dir, "r")})
 	want := agent.KindNotFound // the test binary has no clove-init beside it
@@ -153,6 +160,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 
 // TestEndedRunsOnly: diff, apply and rm refuse a run that lives.
 func TestEndedRunsOnly(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	run, _ := deadRun(t, r, nil)
 	for name, use := range map[string]func() error{
@@ -183,6 +191,7 @@ func TestEndedRunsOnly(t *testing.T) {
 
 // TestRemoveTakesTheLayerToo, also one that somebody removed by hand.
 func TestRemoveTakesTheLayerToo(t *testing.T) {
+	t.Parallel()
 	for name, there := range map[string]bool{"there": true, "gone": false} {
 		t.Run(name, func(t *testing.T) {
 			r := testRuntime(t)

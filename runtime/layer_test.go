@@ -11,6 +11,7 @@ import (
 // What an agent changed can be read after its end and while it waits for its
 // next start. The control is a run that executes: its image is in use.
 func TestKeptLayerIsOpenedAtRest(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	run, _ := deadRun(t, r, nil)
 	apply(t, r, run, agent.EventStarted)

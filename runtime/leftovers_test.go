@@ -45,6 +45,7 @@ func apply(t *testing.T, r *Runtime, run agent.Run, e agent.Event) agent.Run {
 }
 
 func TestOnlyTheUnsupervisedAreDead(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	dead, _ := deadRun(t, r, nil)
 	alive := testSpec()
@@ -69,6 +70,7 @@ func TestOnlyTheUnsupervisedAreDead(t *testing.T) {
 }
 
 func TestTheDeadAreBuried(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	run, dir := deadRun(t, r, nil)
 	gone, _ := deadRun(t, r, nil)
@@ -100,6 +102,7 @@ func TestTheDeadAreBuried(t *testing.T) {
 // TestABurialThatComesTooLate touches nothing of a run that was buried by
 // another clove and is queued, or started, again.
 func TestABurialThatComesTooLate(t *testing.T) {
+	t.Parallel()
 	for _, started := range []bool{false, true} {
 		r := testRuntime(t)
 		seen, _ := deadRun(t, r, nil)
@@ -135,6 +138,7 @@ func TestABurialThatComesTooLate(t *testing.T) {
 // TestOneThatCannotBeCleanedBlocksNobody: a cgroup path that is none stops
 // that burial alone.
 func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	odd, _ := deadRun(t, r, nil)
 	err := r.withStore(func(s *store.Store) error {
@@ -154,6 +158,7 @@ func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 // TestWhatBecomesOfTheLayer of a dead run: kept if the agent ran and nobody
 // asked for its removal.
 func TestWhatBecomesOfTheLayer(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct{ ran, remove, kept bool }{
 		"ran":             {ran: true, kept: true},
 		"never ran":       {},
@@ -186,6 +191,7 @@ func TestWhatBecomesOfTheLayer(t *testing.T) {
 // TestWhatIsKnownOfALostRun: the record that its supervisor left, else the
 // last words of clove-init, else that it was killed.
 func TestWhatIsKnownOfALostRun(t *testing.T) {
+	t.Parallel()
 	line := func(m initproto.Message) string {
 		text, err := initproto.Encode(m)
 		if err != nil {
@@ -234,6 +240,7 @@ func TestWhatIsKnownOfALostRun(t *testing.T) {
 
 // A host that was restarted took the agent along, and clove had no part in it.
 func TestLossOf(t *testing.T) {
+	t.Parallel()
 	for boot, want := range map[string]string{"this": "clove itself was killed", "another": "the host was restarted"} {
 		f := lossOf(agent.Run{Lease: &agent.Lease{BootID: "this"}}, boot)
 		if !strings.Contains(f.Message, want) || f.Hint == "" {

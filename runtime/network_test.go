@@ -15,6 +15,7 @@ import (
 )
 
 func TestNetworkFilesOfEachMode(t *testing.T) {
+	t.Parallel()
 	spec := testSpec()
 	if resolv, hosts, err := networkFiles(spec); resolv+hosts != "" || err != nil {
 		t.Errorf("none: %q, %q, %v", resolv, hosts, err)
@@ -35,6 +36,7 @@ func TestNetworkFilesOfEachMode(t *testing.T) {
 }
 
 func TestOnlyARunWithAGateHasRules(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		network string
 		egress  agent.Egress
@@ -56,6 +58,7 @@ func TestOnlyARunWithAGateHasRules(t *testing.T) {
 }
 
 func TestADecisionIsOneLine(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	log := &decisionLog{agent: "0123456789abcdef", to: &out, outbox: newOutbox(1)}
 	d := broker.Decision{Outcome: broker.OutcomeDenied, Kind: broker.KindTCP, Name: "a\nb", Address: netip.MustParseAddrPort("192.0.2.1:80")}
@@ -71,6 +74,7 @@ func TestADecisionIsOneLine(t *testing.T) {
 }
 
 func TestADenialSaysWhichRuleOrWhy(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, d := range map[string]broker.Denial{
 		"10.0.0.0/8":     {Time: at, Kind: broker.KindTCP, Target: "10.1.2.3:80", Rule: "10.0.0.0/8", Reason: "denied", Count: 3},
@@ -84,6 +88,7 @@ func TestADenialSaysWhichRuleOrWhy(t *testing.T) {
 }
 
 func TestWhoseIDIsAGates(t *testing.T) {
+	t.Parallel()
 	first := agent.Lease{}.GateID()
 	last := first + agent.IDsPerAgent - 1 // guards' gates are behind those of leases
 	for line, want := range map[string]bool{

@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnOutboxKeepsTheOrderAndDoesAll(t *testing.T) {
+	t.Parallel()
 	o := newOutbox(1)
 	var done []int
 	stopped := errors.New("stopped")
@@ -26,6 +27,7 @@ func TestAnOutboxKeepsTheOrderAndDoesAll(t *testing.T) {
 
 // TestAReaderThatDoesNotReadHoldsNoEndUp: a stopped terminal, or a pipe.
 func TestAReaderThatDoesNotReadHoldsNoEndUp(t *testing.T) {
+	t.Parallel()
 	o := newOutbox(1)
 	read := make(chan struct{})
 	for range 2 { // one under way, one waiting

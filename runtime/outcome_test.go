@@ -13,6 +13,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	cpu := 3 * time.Second
 	rows := []struct {
 		name   string
@@ -66,6 +67,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestAStartFailureNamesStepErrnoAndHint(t *testing.T) {
+	t.Parallel()
 	err := &agent.Error{Step: "rootfs: mount", Message: "cannot mount overlay", Hint: "load it", Err: unix.ENODEV}
 	v := judge(agent.Limits{}, outcome{startError: err})
 	want := agent.Failure{Step: "rootfs: mount", Message: "cannot mount overlay: no such device",
@@ -76,6 +78,7 @@ func TestAStartFailureNamesStepErrnoAndHint(t *testing.T) {
 }
 
 func TestHintsFitTheStep(t *testing.T) {
+	t.Parallel()
 	for f, want := range map[execFailure]string{
 		{step: "look up", exitCode: agent.ExitNotFound}:                 "inside the sandbox",
 		{step: "execve", exitCode: agent.ExitCannotExec}:                "inside the sandbox",
@@ -90,6 +93,7 @@ func TestHintsFitTheStep(t *testing.T) {
 }
 
 func TestSignalNames(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int]string{9: "SIGKILL", 15: "SIGTERM", 40: "SIG40"} {
 		if got := *signalName(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)

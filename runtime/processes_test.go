@@ -30,6 +30,7 @@ func stat(pid, name, state, parent string) string {
 }
 
 func TestProcessesAreReadFromInside(t *testing.T) {
+	t.Parallel()
 	proc := procOf(t, map[string]string{
 		"40/stat": stat("40", "clove-init", "S", "9"), "40/status": "NSpid:\t40\t1\nUid:\t1065533\t1\t1\t1\n", "40/cmdline": "x\x00",
 		// A name may look like the line's own end.
@@ -59,6 +60,7 @@ func TestProcessesAreReadFromInside(t *testing.T) {
 }
 
 func TestAStatThatMakesNoSense(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", "1 ) (", "1 (a) S 1 2", "1 (a"} {
 		proc := procOf(t, map[string]string{"1/stat": text, "1/status": "NSpid:\t1\t1\n", "1/cmdline": ""})
 		if _, err := processes(proc, []int{1}, 0); err == nil {
@@ -70,6 +72,7 @@ func TestAStatThatMakesNoSense(t *testing.T) {
 // TestALongCommandLineIsCut keeps an agent from making clove hold megabytes
 // for each of its processes.
 func TestALongCommandLineIsCut(t *testing.T) {
+	t.Parallel()
 	proc := procOf(t, map[string]string{"1/stat": stat("1", "a", "S", "0"), "1/status": "NSpid:\t1\t1\n", "1/cmdline": strings.Repeat("x", 1<<20)})
 	all, err := processes(proc, []int{1}, 0)
 	if err != nil || len(all[0].Command[0]) != commandMax {

@@ -15,6 +15,7 @@ import (
 // A supervisor that died before the store knew of it leaves a directory, and
 // the run still waits: the next start takes it. The control is one that lives.
 func TestADeadDirectoryIsTakenOver(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	spec := testSpec()
 	first, err := makeRunDirectory(r.paths, spec.ID)
@@ -44,6 +45,7 @@ func TestADeadDirectoryIsTakenOver(t *testing.T) {
 // Whoever removes a run removes its log, and a log that nobody owns is found.
 // The control is the log of a run that is there.
 func TestLogsGoWithTheirRuns(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	run, _ := deadRun(t, r, nil)
 	if _, err := r.GC(); err != nil {
@@ -69,6 +71,7 @@ func TestLogsGoWithTheirRuns(t *testing.T) {
 
 // A run with --rm leaves no log, however it ends.
 func TestForgottenRunsLeaveNoLog(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	forgotten := func(spec *agent.Spec) { spec.Remove = true }
 	lost, _ := deadRun(t, r, forgotten)
@@ -111,6 +114,7 @@ func TestForgottenRunsLeaveNoLog(t *testing.T) {
 // is kept by its supervisor until it has one. The control is a run in the
 // foreground, whose user is told at once.
 func TestARecordWaitsForItsPlace(t *testing.T) {
+	t.Parallel()
 	r := testRuntime(t)
 	spec := testSpec()
 	dir, err := makeRunDirectory(r.paths, spec.ID)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
+	t.Parallel()
 	paths := Paths{Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	if _, err := lives(paths.runDirectory(id)); !errors.Is(err, fs.ErrNotExist) {
@@ -47,6 +48,7 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 // TestAClaimKeepsARunFromStarting, and its release lets it: with what was there
 // before the claim, and with nothing where the claim made it.
 func TestAClaimKeepsARunFromStarting(t *testing.T) {
+	t.Parallel()
 	paths := Paths{Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	claimed, err := claim(paths.runDirectory(id))
@@ -83,6 +85,7 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 
 // TestManyMayLookAtTheDead, and none takes another's look for life.
 func TestManyMayLookAtTheDead(t *testing.T) {
+	t.Parallel()
 	paths := Paths{Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	d, err := newRunDirectory(paths, id)
@@ -108,6 +111,7 @@ func TestManyMayLookAtTheDead(t *testing.T) {
 // A look at a run that is just taking its directory away makes no new lock in
 // it, which would leave the directory to nobody.
 func TestALookLeavesNoDirectoryBehind(t *testing.T) {
+	t.Parallel()
 	paths := Paths{Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	ended, looked := make(chan struct{}), make(chan struct{})
@@ -138,6 +142,7 @@ func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 
 // A log goes although somebody makes it anew meanwhile.
 func TestALogIsRemovedWhileItIsMade(t *testing.T) {
+	t.Parallel()
 	paths := Paths{State: t.TempDir()}
 	const id = "0123456789abcdef"
 	ended, made := make(chan struct{}), make(chan struct{})

@@ -14,6 +14,7 @@ import (
 
 // TestStraysAreTakenAway, dead or alive, and nobody who is known.
 func TestStraysAreTakenAway(t *testing.T) {
+	t.Parallel()
 	thread, err := nsthread.Start(0)
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +63,7 @@ func TestStraysAreTakenAway(t *testing.T) {
 // TestAGuestWhoStaysDoesNotHoldTheEnd: it is said, and nothing is taken back
 // that the guest may use. One who leaves is the control.
 func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
+	t.Parallel()
 	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
 	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
 	l.guests.Add(1)

@@ -12,6 +12,7 @@ import (
 
 // TestSignalsAreForwarded in order; those that are clove's own business are not.
 func TestSignalsAreForwarded(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
 	for _, own := range []os.Signal{unix.SIGPIPE, unix.SIGWINCH} {
@@ -30,6 +31,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 // TestPatienceEndsWithTheThirdInterrupt; two are the control.
 func TestPatienceEndsWithTheThirdInterrupt(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	kill := s.watchKill()
 	s.begin()
@@ -50,6 +52,7 @@ func TestPatienceEndsWithTheThirdInterrupt(t *testing.T) {
 }
 
 func TestContinuingThawsAtAnyTime(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.put("cgroup.freeze", "1\n")
 	sv := &supervisor{launch: s.launch}
@@ -62,6 +65,7 @@ func TestContinuingThawsAtAnyTime(t *testing.T) {
 
 // TestListenTakesItsSignalsAway from whoever else would end by them.
 func TestListenTakesItsSignalsAway(t *testing.T) {
+	t.Parallel()
 	s := listen()
 	defer s.stop()
 	if err := unix.Kill(unix.Getpid(), unix.SIGUSR1); err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestOutputIsCountedAndCut(t *testing.T) {
+	t.Parallel()
 	rows := []struct {
 		name     string
 		limit    int64
@@ -49,6 +50,7 @@ func TestOutputIsCountedAndCut(t *testing.T) {
 }
 
 func TestBothOutputsShareTheLimit(t *testing.T) {
+	t.Parallel()
 	s := newStreams(8)
 	var out, err bytes.Buffer
 	s.copyOutput(&out, strings.NewReader("12345"))
@@ -59,6 +61,7 @@ func TestBothOutputsShareTheLimit(t *testing.T) {
 }
 
 func TestPipesCarryBothWays(t *testing.T) {
+	t.Parallel()
 	stdin, err := os.CreateTemp(t.TempDir(), "in")
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +90,7 @@ func TestPipesCarryBothWays(t *testing.T) {
 }
 
 func TestABrokenReaderReachesTheAgent(t *testing.T) {
+	t.Parallel()
 	outRead, outWrite, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +113,7 @@ func TestABrokenReaderReachesTheAgent(t *testing.T) {
 
 // TestAStuckReaderCanBeLeft by a signal that means "go away"; others only wake.
 func TestAStuckReaderCanBeLeft(t *testing.T) {
+	t.Parallel()
 	outRead, outWrite, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnAgentThatEndsByItself(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
 	s.started()
@@ -29,6 +30,7 @@ func TestAnAgentThatEndsByItself(t *testing.T) {
 
 // TestCausesThatCloveInitTells are taken over as they are.
 func TestCausesThatCloveInitTells(t *testing.T) {
+	t.Parallel()
 	for told, want := range map[initproto.Cause]cause{
 		initproto.CauseSelf: causeNone, initproto.CauseDeadline: causeDeadline,
 		initproto.CauseStop: causeUser, initproto.CauseLifeline: causeLifeline,
@@ -43,6 +45,7 @@ func TestCausesThatCloveInitTells(t *testing.T) {
 }
 
 func TestACommandThatCannotBeExecuted(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
 	s.tells(initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "no", ExitCode: 126}})
@@ -54,6 +57,7 @@ func TestACommandThatCannotBeExecuted(t *testing.T) {
 
 // TestACloveInitThatDies tells nothing; the clock is the supervisor's then.
 func TestACloveInitThatDies(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
 	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: bootTime() - int64(time.Minute)}})
@@ -68,6 +72,7 @@ func TestACloveInitThatDies(t *testing.T) {
 }
 
 func TestTooMuchOutputKills(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.OutputBytes = 4 })
 	kill := s.watchKill()
 	s.begin()
@@ -82,6 +87,7 @@ func TestTooMuchOutputKills(t *testing.T) {
 
 // TestTooMuchCPUTime asks first. The control: below the limit it only looks.
 func TestTooMuchCPUTime(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.CPUTime = 50 * time.Millisecond })
 	s.put("cpu.stat", "usage_usec 49000\n")
 	s.begin()
@@ -103,6 +109,7 @@ func TestTooMuchCPUTime(t *testing.T) {
 }
 
 func TestTheNextLookAtTheCPUClock(t *testing.T) {
+	t.Parallel()
 	rows := []struct {
 		cpus float64
 		left time.Duration
@@ -122,6 +129,7 @@ func TestTheNextLookAtTheCPUClock(t *testing.T) {
 
 // TestOneOOMKillEndsTheWholeAgent, and one that was before the watch as well.
 func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]bool{"before": true, "later": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newSupervised(t, nil)
@@ -141,6 +149,7 @@ func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
 }
 
 func TestAnEndedContextStopsTheAgent(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
 	s.cancel()
@@ -160,6 +169,7 @@ func TestAnEndedContextStopsTheAgent(t *testing.T) {
 
 // TestTheLastResort: clove-init does not keep the deadline, so clove does.
 func TestTheLastResort(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) {
 		spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, 0
 	})
@@ -173,6 +183,7 @@ func TestTheLastResort(t *testing.T) {
 }
 
 func TestTheFirstCauseStays(t *testing.T) {
+	t.Parallel()
 	s := &supervisor{}
 	s.blame(causeOutput)
 	s.blame(causeDeadline)
@@ -184,6 +195,7 @@ func TestTheFirstCauseStays(t *testing.T) {
 
 // TestAStoreThatFailsDoesNotEndTheRun: it is said, and that is all.
 func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	file, said := stderrFile(t)
 	s.launch.streams.Stderr = file
@@ -204,6 +216,7 @@ func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
 // TestWithoutAWatchOnMemoryNothingRuns: an agent whose OOM nobody would see is
 // killed at once.
 func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	if err := os.RemoveAll(s.cgroup); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func mode(t *testing.T, terminal *os.File) unix.Termios {
 }
 
 func TestTerminalSize(t *testing.T) {
+	t.Parallel()
 	_, slave := openPty(t)
 	if size := terminalSize(slave); *size != (initproto.Terminal{Rows: 30, Columns: 90}) {
 		t.Errorf("%+v", size)
@@ -64,6 +65,7 @@ func TestTerminalSize(t *testing.T) {
 // TestTerminalsAreJoined: the user's becomes raw and back, its size is the
 // agent's, and bytes pass as they are. The test is the user and the agent.
 func TestTerminalsAreJoined(t *testing.T) {
+	t.Parallel()
 	user, own := openPty(t)
 	master, agentSide := openPty(t)
 	before := mode(t, own)
@@ -99,6 +101,7 @@ func TestTerminalsAreJoined(t *testing.T) {
 
 // TestATerminalWithoutAUser: -t from a script. Nothing is to be made raw.
 func TestATerminalWithoutAUser(t *testing.T) {
+	t.Parallel()
 	master, agentSide := openPty(t)
 	in, err := os.Open(os.DevNull)
 	if err != nil {

@@ -25,6 +25,7 @@ func planner(t *testing.T, change func(*agent.Spec)) *supervisor {
 func number[T any](n T) *T { return &n }
 
 func TestWhatAnUpdateLeadsTo(t *testing.T) {
+	t.Parallel()
 	const gib = 1 << 30
 	for name, row := range map[string]struct {
 		change func(*agent.Spec)
@@ -64,6 +65,7 @@ func TestWhatAnUpdateLeadsTo(t *testing.T) {
 }
 
 func TestUpdatesThatAreRefusedBeforeAnythingChanges(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		s    func(*supervisor)
 		u    agent.Update
@@ -96,6 +98,7 @@ func TestUpdatesThatAreRefusedBeforeAnythingChanges(t *testing.T) {
 }
 
 func TestResourcesAreWhatDiffers(t *testing.T) {
+	t.Parallel()
 	from := agent.Limits{MemoryBytes: 100, MemorySwapBytes: 100, Pids: 5}
 	to := agent.Limits{MemoryBytes: 200, MemorySwapBytes: 300, Pids: 6, CPUs: 0.5}
 	if r, changed := resourcesBetween(from, from, true); changed || r.Memory != 0 || r.PidsLimit != nil || r.CpuQuota != 0 || !r.SkipDevices {
@@ -112,6 +115,7 @@ func TestResourcesAreWhatDiffers(t *testing.T) {
 }
 
 func TestARefusalNamesWhatIsInUse(t *testing.T) {
+	t.Parallel()
 	s := newSupervised(t, nil)
 	sv := &supervisor{launch: s.launch}
 	err := sv.limitRefused(agent.Limits{MemoryBytes: 5}, &cgroups.MemoryInUseError{Bytes: 7})
@@ -125,6 +129,7 @@ func TestARefusalNamesWhatIsInUse(t *testing.T) {
 
 // TestExtendWaitsForItsOwnAnswer and lets others pass.
 func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
+	t.Parallel()
 	for _, accepted := range []bool{true, false} {
 		s := newSupervised(t, nil)
 		sv := &supervisor{launch: s.launch, messages: receive(s.launch.conn)}
@@ -151,6 +156,7 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 }
 
 func TestAnUpdateInOneLine(t *testing.T) {
+	t.Parallel()
 	u := agent.Update{MemoryBytes: number[int64](5), MemorySwapBytes: number[int64](6), CPUs: number(1.5), Pids: number[int64](7),
 		WallClock: number(time.Minute), Rules: &[]agent.EgressRule{{}, {}}}
 	const want = "memory 5 bytes, memory and swap 6 bytes, 1.5 CPUs, 7 pids, timeout 1m0s, 2 network rules"

@@ -11,6 +11,7 @@ import (
 
 // Whoever listens hears of a record that finds no place, and only of such a one.
 func TestARecordThatFindsNoPlaceIsTold(t *testing.T) {
+	t.Parallel()
 	there := t.TempDir()
 	for path, want := range map[string]int{there: 0, filepath.Join(there, "absent"): 1} {
 		lock, err := os.CreateTemp(there, "lock")

@@ -16,6 +16,7 @@ func matches(alternatives [][]specs.LinuxSeccompArg, value uint64) bool {
 }
 
 func TestExceptMatchesAllButTheExcluded(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		excluded := rapid.SliceOfN(rapid.Uint32(), 0, 4).Draw(t, "excluded")
 		alternatives := except(0, excluded...)
@@ -43,12 +44,14 @@ func near(values []uint32) *rapid.Generator[uint32] {
 }
 
 func TestExceptNothingIsOneRule(t *testing.T) {
+	t.Parallel()
 	if got := except(2); len(got) != 1 || got[0][0].Value != 0 || got[0][0].Index != 2 {
 		t.Errorf("except nothing: %+v", got)
 	}
 }
 
 func TestExceptBlocksDoNotOverlap(t *testing.T) {
+	t.Parallel()
 	// Two adjacent values share all but one bit, so they cost 31 blocks.
 	if got := len(except(0, 6, 7)); got != 31 {
 		t.Errorf("except two neighbours: %d blocks, want 31", got)
@@ -59,6 +62,7 @@ func TestExceptBlocksDoNotOverlap(t *testing.T) {
 }
 
 func TestEqualsLooksAtTheLowHalf(t *testing.T) {
+	t.Parallel()
 	rule := [][]specs.LinuxSeccompArg{all(equals(0, 38))}
 	for value, want := range map[uint64]bool{38: true, 38 | high: true, 39: false, 38 << 32: false} {
 		if got := matches(rule, value); got != want {

@@ -20,6 +20,7 @@ var containerCalls = []string{"keyctl", "pivot_root"}
 // TestProfileOfTheDockerImage: deploy/docker/seccomp.json is Docker's own profile, as the
 // pinned version of its library has it, and those calls; and nothing else.
 func TestProfileOfTheDockerImage(t *testing.T) {
+	t.Parallel()
 	profile := profiles.DefaultProfile()
 	profile.Syscalls = append(profile.Syscalls, &profiles.Syscall{
 		LinuxSyscall: specs.LinuxSyscall{Names: containerCalls, Action: specs.ActAllow},

@@ -183,6 +183,7 @@ var kernelCalls = []struct {
 }
 
 func TestKernelAnswersAsSimulated(t *testing.T) {
+	t.Parallel()
 	var calls []systemCall
 	for _, row := range kernelCalls {
 		number, err := libseccomp.GetSyscallFromName(row.name)
@@ -235,6 +236,7 @@ func answers(t *testing.T, o orders) []string {
 const perl = "/usr/bin/perl"
 
 func TestX32CallKills(t *testing.T) {
+	t.Parallel()
 	script := []string{perl, "-e", `syscall(0x40000000 + 39); print "alive"`}
 	if output, err := runChild(t, orders{Exec: script}); err != nil || output != "alive" {
 		t.Fatalf("control: %v: %s", err, output)
@@ -275,6 +277,7 @@ console.log(require("child_process").execSync("echo node").toString().trim())`},
 }
 
 func TestOrdinaryProgramsRun(t *testing.T) {
+	t.Parallel()
 	for _, row := range programs {
 		if _, err := os.Stat(row.argv[0]); err != nil {
 			t.Logf("left out: %v", err)

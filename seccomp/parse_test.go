@@ -27,6 +27,7 @@ func dockersOwn(t testing.TB) string {
 }
 
 func TestParseDockersDefault(t *testing.T) {
+	t.Parallel()
 	p, err := Parse([]byte(dockersOwn(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,7 @@ func TestParseDockersDefault(t *testing.T) {
 }
 
 func TestParseResolvesConditions(t *testing.T) {
+	t.Parallel()
 	here, elsewhere := runtime.GOARCH, "s390x"
 	tests := []struct {
 		rule    string
@@ -111,6 +113,7 @@ var refusedDocuments = []struct{ document, words string }{
 }
 
 func TestParseRefuses(t *testing.T) {
+	t.Parallel()
 	for _, test := range refusedDocuments {
 		p, err := Parse([]byte(test.document))
 		if err == nil {
@@ -124,6 +127,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseRefusesWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
 	spaces := strings.Repeat(" ", MaxDocumentBytes)
 	if _, err := Parse([]byte(document() + spaces)); err == nil || !strings.Contains(err.Error(), "limit is 1048576") {
 		t.Errorf("a long document: %v", err)
@@ -153,6 +157,7 @@ func overlapping(calls, n int, arguments uint) *specs.LinuxSeccomp {
 
 // The bounds keep programs far below what 16 bits can count.
 func TestLargestDocumentsMakeNoCutProgram(t *testing.T) {
+	t.Parallel()
 	for _, p := range []*specs.LinuxSeccomp{overlapping(1, 45, 2), overlapping(20, 10, 2)} {
 		if err := check(p); err != nil {
 			t.Fatal(err)
@@ -174,6 +179,7 @@ func TestLargestDocumentsMakeNoCutProgram(t *testing.T) {
 
 // Why two actions for one call are refused: the narrower rule has no effect.
 func TestTwoActionsControl(t *testing.T) {
+	t.Parallel()
 	sti := []specs.LinuxSeccompArg{masked(1, int32Mask, 0x5412)}
 	errno := uint(13)
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno, Syscalls: []specs.LinuxSyscall{
@@ -194,6 +200,7 @@ func TestTwoActionsControl(t *testing.T) {
 // Podman's default profile has rules of this kind: refused for one protocol,
 // allowed for the others.
 func TestRulesThatExcludeEachOtherMayDiffer(t *testing.T) {
+	t.Parallel()
 	p, err := Parse([]byte(document(
 		`{"names":["socket"],"action":"SCMP_ACT_ERRNO","errnoRet":22,"args":[{"index":0,"value":16,"op":"SCMP_CMP_EQ"},{"index":2,"value":9,"op":"SCMP_CMP_EQ"}]}`,
 		`{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":2,"value":9,"op":"SCMP_CMP_NE"}]}`,
@@ -219,6 +226,7 @@ func TestRulesThatExcludeEachOtherMayDiffer(t *testing.T) {
 
 // Rules that are taken to exclude each other have no value in common.
 func TestExclusiveRulesShareNoValue(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Uint64Range(0, 7)
 		draw := func(label string) specs.LinuxSeccompArg {
@@ -234,6 +242,7 @@ func TestExclusiveRulesShareNoValue(t *testing.T) {
 }
 
 func TestExplainDocuments(t *testing.T) {
+	t.Parallel()
 	p, err := Parse([]byte(`{"defaultAction":"SCMP_ACT_KILL_PROCESS","syscalls":[
 		{"names":["read","write"],"action":"SCMP_ACT_ALLOW"},
 		{"names":["openat"],"action":"SCMP_ACT_LOG"},

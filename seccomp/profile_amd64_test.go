@@ -16,6 +16,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // The profiles in full, one call a line: a newer moby/profiles that adds or
 // drops a call shows here, and a person decides.
 func TestProfilesAreAsReviewed(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
 		golden := filepath.Join("testdata", name+".amd64.golden")
 		got := text(mustProfile(t, name))

@@ -7,6 +7,7 @@ import (
 )
 
 func TestProfileByName(t *testing.T) {
+	t.Parallel()
 	for _, name := range Names() {
 		p, err := Profile(name)
 		if err != nil {
@@ -23,6 +24,7 @@ func TestProfileByName(t *testing.T) {
 }
 
 func TestProfileIsAFreshCopy(t *testing.T) {
+	t.Parallel()
 	first := mustProfile(t, Standard)
 	for i := range first.Syscalls {
 		first.Syscalls[i].Names[0] = "changed"
@@ -40,6 +42,7 @@ func TestProfileIsAFreshCopy(t *testing.T) {
 }
 
 func TestOnlyTheNativeArchitecture(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
 		if p := mustProfile(t, name); len(p.Architectures) != 1 {
 			t.Errorf("%s: %v", name, p.Architectures)
@@ -48,6 +51,7 @@ func TestOnlyTheNativeArchitecture(t *testing.T) {
 }
 
 func TestExplainBuiltins(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ profile, name, want string }{
 		{Unconfined, "mount", "allowed: there is no filter"},
 		{Standard, "read", "allowed"},
@@ -72,6 +76,7 @@ func TestExplainBuiltins(t *testing.T) {
 
 // What Explain says in words is what the program does.
 func TestExplainAgreesWithTheFilter(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
 		p, f := mustProfile(t, name), compileBuiltin(t, name)
 		for number := range uint32(335) {

@@ -30,6 +30,7 @@ var setIDCalls = []struct {
 }
 
 func TestWithoutSetID(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
 		p, err := ProfileWithoutSetID(name)
 		if err != nil {
@@ -61,6 +62,7 @@ func TestWithoutSetID(t *testing.T) {
 }
 
 func TestMknodMakesNoSetIDFile(t *testing.T) {
+	t.Parallel()
 	f := compileBuiltin(t, Standard)
 	for mode, want := range map[uint64]string{unix.S_IFREG | 0o4755: "EPERM", unix.S_IFREG | 0o755: "allow"} {
 		if got := f.run(t, call{name: "mknodat", args: [6]uint64{0, 0, mode}}); got != want {

@@ -125,6 +125,7 @@ var standardCalls = []struct {
 }
 
 func TestStandardAnswers(t *testing.T) {
+	t.Parallel()
 	f := compileBuiltin(t, Standard)
 	for _, row := range standardCalls {
 		if got := f.run(t, row.call); got != row.want {
@@ -134,6 +135,7 @@ func TestStandardAnswers(t *testing.T) {
 }
 
 func TestStandardRefusesByName(t *testing.T) {
+	t.Parallel()
 	f := compileBuiltin(t, Standard)
 	for _, row := range standardRefusals {
 		want := "EPERM"
@@ -155,6 +157,7 @@ func TestStandardRefusesByName(t *testing.T) {
 // The rows of the table above that name a machine's own calls exist on no
 // machine that clove runs on, so nothing was taken away by them.
 func TestForeignNamesAreForeign(t *testing.T) {
+	t.Parallel()
 	row := standardRefusals[len(standardRefusals)-1]
 	if !strings.Contains(row.reason, "foreign") {
 		t.Fatal("the row of foreign calls is not the last any more")
@@ -170,6 +173,7 @@ func TestForeignNamesAreForeign(t *testing.T) {
 
 // Every call that the library knows is allowed, or refused for a reason.
 func TestEveryCallIsDecided(t *testing.T) {
+	t.Parallel()
 	for _, level := range builtins() {
 		p := mustProfile(t, level.name)
 		for number := range 1000 {
@@ -188,6 +192,7 @@ func TestEveryCallIsDecided(t *testing.T) {
 
 // docker's rules with conditions are left out, so each must have a row here.
 func TestDockersConditionsAreReplaced(t *testing.T) {
+	t.Parallel()
 	docker, err := dockerDefault()
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +209,7 @@ func TestDockersConditionsAreReplaced(t *testing.T) {
 }
 
 func TestTablesAreSound(t *testing.T) {
+	t.Parallel()
 	for _, level := range builtins() {
 		seen := map[string]string{}
 		for _, row := range level.refusals {
@@ -235,6 +241,7 @@ func TestTablesAreSound(t *testing.T) {
 // runc reads two comparisons of one argument as alternatives; check refuses
 // them in the built-in profiles and in documents alike.
 func TestBuiltinRulesCompareAnArgumentOnce(t *testing.T) {
+	t.Parallel()
 	for _, level := range builtins() {
 		for _, rule := range mustProfile(t, level.name).Syscalls {
 			var indexes []uint
@@ -254,6 +261,7 @@ func TestBuiltinRulesCompareAnArgumentOnce(t *testing.T) {
 // The kernel runs the program at every system call and takes 4096
 // instructions at most.
 func TestProgramsFitTheKernel(t *testing.T) {
+	t.Parallel()
 	for _, level := range builtins() {
 		f := compileBuiltin(t, level.name)
 		if len(f.instructions) > 4096/2 {

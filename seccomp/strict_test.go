@@ -41,6 +41,7 @@ var strictCalls = []struct {
 }
 
 func TestStrictAnswers(t *testing.T) {
+	t.Parallel()
 	f := compileBuiltin(t, Strict)
 	for _, row := range strictCalls {
 		if got := f.run(t, row.call); got != row.want {
@@ -51,6 +52,7 @@ func TestStrictAnswers(t *testing.T) {
 
 // A row of strict takes something away: standard allows it.
 func TestStrictRowsAreNotIdle(t *testing.T) {
+	t.Parallel()
 	standard := mustProfile(t, Standard)
 	for _, row := range strictRefusals {
 		for _, name := range row.names {
@@ -62,6 +64,7 @@ func TestStrictRowsAreNotIdle(t *testing.T) {
 }
 
 func TestStrictAllowsNothingThatStandardRefuses(t *testing.T) {
+	t.Parallel()
 	standard, strict := compileBuiltin(t, Standard), compileBuiltin(t, Strict)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
@@ -74,6 +77,7 @@ func TestStrictAllowsNothingThatStandardRefuses(t *testing.T) {
 // The largest number that a profile names decides where ENOSYS begins; strict
 // must answer probes for new calls as standard does.
 func TestProbesForNewCallsGetTheSameAnswer(t *testing.T) {
+	t.Parallel()
 	standard, strict := compileBuiltin(t, Standard), compileBuiltin(t, Strict)
 	for number := uint32(400); number < 600; number++ {
 		a, b := standard.run(t, call{number: number}), strict.run(t, call{number: number})
@@ -85,6 +89,7 @@ func TestProbesForNewCallsGetTheSameAnswer(t *testing.T) {
 
 // No argument opens a refused call, and no foreign call is ever let through.
 func TestNothingPassesByOtherBits(t *testing.T) {
+	t.Parallel()
 	filters := map[string]filter{Standard: compileBuiltin(t, Standard), Strict: compileBuiltin(t, Strict)}
 	foreign := []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, unix.AUDIT_ARCH_S390X, unix.AUDIT_ARCH_MIPS, 1}
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,6 +115,7 @@ func TestNothingPassesByOtherBits(t *testing.T) {
 // The kernel reads the low half of the arguments that have conditions, so
 // the high halves must not change the answer.
 func TestHighHalvesDoNotCount(t *testing.T) {
+	t.Parallel()
 	f := compileBuiltin(t, Standard)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCallOf(t, rapid.SampledFrom(limited))

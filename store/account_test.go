@@ -19,6 +19,7 @@ func ended(id string, at time.Time, code int) (agent.Container, agent.Record) {
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Account(ended("one", noon, 7))
 	must(t, err)
@@ -42,6 +43,7 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 // TestAContainersRecordReplacesItsOwn, and no other's. Told twice, as by a
 // keeper that was killed in between, it is one.
 func TestAContainersRecordReplacesItsOwn(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for _, code := range []int{3, 4} { // the second tells of the first one's end
 		_, err := s.Account(ended("one", noon, code))
@@ -70,6 +72,7 @@ func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 
 // TestNobodyBecomesAContainer: not the run that has its id, nor its name.
 func TestNobodyBecomesAContainer(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	c, record := ended("one", noon, 0)
 	mine := newRun("mine")
@@ -86,6 +89,7 @@ func TestNobodyBecomesAContainer(t *testing.T) {
 }
 
 func TestARecordThatIsNoContainers(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for name, change := range map[string]func(*agent.Container, *agent.Record){
 		"another's":    func(_ *agent.Container, r *agent.Record) { r.ID = "two" },
@@ -107,6 +111,7 @@ func TestARecordThatIsNoContainers(t *testing.T) {
 
 // TestAContainersRunStaysWhatItIs.
 func TestAContainersRunStaysWhatItIs(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Account(ended("one", noon, 0))
 	must(t, err)
@@ -122,6 +127,7 @@ func TestAContainersRunStaysWhatItIs(t *testing.T) {
 
 // TestContainersDoNotFillTheStore: the oldest go, and never an agent.
 func TestContainersDoNotFillTheStore(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	s := open(t, path)
 	s.db.NoSync = true // a thousand transactions

@@ -10,6 +10,7 @@ import (
 // A run that is queued again keeps its layer, until it begins if it is to have
 // a new one.
 func TestLayerOfTheNextStart(t *testing.T) {
+	t.Parallel()
 	for _, fresh := range []bool{false, true} {
 		s := openNew(t)
 		run, err := s.Begin(newRun("again"))
@@ -32,6 +33,7 @@ func TestLayerOfTheNextStart(t *testing.T) {
 
 // Whoever writes a record: it says who asked for the end.
 func TestRecordsSayWhoStopped(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Begin(newRun("asked"))
 	must(t, err)
@@ -51,6 +53,7 @@ func TestRecordsSayWhoStopped(t *testing.T) {
 }
 
 func TestDrainIsKept(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	for _, on := range []bool{true, true, false, false} {
 		s := open(t, path)
@@ -69,6 +72,7 @@ func TestDrainIsKept(t *testing.T) {
 
 // A run that was removed while its supervisor was on the way is not brought back.
 func TestARemovedRunDoesNotBegin(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	asked := newRun("gone")
 	asked.Spec.Detached = true

@@ -12,6 +12,7 @@ import (
 // A file of schema 1, with a run in it, is brought to the newest one; what it
 // was is kept beside it and can still be read as schema 1.
 func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
 	s := open(t, path)
 	run, err := s.Begin(newRun("old"))
@@ -47,6 +48,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 
 // A new file has no past to keep.
 func TestNewFileHasNoCopy(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
 	open(t, path)
 	if _, err := os.Stat(path + ".schema0"); !os.IsNotExist(err) {
@@ -56,6 +58,7 @@ func TestNewFileHasNoCopy(t *testing.T) {
 
 // What happened is numbered in the transaction that did it, and the oldest goes.
 func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	s.db.NoSync = true
 	run, err := s.Enqueue(newRun("one"))
@@ -96,6 +99,7 @@ func mustEnd(t *testing.T, s *Store, spec agent.Spec) agent.ID {
 }
 
 func TestRename(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Enqueue(newRun("one"))
 	must(t, err)
@@ -118,6 +122,7 @@ func TestRename(t *testing.T) {
 
 // A backup is a whole store, taken while others write, and replaces nothing.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir+"/state/clove.db")
 	run, err := s.Begin(newRun("kept"))
@@ -161,6 +166,7 @@ func TestBackup(t *testing.T) {
 
 // What is not sound is not copied: nobody would know.
 func TestBackupRefusesWhatIsDamaged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir+"/state/clove.db")
 	run, err := s.Begin(newRun("one"))

@@ -77,6 +77,7 @@ func edit(change func(*agent.Run)) func(*tables, agent.ID, agent.ID) error {
 
 // Check names what is broken, and has nothing to say before.
 func TestCheckFinds(t *testing.T) {
+	t.Parallel()
 	for name, c := range spoilings {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir()+"/state/clove.db") // no epilogue: it stays spoiled
@@ -103,6 +104,7 @@ func TestCheckFinds(t *testing.T) {
 // The pages below the buckets are bbolt's to check: a free list that forgets
 // its pages leaves them to nobody.
 func TestCheckFindsALostPage(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
 	s := open(t, path)
 	_, err := s.Begin(newRun(""))

@@ -19,6 +19,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // lost its place there shows as a difference: then schema 3 needs a migration.
 // A field that is new needs only -update.
 func TestStoredFieldsAreGolden(t *testing.T) {
+	t.Parallel()
 	const golden = "testdata/run.golden.json"
 	var run agent.Run
 	number := 0

@@ -15,6 +15,7 @@ import (
 )
 
 func TestBusyNamesTheHolder(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	holder := startChild(t, "hold", path)
 	holder.line(t)
@@ -36,6 +37,7 @@ func TestBusyNamesTheHolder(t *testing.T) {
 
 // A waiter is not the holder, though it has the same file open.
 func TestHolderIsNotAWaiter(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	if who, found := holderOf(path); found {
 		t.Errorf("%v holds a file that does not exist", who)
@@ -59,6 +61,7 @@ func TestHolderIsNotAWaiter(t *testing.T) {
 
 // Somebody else's program, bbolt's own tool for one, takes only bbolt's lock.
 func TestBusyByAnotherProgram(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	must(t, open(t, path).Close())
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -71,6 +74,7 @@ func TestBusyByAnotherProgram(t *testing.T) {
 }
 
 func TestKilledHolderFreesTheFile(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	holder := startChild(t, "hold", path)
 	holder.line(t)
@@ -90,6 +94,7 @@ func TestKilledHolderFreesTheFile(t *testing.T) {
 
 // One who gave up waiting must not take a turn later.
 func TestGivenUpWaitHoldsNothing(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	s := open(t, path)
 	for range 5 {
@@ -103,6 +108,7 @@ func TestGivenUpWaitHoldsNothing(t *testing.T) {
 // The lock is given back at Close even where a copy of the descriptor is
 // still open, as in a child between fork and exec.
 func TestCloseFreesTheLockDespiteACopy(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	lock, err := acquire(path, time.Now())
 	must(t, err)

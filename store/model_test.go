@@ -49,6 +49,7 @@ func (m *model) lowestFree() int {
 
 // Any sequence of calls leaves the store as the model says, and sound.
 func TestStoreIsItsModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "store-model-*")
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestOpenMakesPrivateFiles(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	must(t, open(t, path).Close())
 	for name, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + ".lock": 0o600} {
@@ -31,6 +32,7 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 }
 
 func TestReopenKeepsEverything(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	s := open(t, path)
 	run, err := s.Begin(newRun("kept"))
@@ -40,6 +42,7 @@ func TestReopenKeepsEverything(t *testing.T) {
 }
 
 func TestOpenRefusesADirectoryOfOthers(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []os.FileMode{0o777, 0o775, 0o702} {
 		dir := filepath.Join(t.TempDir(), "state")
 		must(t, os.Mkdir(dir, 0o700))
@@ -55,6 +58,7 @@ func TestOpenRefusesADirectoryOfOthers(t *testing.T) {
 }
 
 func TestOpenFollowsNoLink(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"clove.db", "clove.db.lock"} {
 		dir := filepath.Join(t.TempDir(), "state")
 		path := filepath.Join(dir, "clove.db")
@@ -71,6 +75,7 @@ func TestOpenFollowsNoLink(t *testing.T) {
 // A process that died while it made the file leaves a temporary one, whole or
 // not. It must not be in anyone's way, nor ever be taken for the store.
 func TestOpenAfterADeadCreator(t *testing.T) {
+	t.Parallel()
 	whole := tempFile(t)
 	must(t, open(t, whole).Close())
 	data, err := os.ReadFile(whole)
@@ -102,6 +107,7 @@ func writeBolt(t *testing.T, fill func(*bbolt.Tx) error) string {
 }
 
 func TestOpenMigratesAnOlderFile(t *testing.T) {
+	t.Parallel()
 	path := writeBolt(t, func(*bbolt.Tx) error { return nil }) // schema 0: no bucket yet
 	_, err := open(t, path).Begin(newRun(""))
 	must(t, err)
@@ -113,6 +119,7 @@ func noEpilogue(t *testing.T, path string) {
 }
 
 func TestOpenRefusesOthersFiles(t *testing.T) {
+	t.Parallel()
 	bucket := func(name string) func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
 			_, err := tx.CreateBucket([]byte(name))
@@ -146,6 +153,7 @@ func TestOpenRefusesOthersFiles(t *testing.T) {
 }
 
 func TestMigrationsRunInOrderFromWhereTheFileStands(t *testing.T) {
+	t.Parallel()
 	for from, want := range map[int]string{0: "123", 1: "23", 2: "3", 3: ""} {
 		var ran string
 		note := func(digit string) func(*bbolt.Tx) error {
@@ -176,6 +184,7 @@ func TestMigrationsRunInOrderFromWhereTheFileStands(t *testing.T) {
 }
 
 func TestFailedMigrationChangesNothing(t *testing.T) {
+	t.Parallel()
 	path := writeBolt(t, func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
 	s := open(t, path)
 	steps := append(slices.Clone(migrations),
@@ -187,6 +196,7 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 }
 
 func TestMigrationsHaveNoGap(t *testing.T) {
+	t.Parallel()
 	for i, step := range migrations {
 		if step.to != i+1 {
 			t.Errorf("step %d leads to schema %d", i, step.to)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Begin(newRun("one"))
 	must(t, err)
@@ -37,6 +38,7 @@ func TestOverview(t *testing.T) {
 }
 
 func TestHistoryIsTheLast(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if past, err := s.History(3); err != nil || len(past) != 0 {
 		t.Errorf("%v, %v", past, err)

@@ -13,7 +13,10 @@ import (
 // As many clove runs as a busy host starts at once: nobody may starve, no
 // record may be lost, and no two live runs may share an id range.
 func TestTwoHundredProcesses(t *testing.T) {
-	const processes = 200
+	processes := 200
+	if testing.Short() {
+		processes = 24
+	}
 	path := tempFile(t)
 	var children []*child
 	for range processes {
@@ -80,8 +83,13 @@ func longest(all []account) (wait time.Duration) {
 // kill -9 in the middle of whatever it does: what a process was told is
 // stored stays stored, and the file stays sound.
 func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
-	for round := range 10 {
+	rounds := 10
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
 		storm := startChild(t, "storm", path)
 		var ended []string
 		for range 3 + round {
@@ -105,6 +113,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 // Many processes at a path where nothing is: one of them makes the file, and
 // none undoes what another began.
 func TestCreatedByManyAtOnce(t *testing.T) {
+	t.Parallel()
 	path := tempFile(t)
 	const processes = 8
 	var children []*child

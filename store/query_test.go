@@ -9,6 +9,7 @@ import (
 )
 
 func TestGet(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	ids := []agent.ID{"aaaa000000000001", "aaaa000000000002", "bbbb000000000003"}
 	names := []string{"first", "bbbb", "aaaa000000000"}
@@ -52,6 +53,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestListIsNewestFirst(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if all, err := s.List(); err != nil || len(all) != 0 {
 		t.Fatalf("an empty store lists %d runs, %v", len(all), err)
@@ -76,6 +78,7 @@ func TestListIsNewestFirst(t *testing.T) {
 }
 
 func TestLiveIsWhoHoldsALease(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var want []agent.ID
 	for i := range 4 {
@@ -109,6 +112,7 @@ func wantLive(t *testing.T, s *Store, wanted func(agent.ID) bool, want []agent.I
 
 // What has nothing on the host is known by its id alone.
 func TestSomeAndIDs(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var all []agent.ID
 	for _, name := range []string{"a", "b", "c"} {

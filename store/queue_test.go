@@ -15,6 +15,7 @@ func detached(name string) agent.Run {
 // A run that was ended or removed while it waited does not begin: as a new run
 // it would be nobody's, and whoever removed it was told that it is gone.
 func TestWhatLeftTheQueueDoesNotBegin(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for name, leave := range map[string]func(agent.Run) error{
 		"ended": func(run agent.Run) error {
@@ -43,6 +44,7 @@ func TestWhatLeftTheQueueDoesNotBegin(t *testing.T) {
 
 // The supervisor of a live run could not store its end under another name.
 func TestRenameRefusesTheLive(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	live, err := s.Begin(newRun("live"))
 	must(t, err)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestLifeOfARun(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	asked := newRun("solo")
 	run, err := s.Begin(asked)
@@ -49,6 +50,7 @@ func TestLifeOfARun(t *testing.T) {
 
 // A run that asked for it leaves neither record, name nor lease.
 func TestARunWithRemoveIsForgottenAtItsEnd(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	asked := newRun("brief")
 	asked.Spec.Remove = true
@@ -80,6 +82,7 @@ func wantStored(t *testing.T, s *Store, want agent.Run) {
 // Every state meets every event, through every door. The table of package
 // agent is the oracle; each event has one door.
 func TestEveryStateAndEvent(t *testing.T) {
+	t.Parallel()
 	paths := map[agent.State][]agent.Event{
 		agent.StateQueued:   nil,
 		agent.StateStarting: {agent.EventAdmitted},
@@ -147,6 +150,7 @@ func through(s *Store, spec agent.Spec, e agent.Event, door string) (err error) 
 }
 
 func TestBeginRefuses(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	live, err := s.Begin(newRun("live"))
 	must(t, err)
@@ -191,6 +195,7 @@ func TestBeginRefuses(t *testing.T) {
 }
 
 func TestLowestRangeIsLeased(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var runs []agent.Run
 	begin := func(want int) {
@@ -215,6 +220,7 @@ func TestLowestRangeIsLeased(t *testing.T) {
 }
 
 func TestAllRangesLeased(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	must(t, s.update(func(tb *tables) error {
 		for i := range agent.IDRanges {
@@ -242,6 +248,7 @@ func TestAllRangesLeased(t *testing.T) {
 }
 
 func TestChangeMayNotTouchWhatTheIndexesHold(t *testing.T) {
+	t.Parallel()
 	changes := map[string]func(*agent.Run){
 		"id":     func(r *agent.Run) { r.Spec.ID = agent.NewID() },
 		"name":   func(r *agent.Run) { r.Spec.Name = "else" },
@@ -265,6 +272,7 @@ func TestChangeMayNotTouchWhatTheIndexesHold(t *testing.T) {
 }
 
 func TestFinishRefusesAnothersRecord(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Begin(newRun(""))
 	must(t, err)
@@ -284,6 +292,7 @@ func TestFinishRefusesAnothersRecord(t *testing.T) {
 }
 
 func TestRemoveRefusesALiveRun(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Begin(newRun(""))
 	must(t, err)
@@ -294,6 +303,7 @@ func TestRemoveRefusesALiveRun(t *testing.T) {
 }
 
 func TestPanicOfAChangeIsItsOwn(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	run, err := s.Begin(newRun(""))
 	must(t, err)

@@ -72,8 +72,19 @@ func (p *program) commands() []*cli.Command {
 	}
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"
+		for _, c := range append(c.Subcommands, c) {
+			c.Before = noFlagActions
+		}
 	}
 	return all
+}
+
+// noFlagActions has urfave/cli look for no actions of flags, of which there are
+// none, when all flags are parsed: for each flag it would go through all of them
+// with a regular expression, which takes longer than the rest of a command line.
+func noFlagActions(c *cli.Context) error {
+	c.Command.Flags = nil
+	return nil
 }
 
 // The flags that every command has.

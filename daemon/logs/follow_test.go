@@ -14,6 +14,7 @@ import (
 // Who follows too slowly misses whole files, and is told at the right place
 // how many lines: what is shown and what is lost are all that was written.
 func TestFollowCountsWhatItMissed(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	const many = 20000 // a dozen rotations
 	l := open(t, dir, 64<<10)
@@ -53,6 +54,7 @@ func TestFollowCountsWhatItMissed(t *testing.T) {
 
 // A rotation that was cut by a kill has lost nothing of the count.
 func TestReopenEndsARotation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, err := Open(dir, 64<<10)
 	must(t, err)
@@ -74,6 +76,7 @@ func TestReopenEndsARotation(t *testing.T) {
 
 // What a full disk cost is still counted when the line that said so is dropped.
 func TestLostLinesOutliveTheirMark(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 64<<10)
 	out := l.Stream("stdout")
@@ -96,6 +99,7 @@ func TestLostLinesOutliveTheirMark(t *testing.T) {
 
 // A rotation that fails in the middle leaves a log that is written and counted on.
 func TestRotationFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 64<<10)
 	out := l.Stream("stdout")

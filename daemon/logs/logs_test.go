@@ -52,6 +52,7 @@ func texts(lines []api.LogLine) string {
 var all = Choice{Tail: -1}
 
 func TestLinesOfBothStreams(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, DefaultCap)
 	out, errs := l.Stream("stdout"), l.Stream("stderr")
@@ -70,6 +71,7 @@ func TestLinesOfBothStreams(t *testing.T) {
 
 // Bytes come back as they were, whatever they are and however they were cut.
 func TestBytesComeBack(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "logs-*")
 		if err != nil {
@@ -107,6 +109,7 @@ func TestBytesComeBack(t *testing.T) {
 
 // The cap holds, the newest lines are kept, and what is gone is counted.
 func TestRotationCountsWhatIsLost(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const capBytes, many = 64 << 10, 5000
 	l := open(t, dir, capBytes)
@@ -149,6 +152,7 @@ func diskUse(t *testing.T, dir string) (used int64) {
 // A restarted run goes on in its log, and the count goes on too, also behind
 // half a line that a killed supervisor left.
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	written := 0
 	for range 4 {
@@ -173,6 +177,7 @@ func TestReopen(t *testing.T) {
 }
 
 func TestSinceAndTail(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, DefaultCap)
 	out := l.Stream("stdout")
@@ -198,6 +203,7 @@ func TestSinceAndTail(t *testing.T) {
 }
 
 func TestNoLog(t *testing.T) {
+	t.Parallel()
 	if lines := everything(t, filepath.Join(t.TempDir(), "absent"), all); len(lines) != 0 {
 		t.Errorf("%v", lines)
 	}
@@ -206,6 +212,7 @@ func TestNoLog(t *testing.T) {
 // Following sees every line once and in order, over rotations, and ends with
 // the run.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	const many = 3000
 	ended := make(chan struct{})
@@ -240,6 +247,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestFollowEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	ctx, leave := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -254,6 +262,7 @@ func TestFollowEndsWithItsCaller(t *testing.T) {
 // A disk that refuses costs lines, not the agent; there is a mark where they
 // are missing once it takes some again.
 func TestFailedWritesAreCounted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, DefaultCap)
 	out := l.Stream("stdout")

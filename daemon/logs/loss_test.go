@@ -78,6 +78,7 @@ func full(t *testing.T, l *Log) (repair func()) {
 // goes on with the right numbers. The control is one who resumes behind a line
 // that is there.
 func TestResumeCountsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 8<<10)
 	said(l, 1, 1000)
@@ -102,6 +103,7 @@ func TestResumeCountsWhatIsMissing(t *testing.T) {
 // A mark that a full disk made is for who has none of it yet, and in parts for
 // who has some; numbers go on behind what was refused.
 func TestResumeAtAMark(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 64<<10)
 	said(l, 1, 10)
@@ -123,6 +125,7 @@ func TestResumeAtAMark(t *testing.T) {
 
 // The end of a log is the last chance to tell what was refused.
 func TestCloseTellsWhatWasRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 64<<10)
 	said(l, 1, 10)
@@ -141,6 +144,7 @@ func TestCloseTellsWhatWasRefused(t *testing.T) {
 // neither counted nor does it swallow the next one, for nobody: not for who
 // continues the log, nor for a follower that stands in it.
 func TestHalfAnEntryIsNobodys(t *testing.T) {
+	t.Parallel()
 	whole := `{"time":"2030-01-01T00:00:00Z","stream":"stdout","text":"` + saying(6) + `"}`
 	for name, row := range map[string]struct {
 		left   string

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -11,8 +13,10 @@ import (
 
 // Whoever removes the directory while it is opened does not fail the opening.
 func TestALogIsOpenedWhileItIsRemoved(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	opened, removed := make(chan struct{}), make(chan struct{})
+	var left atomic.Int32 // removals of the opening under way: it tries a hundred times
 	times := 0
 	go func() {
 		defer close(removed)
@@ -21,6 +25,10 @@ func TestALogIsOpenedWhileItIsRemoved(t *testing.T) {
 			case <-opened:
 				return
 			default:
+				if left.Add(-1) < 0 {
+					runtime.Gosched()
+					continue
+				}
 				if err := os.RemoveAll(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
 					t.Error(err)
 					return
@@ -30,6 +38,7 @@ func TestALogIsOpenedWhileItIsRemoved(t *testing.T) {
 		}
 	}()
 	for range 500 {
+		left.Store(90)
 		l, err := Open(dir, 1<<20)
 		if err != nil {
 			t.Error(err)

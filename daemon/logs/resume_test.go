@@ -10,6 +10,7 @@ import (
 // Who goes on behind the last number has every line once, whatever rotation
 // does in between, and sees by the numbers what it dropped.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, err := Open(dir, 8<<10)
 	if err != nil {

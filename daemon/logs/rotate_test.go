@@ -11,6 +11,7 @@ import (
 // long as it stays so: nobody may come to end it. What is written then is
 // counted, and the next entry that can ends the rotation.
 func TestCutRotationIsRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 8<<10)
 	said(l, 1, 1000)
@@ -37,6 +38,7 @@ func TestCutRotationIsRead(t *testing.T) {
 
 // A kill at any step of a rotation costs no line and no count.
 func TestKilledInARotation(t *testing.T) {
+	t.Parallel()
 	for name, until := range map[string]func(*testing.T, *Log){
 		"before": func(*testing.T, *Log) {},
 		"half prepared": func(t *testing.T, l *Log) {

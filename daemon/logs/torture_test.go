@@ -17,8 +17,12 @@ var errEnough = errors.New("enough")
 // and whose disk fails now and then: each is told of every line once, shown or
 // lost, and of the right number of bytes.
 func TestReadersBesideRotations(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
-	const many = 20000
+	many := 20000
+	if testing.Short() {
+		many = 5000
+	}
 	ended := make(chan struct{})
 	var all sync.WaitGroup
 	for _, slow := range []int{0, 1, 50} {
@@ -30,7 +34,7 @@ func TestReadersBesideRotations(t *testing.T) {
 				}
 				return h.hear(line)
 			})
-			if err != nil || h.told != upTo(many) {
+			if err != nil || h.told != upTo(int64(many)) {
 				t.Errorf("a follower: %+v, %v", h, err)
 			}
 		})
@@ -54,7 +58,7 @@ func TestReadersBesideRotations(t *testing.T) {
 					return
 				}
 			}
-			if h.told != upTo(many) {
+			if h.told != upTo(int64(many)) {
 				t.Errorf("a resumer: %+v", h)
 			}
 		})

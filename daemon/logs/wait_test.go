@@ -11,6 +11,7 @@ import (
 // A follower waits for a run that has not begun without making its directory,
 // which nobody would remove after the run.
 func TestFollowersMakeNothing(t *testing.T) {
+	t.Parallel()
 	for name, begins := range map[string]bool{"a run that never begins": false, "a run that begins": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "logs", "run")
@@ -37,6 +38,7 @@ func TestFollowersMakeNothing(t *testing.T) {
 // Who asked for the last lines of a run that has not begun wants all of them:
 // none is old.
 func TestNothingIsOldBeforeTheBeginning(t *testing.T) {
+	t.Parallel()
 	for name, begun := range map[string]bool{"not begun": false, "begun": true} {
 		dir := filepath.Join(t.TempDir(), "run")
 		if begun {

@@ -50,6 +50,7 @@ func wants(t *testing.T, got string, lines ...string) {
 // What happens to a run is counted once, with what its end says, and times are
 // those of the occurrences.
 func TestHappened(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	at := time.Now()
 	happen := func(after time.Duration, what agent.What, status agent.Status, sum *agent.Sum) {
@@ -78,6 +79,7 @@ func TestHappened(t *testing.T) {
 
 // A run whose beginning was not seen has no times, and is counted all the same.
 func TestHappenedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	m.Happened(agent.Occurrence{Time: time.Now(), What: agent.WhatStarted, ID: "a"})
 	wants(t, text(t, m), "clove_starts_total 1", "clove_start_seconds_count 0")
@@ -85,6 +87,7 @@ func TestHappenedInTheMiddle(t *testing.T) {
 
 // A clock that was set back neither panics nor takes away.
 func TestTimeGoesBack(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	at := time.Now()
 	m.Happened(agent.Occurrence{Time: at, What: agent.WhatBegun, ID: "a"})
@@ -96,6 +99,7 @@ func TestTimeGoesBack(t *testing.T) {
 // What callers choose does not become a label, and what takes as long as the
 // caller wants is not timed.
 func TestCalled(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	for i := range 3 {
 		m.Called(fmt.Sprintf("made.up%d", i), "method", 0)
@@ -112,6 +116,7 @@ func TestCalled(t *testing.T) {
 }
 
 func TestTheRest(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	m.Committed(4 * time.Millisecond)
 	m.StoreFailed()

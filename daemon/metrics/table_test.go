@@ -27,6 +27,7 @@ const document = "../../docs/metrics.md"
 
 // TestPromlint holds everything that can be scraped to Prometheus's own rules.
 func TestPromlint(t *testing.T) {
+	t.Parallel()
 	m := newMeter()
 	m.Called(api.MethodRunList, Done, time.Millisecond)
 	var agents []Usage
@@ -76,6 +77,7 @@ func get(t *testing.T, url string) (body string, status int) {
 
 // Where nobody knows who asks, no agent is named.
 func TestHandler(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	known := newMeter().Handler(func(context.Context) ([]Usage, int) { asked++; return []Usage{{"planted", fullStats()}}, 0 })
 	for what, row := range map[string]struct {
@@ -101,6 +103,7 @@ func TestHandler(t *testing.T) {
 
 // TestDocumentIsCurrent keeps the tables of docs/metrics.md equal to the code's.
 func TestDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +156,7 @@ func drawAgents() string {
 
 // TestDocumentNamesRealMetrics: what the examples ask for exists.
 func TestDocumentNamesRealMetrics(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +180,7 @@ func TestDocumentNamesRealMetrics(t *testing.T) {
 
 // TestLabelsAreClosed: a label has its values here, or says what bounds it.
 func TestLabelsAreClosed(t *testing.T) {
+	t.Parallel()
 	for _, row := range Table {
 		for _, l := range row.Labels {
 			if (len(l.Values) == 0) == (l.Of == "") {

@@ -80,6 +80,7 @@ func heard(t *testing.T, caller *rpc.Conn) (text string, result api.AttachResult
 }
 
 func TestAttachEndsWithTheAgent(t *testing.T) {
+	t.Parallel()
 	v := attachable(t)
 	caller, over := attached(t, v)
 	typed(t, v, caller)
@@ -96,6 +97,7 @@ func TestAttachEndsWithTheAgent(t *testing.T) {
 }
 
 func TestAttachEndsWithDetach(t *testing.T) {
+	t.Parallel()
 	v := attachable(t)
 	caller, over := attached(t, v)
 	typed(t, v, caller)
@@ -111,6 +113,7 @@ func TestAttachEndsWithDetach(t *testing.T) {
 
 // A caller that closes while the agent reads nothing is gone at once.
 func TestAttachEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	v := attachable(t)
 	caller, over := attached(t, v)
 	typed(t, v, caller)

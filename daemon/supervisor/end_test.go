@@ -56,6 +56,7 @@ func played(t *testing.T, answer func(rpc.Message) (result, fault any, stay bool
 
 // It stops the run with the grace, and returns when the record is there.
 func TestEnd(t *testing.T) {
+	t.Parallel()
 	dir, asked := played(t, func(rpc.Message) (any, any, bool) { return api.Nothing{}, nil, true })
 	must(t, End(t.Context(), dir, someID, 3*time.Second))
 	heard := asked()
@@ -71,6 +72,7 @@ func TestEnd(t *testing.T) {
 
 // A run that ends by itself meanwhile, or has no supervisor, has ended.
 func TestEndOfOneThatIsGone(t *testing.T) {
+	t.Parallel()
 	must(t, End(t.Context(), t.TempDir(), someID, 0))
 	dir, _ := played(t, func(m rpc.Message) (any, any, bool) { return nil, nil, false })
 	must(t, End(t.Context(), dir, someID, 0))
@@ -86,6 +88,7 @@ func TestEndOfOneThatIsGone(t *testing.T) {
 // Any other refusal is told, and a supervisor that says nothing is not waited
 // for longer than ctx.
 func TestEndFails(t *testing.T) {
+	t.Parallel()
 	dir, _ := played(t, func(rpc.Message) (any, any, bool) {
 		return nil, api.Failure(api.CodeInternal, "", "broken"), true
 	})

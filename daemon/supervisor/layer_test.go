@@ -32,6 +32,7 @@ func pairOf(t *testing.T) (here, there *rpc.Conn) {
 
 // The layer comes as a descriptor of the same directory.
 func TestLayerComesOverTheSocket(t *testing.T) {
+	t.Parallel()
 	here, there := pairOf(t)
 	dir, err := os.Open(t.TempDir())
 	if err != nil {
@@ -55,6 +56,7 @@ func TestLayerComesOverTheSocket(t *testing.T) {
 
 // An answer without a descriptor, an error, and an end are errors.
 func TestLayerDoesNotCome(t *testing.T) {
+	t.Parallel()
 	for what, answer := range map[string]func(c *rpc.Conn){
 		"no descriptor": func(c *rpc.Conn) { _ = c.Respond([]byte("1"), api.Nothing{}, nil) },
 		"an error":      func(c *rpc.Conn) { _ = c.Respond([]byte("1"), nil, api.Failure(api.CodeConflict, "", "it ends")) },

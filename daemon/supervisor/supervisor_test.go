@@ -41,6 +41,7 @@ func (c *collected) Write(data []byte) (int, error) {
 // What the agent's ends are given comes out at the sinks, all of it, before
 // close returns.
 func TestPipes(t *testing.T) {
+	t.Parallel()
 	out, errs := &collected{}, &collected{}
 	s, err := openStreams(false, true, func(stream string) io.Writer { return map[string]io.Writer{stdout: out, stderr: errs}[stream] })
 	must(t, err)
@@ -59,6 +60,7 @@ func TestPipes(t *testing.T) {
 }
 
 func TestWithoutStdin(t *testing.T) {
+	t.Parallel()
 	s, err := openStreams(false, false, func(string) io.Writer { return io.Discard })
 	must(t, err)
 	defer s.close()
@@ -69,6 +71,7 @@ func TestWithoutStdin(t *testing.T) {
 }
 
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	out := &collected{}
 	s, err := openStreams(true, true, func(string) io.Writer { return out })
 	must(t, err)
@@ -84,6 +87,7 @@ func TestTerminal(t *testing.T) {
 // A listener that does not read loses pieces and is told how much; one that
 // reads loses none, and nobody waits.
 func TestHubNeverWaits(t *testing.T) {
+	t.Parallel()
 	h := newHub()
 	slow, quick := h.join(), h.join()
 	const many = queued * 3
@@ -116,6 +120,7 @@ func TestHubNeverWaits(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	read := func(text string) (Order, error) {
 		r, w, err := os.Pipe()
 		must(t, err)
@@ -139,6 +144,7 @@ func TestOrder(t *testing.T) {
 
 // The log and who is attached get the same bytes.
 func TestLogAndHub(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, err := logs.Open(filepath.Join(dir, "log"), logs.DefaultCap)
 	must(t, err)
@@ -158,6 +164,7 @@ func TestLogAndHub(t *testing.T) {
 
 // A run in the foreground, or none, has nobody to ask.
 func TestConnectToNobody(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Connect(t.Context(), dir, "0123456789abcdef"); agent.KindOf(err) != agent.KindConflict || err == nil {
 		t.Errorf("%v", err)
@@ -167,6 +174,7 @@ func TestConnectToNobody(t *testing.T) {
 // A supervisor that comes late is waited for, also while its socket has a name
 // and nobody listens on it yet, which no event tells the end of.
 func TestConnectWaitsForALateSupervisor(t *testing.T) {
+	t.Parallel()
 	for _, bound := range []bool{false, true} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, string(someID), SocketName)
@@ -195,6 +203,7 @@ func TestConnectWaitsForALateSupervisor(t *testing.T) {
 
 // A run that ends while somebody waits for its supervisor is not waited for.
 func TestConnectSeesTheEnd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := filepath.Join(dir, string(someID))
 	must(t, os.Mkdir(run, 0o700))
@@ -210,6 +219,7 @@ func TestConnectSeesTheEnd(t *testing.T) {
 // An agent that does not read its input holds up no caller that has gone, and
 // the next caller's input reaches it when it does read.
 func TestInputThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	for _, terminal := range []bool{false, true} {
 		s, err := openStreams(terminal, true, func(string) io.Writer { return io.Discard })
 		must(t, err)
@@ -239,6 +249,7 @@ func TestInputThatNobodyReads(t *testing.T) {
 
 // A terminal that nobody shall type on has no input.
 func TestTerminalWithoutStdin(t *testing.T) {
+	t.Parallel()
 	s, err := openStreams(true, false, func(string) io.Writer { return io.Discard })
 	must(t, err)
 	defer s.close()
@@ -249,6 +260,7 @@ func TestTerminalWithoutStdin(t *testing.T) {
 
 // Who leaves ends what is relayed to it, in whatever order it and the agent end.
 func TestLeavingEndsTheRelay(t *testing.T) {
+	t.Parallel()
 	h := newHub()
 	left, ended := h.join(), h.join()
 	h.say(stdout, []byte("last"))

@@ -38,6 +38,7 @@ func speak(t *testing.T, answer string) (runDir string, id agent.ID) {
 // cloved and the supervisors that it finds may be of different versions: what a
 // newer one adds is passed over, what an older one lacks is told as such.
 func TestOtherVersions(t *testing.T) {
+	t.Parallel()
 	runDir, id := speak(t, `{"jsonrpc":"2.0","id":1,"result":{"stats":{"paused":true,"novel":{"a":[1]}},"later":7}}`)
 	var result api.StatsResult
 	if err := Call(context.Background(), runDir, id, api.MethodRunStats, api.RunParams{}, &result); err != nil || !result.Stats.Paused {
@@ -59,6 +60,7 @@ func TestOtherVersions(t *testing.T) {
 
 // An order of a newer cloved's may say more than this supervisor knows.
 func TestOrderOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	read, write, err := os.Pipe()
 	must(t, err)
 	_, err = write.WriteString(`{"spec":{"id":"00000000000000aa","name":"x","tomorrow":1},"log_dir":"/l","novel":true}`)

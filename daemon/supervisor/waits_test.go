@@ -46,6 +46,7 @@ func (talker) Refuse(agent.ID, error) error { return nil }
 
 // Who reads of the end finds all of the output in the log, with a terminal too.
 func TestTheLogIsWholeBeforeTheEndIsStored(t *testing.T) {
+	t.Parallel()
 	for _, terminal := range []bool{false, true} {
 		_, pipe, err := os.Pipe()
 		must(t, err)
@@ -65,6 +66,7 @@ func TestTheLogIsWholeBeforeTheEndIsStored(t *testing.T) {
 // Who asked for a start hears that it failed while its record still waits for
 // room on the disk: it may wait for days.
 func TestAFailedStartIsToldBeforeItIsRecorded(t *testing.T) {
+	t.Parallel()
 	hear, pipe, err := os.Pipe()
 	must(t, err)
 	defer hear.Close()

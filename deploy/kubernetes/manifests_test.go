@@ -52,6 +52,7 @@ func only[T any](t *testing.T, objects []runtime.Object) T {
 // TestPodsNameTheRuntimeClass: each example would be run by clove, with the
 // deadline, limits or network of its annotations.
 func TestPodsNameTheRuntimeClass(t *testing.T) {
+	t.Parallel()
 	all := manifests(t)
 	class := only[*nodev1.RuntimeClass](t, all["runtimeclass.yaml"])
 	if class.Handler != "clove" || class.Overhead == nil || class.Overhead.PodFixed.Memory().IsZero() || len(class.Scheduling.NodeSelector) != 1 {
@@ -77,6 +78,7 @@ func TestPodsNameTheRuntimeClass(t *testing.T) {
 // TestUninstallReplacesInstall: they are one DaemonSet, so that they never work
 // on a node at the same time.
 func TestUninstallReplacesInstall(t *testing.T) {
+	t.Parallel()
 	all := manifests(t)
 	install, uninstall := only[*appsv1.DaemonSet](t, all["install.yaml"]), only[*appsv1.DaemonSet](t, all["uninstall.yaml"])
 	class := only[*nodev1.RuntimeClass](t, all["runtimeclass.yaml"])
@@ -102,6 +104,7 @@ func clear(set *appsv1.DaemonSet) {
 }
 
 func TestScriptsAreShell(t *testing.T) {
+	t.Parallel()
 	all := manifests(t)
 	for _, file := range []string{"install.yaml", "uninstall.yaml"} {
 		pod := only[*appsv1.DaemonSet](t, all[file]).Spec.Template.Spec

@@ -41,6 +41,7 @@ func full(t *testing.T) (accept func(), at netip.AddrPort) {
 }
 
 func TestDialConnects(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -64,6 +65,7 @@ func TestDialConnects(t *testing.T) {
 
 // A far peer answers later: here, when there is room for it.
 func TestDialWaitsForAFarPeer(t *testing.T) {
+	t.Parallel()
 	accept, at := full(t)
 	ended := make(chan error, 1)
 	go func() {
@@ -80,6 +82,7 @@ func TestDialWaitsForAFarPeer(t *testing.T) {
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	_, at := full(t)
 	ctx, cancel := context.WithTimeout(t.Context(), dialStagger)
 	defer cancel()
@@ -93,6 +96,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 }
 
 func TestDialTellsWhyNot(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +116,7 @@ func TestDialTellsWhyNot(t *testing.T) {
 // TestWhereASocketLeadsIsAsked: a socket that ends elsewhere is caught, and one
 // that is connected to itself.
 func TestWhereASocketLeadsIsAsked(t *testing.T) {
+	t.Parallel()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +143,7 @@ func TestWhereASocketLeadsIsAsked(t *testing.T) {
 
 // TestTheOutsideLegIsWhereItsSocketsAre: every socket of it is the caller's.
 func TestTheOutsideLegIsWhereItsSocketsAre(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

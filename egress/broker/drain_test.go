@@ -10,6 +10,7 @@ import (
 
 // TestDrainWaitsForConnectionsOnly: not for flows, and not for ever.
 func TestDrainWaitsForConnectionsOnly(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 9}})
 	f.leadsTo("93.184.216.34:22")
 	f.datagramServer("93.184.216.34:53")

@@ -35,6 +35,7 @@ func (f *fixture) datagramServer(target string) *net.UDPConn {
 }
 
 func TestDatagramsNeedTheirOwnRule(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "udp://93.184.216.34:53", "93.184.216.35:53", "udp://ntp.example.com:123")})
 	server := f.datagramServer("93.184.216.34:53")
 	for _, target := range []string{"93.184.216.34:54", "93.184.216.35:53", "93.184.216.36:123", "224.0.0.251:5353", "255.255.255.255:67", "127.0.0.1:53"} {
@@ -73,6 +74,7 @@ func TestDatagramsNeedTheirOwnRule(t *testing.T) {
 }
 
 func TestANameLetsDatagramsThroughByItsPin(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "udp://ntp.example.com:123")})
 	f.datagramServer("93.184.216.36:123")
 	f.resolver.set("ntp.example.com", "93.184.216.36")
@@ -89,6 +91,7 @@ func TestANameLetsDatagramsThroughByItsPin(t *testing.T) {
 
 // TestACutFlowIsSilent both ways, and stays so; before it is cut it is not.
 func TestACutFlowIsSilent(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "udp://93.184.216.34:53")})
 	server := f.datagramServer("93.184.216.34:53")
 	answer := f.gate.flow("93.184.216.34:53")
@@ -124,6 +127,7 @@ func TestACutFlowIsSilent(t *testing.T) {
 
 // TestNoFlowSendsToABroadcastAddress: net's own socket, which may, is the control.
 func TestNoFlowSendsToABroadcastAddress(t *testing.T) {
+	t.Parallel()
 	const broadcast = "127.255.255.255:9"
 	if file, err := ownNetwork.dial(t.Context(), "udp4", netip.MustParseAddrPort(broadcast)); !errors.Is(err, unix.EACCES) {
 		t.Errorf("as dialled: %v, %v", file, err)
@@ -136,6 +140,7 @@ func TestNoFlowSendsToABroadcastAddress(t *testing.T) {
 }
 
 func TestAPublishedPortLeadsIn(t *testing.T) {
+	t.Parallel()
 	inside, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

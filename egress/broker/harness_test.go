@@ -93,12 +93,13 @@ func serve(t testing.TB, config Config) *fixture {
 	return f
 }
 
-// end waits until Serve has returned.
+// end waits until Serve has returned. The gate goes as a real one does, once it
+// has heard of the end: it has nothing to tell, and would be waited for.
 func (f *fixture) end() {
 	f.stop()
-	f.result()
-	f.gate.conn.Close()
 	<-f.gate.done
+	f.gate.conn.Close()
+	f.result()
 	closeFiles(f.gate.files) // those that a test has closed stay closed
 }
 

@@ -18,6 +18,7 @@ import (
 // TestConnectionsAreCountedUntilTheyAreClosed: closing a socket without saying
 // so does not help a gate.
 func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 2}})
 	f.leadsTo("93.184.216.34:22")
 	f.datagramServer("93.184.216.34:53")
@@ -42,6 +43,7 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 
 // TestADialThatFailsGivesItsPlaceBack.
 func TestADialThatFailsGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 1}})
 	f.leadsTo("93.184.216.34:22")
 	for range 3 {
@@ -56,6 +58,7 @@ func TestADialThatFailsGivesItsPlaceBack(t *testing.T) {
 }
 
 func TestNewConnectionsHaveAPace(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{PerSecond: 2}})
 	f.leadsTo("93.184.216.34:22")
 	burst := func() (opened int) {
@@ -83,6 +86,7 @@ func TestNewConnectionsHaveAPace(t *testing.T) {
 // TestTheKernelCountsTheBytes whatever the gate says, and everything ends when
 // they are used up. One byte less is the control.
 func TestTheKernelCountsTheBytes(t *testing.T) {
+	t.Parallel()
 	const limit = 3000
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{Bytes: limit}})
 	servers := f.leadsTo("93.184.216.34:22")
@@ -123,6 +127,7 @@ func TestTheKernelCountsTheBytes(t *testing.T) {
 
 // TestBytesAreWatchedByItself: nobody calls holdBytes here.
 func TestBytesAreWatchedByItself(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{Bytes: 10}})
 	servers := f.leadsTo("93.184.216.34:22")
 	_, conn := f.gate.connected("93.184.216.34:22", "")
@@ -134,6 +139,7 @@ func TestBytesAreWatchedByItself(t *testing.T) {
 
 // TestAFINIsNoByte: a connection that ends in the usual way counts what it carried.
 func TestAFINIsNoByte(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	servers := f.leadsTo("93.184.216.34:22")
 	answer, conn := f.gate.connected("93.184.216.34:22", "")
@@ -152,6 +158,7 @@ func TestAFINIsNoByte(t *testing.T) {
 }
 
 func TestTheGatesEndIsToldAndClosesEverything(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	servers := f.leadsTo("93.184.216.34:22")
 	f.gate.connected("93.184.216.34:22", "")
@@ -168,6 +175,7 @@ func TestTheGatesEndIsToldAndClosesEverything(t *testing.T) {
 
 // TestSoManyRequestsAreInWorkAndNoMore: the others wait, and are answered.
 func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
+	t.Parallel()
 	const asked = maxAtOnce + 40
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	begun, gate := make(chan struct{}, asked), make(chan struct{})
@@ -202,6 +210,7 @@ func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
 }
 
 func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), blackhole)
 	if _, err := f.gate.begin(wire.Request{Open: &wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:22")}}); err != nil {
@@ -216,6 +225,7 @@ func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
 
 // TestACrowdHasSmallBuffers outside as well, whatever the gate does with its own.
 func TestACrowdHasSmallBuffers(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	servers := f.leadsTo("93.184.216.34:22")
 	for n := range wire.Crowd + 2 {

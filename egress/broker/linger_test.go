@@ -40,6 +40,7 @@ func stuck(t *testing.T, f *fixture) wire.Answer {
 // TestALingeringSocketHoldsNobodyUp: close(2) would wait for the peer, which is
 // the agent's friend.
 func TestALingeringSocketHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	answer := stuck(t, f)
 	began := time.Now()
@@ -59,6 +60,7 @@ func TestALingeringSocketHoldsNobodyUp(t *testing.T) {
 // TestAResetStaysAReset: lingering for no time is how the gate resets, and the
 // broker's descriptor is the last.
 func TestAResetStaysAReset(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	servers := f.leadsTo("93.184.216.34:22")
 	answer, conn := f.gate.connected("93.184.216.34:22", "")

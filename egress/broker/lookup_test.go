@@ -15,6 +15,7 @@ import (
 )
 
 func TestANameThatIsAllowedIsAnsweredAndPinned(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.set("api.example.com", "93.184.216.34", "93.184.216.35")
 	if got := addresses(t, f.gate.lookup("api.example.com", dnsmsg.TypeA)); !slices.Equal(got, []string{"93.184.216.34", "93.184.216.35"}) {
@@ -30,6 +31,7 @@ func TestANameThatIsAllowedIsAnsweredAndPinned(t *testing.T) {
 
 // TestADeniedNameIsNeverAskedFor; the control above shows that an allowed one is.
 func TestADeniedNameIsNeverAskedFor(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "deny evil.example.com", "*.example.com")})
 	for _, name := range []string{"other.test", "evil.example.com", "EVIL.example.com", "evil.example.com.", "sub.other.test", `a\.example.com`, "",
 		"127.1", "xn--a", "a..example.com", "api.example.com\x00.test", "ａpi.example.com"} {
@@ -47,6 +49,7 @@ func TestADeniedNameIsNeverAskedFor(t *testing.T) {
 }
 
 func TestNamesThatNeverLeave(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "*.example.local", "93.184.216.34:22", "api.example.com")})
 	f.resolver.set("api.example.com", "93.184.216.34")
 	f.gate.lookup("api.example.com", dnsmsg.TypeA)
@@ -93,6 +96,7 @@ func TestNamesThatNeverLeave(t *testing.T) {
 // TestRebinding: an allowed name leads to where no rule lets it. The control is
 // the rule that names the address: then it does.
 func TestRebinding(t *testing.T) {
+	t.Parallel()
 	host := netip.MustParseAddr("93.184.216.99")
 	isHost := func(a netip.Addr) bool { return a == host }
 	for _, bad := range []string{"10.0.0.5", "169.254.169.254", "93.184.216.99", "192.168.1.1", "100.64.0.1"} {
@@ -117,6 +121,7 @@ func TestRebinding(t *testing.T) {
 }
 
 func TestOnlyTheBadAddressIsTakenOut(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.set("api.example.com", "10.0.0.5", "93.184.216.34", "127.0.0.1")
 	if got := addresses(t, f.gate.lookup("api.example.com", dnsmsg.TypeA)); !slices.Equal(got, []string{"93.184.216.34"}) {
@@ -129,6 +134,7 @@ func TestOnlyTheBadAddressIsTakenOut(t *testing.T) {
 
 // TestWithoutARouteThereIsNoAddress: programs then take the other family.
 func TestWithoutARouteThereIsNoAddress(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.network.set(func() { f.network.only4 = true })
 	f.resolver.set("api.example.com", "2606:2800::1", "93.184.216.34")
@@ -145,6 +151,7 @@ func TestWithoutARouteThereIsNoAddress(t *testing.T) {
 }
 
 func TestAResolverThatFailsIsNoDenial(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.change(func() { f.resolver.err = errors.New("no name server answered") })
 	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictUnreachable {
@@ -158,6 +165,7 @@ func TestAResolverThatFailsIsNoDenial(t *testing.T) {
 // TestSlowQuestionsDoNotTakeEverything: beyond maxLookups they fail at once,
 // and connections are still made.
 func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "93.184.216.34")})
 	f.leadsTo("93.184.216.34:80")
 	block, entered := make(chan struct{}), make(chan struct{}, maxLookups)
@@ -186,6 +194,7 @@ func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
 // TestServiceRecordsLoseWhatNobodyMayUse: the key for a hidden name, and hints
 // that lead inside. The resolver's message, which has both, is the control.
 func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	message := new(dns.Msg)
 	message.SetQuestion("api.example.com.", dns.TypeHTTPS)
@@ -216,6 +225,7 @@ func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
 }
 
 func TestRoutesAreTheKernels(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{"127.0.0.1": true, "fe80::1": false} { // link-local, without a link
 		if got := ownNetwork.routed(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
@@ -227,6 +237,7 @@ func TestRoutesAreTheKernels(t *testing.T) {
 }
 
 func TestAPrivateAddressInDisguiseIsNoAnswer(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.set("api.example.com", "::ffff:10.0.0.1", "64:ff9b::a00:1", "fd00::1")
 	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeAAAA); answer.Verdict != wire.VerdictDenied {

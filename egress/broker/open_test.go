@@ -15,6 +15,7 @@ import (
 )
 
 func TestANameRuleOnTheWebIsVerified(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "deny evil.example.com")})
 	f.resolver.set("api.example.com", "93.184.216.34")
 	servers := f.leadsTo("93.184.216.34:443")
@@ -49,6 +50,7 @@ func TestANameRuleOnTheWebIsVerified(t *testing.T) {
 
 // TestAPinIsNeededAndExpires; the connections before it expires are the control.
 func TestAPinIsNeededAndExpires(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432")})
 	f.resolver.set("db.example.com", "93.184.216.34")
 	f.leadsTo("93.184.216.34:5432")
@@ -71,6 +73,7 @@ func TestAPinIsNeededAndExpires(t *testing.T) {
 }
 
 func TestTheOtherAddressesOfANameAreTried(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432")})
 	f.resolver.set("db.example.com", "93.184.216.34", "93.184.216.35")
 	servers := f.leadsTo("93.184.216.35:5432")
@@ -95,6 +98,7 @@ func TestTheOtherAddressesOfANameAreTried(t *testing.T) {
 // TestAPinnedAddressIsCheckedWhenItIsDialled: it has become this host's own. In
 // the control it has not.
 func TestAPinnedAddressIsCheckedWhenItIsDialled(t *testing.T) {
+	t.Parallel()
 	for _, becomes := range []bool{false, true} {
 		var own atomic.Pointer[netip.Addr]
 		isHost := func(addr netip.Addr) bool { mine := own.Load(); return mine != nil && addr == *mine }
@@ -116,6 +120,7 @@ func TestAPinnedAddressIsCheckedWhenItIsDialled(t *testing.T) {
 }
 
 func TestADeniedNameIsFoundUnderAnAddressRule(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24", "deny evil.example.com")})
 	f.leadsTo("93.184.216.34:443")
 	if answer := f.gate.open("93.184.216.34:443", ""); answer.Verdict != wire.VerdictVerifyDeny {
@@ -136,6 +141,7 @@ func TestADeniedNameIsFoundUnderAnAddressRule(t *testing.T) {
 // TestAHostPortIsOnePortOfTheHost goes the product's own way to real loopback
 // servers, of both families.
 func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -170,6 +176,7 @@ func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
 }
 
 func TestADialThatFailsIsNoDenial(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34", "10.0.0.1")})
 	if answer := f.gate.open("93.184.216.34:80", ""); answer.Verdict != wire.VerdictUnreachable {
 		t.Errorf("%+v", answer)

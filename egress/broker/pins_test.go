@@ -13,6 +13,7 @@ import (
 )
 
 func TestAPinLivesAsLongAsItsAnswer(t *testing.T) {
+	t.Parallel()
 	addr := netip.MustParseAddr("93.184.216.34")
 	for _, row := range []struct{ ttl, lives time.Duration }{
 		{0, pinLeast + pinGrace},
@@ -34,6 +35,7 @@ func TestAPinLivesAsLongAsItsAnswer(t *testing.T) {
 }
 
 func TestAtTheBoundTheOldestPinGoes(t *testing.T) {
+	t.Parallel()
 	p := newPins(time.Now)
 	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{93, 1, byte(i >> 8), byte(i)}) }
 	for i := range maxPins {
@@ -47,6 +49,7 @@ func TestAtTheBoundTheOldestPinGoes(t *testing.T) {
 }
 
 func TestOneAddressHasSoManyNames(t *testing.T) {
+	t.Parallel()
 	p := newPins(time.Now)
 	addr := netip.MustParseAddr("93.184.216.34")
 	p.add("early.example.com", addr, time.Hour)
@@ -60,6 +63,7 @@ func TestOneAddressHasSoManyNames(t *testing.T) {
 
 // TestPinsAreWhatAListWouldBe compares with the plainest thing that could work.
 func TestPinsAreWhatAListWouldBe(t *testing.T) {
+	t.Parallel()
 	type pair struct {
 		name egress.Name
 		addr netip.Addr
@@ -113,6 +117,7 @@ func TestPinsAreWhatAListWouldBe(t *testing.T) {
 }
 
 func TestDenialsAreAddedUpAndBounded(t *testing.T) {
+	t.Parallel()
 	told := 0
 	all := newDenials(func(Denial) { told++ })
 	at := time.Unix(1e9, 0)
@@ -135,6 +140,7 @@ func TestDenialsAreAddedUpAndBounded(t *testing.T) {
 }
 
 func TestDecisionTargets(t *testing.T) {
+	t.Parallel()
 	at := netip.MustParseAddrPort
 	for want, d := range map[string]Decision{
 		"a.test:443":    {Name: "a.test", Address: at("93.184.216.34:443")},

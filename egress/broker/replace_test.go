@@ -16,6 +16,7 @@ import (
 // TestNewRulesCutWhatTheyForbid: the peers see it; what they still allow is the
 // control and lives on.
 func TestNewRulesCutWhatTheyForbid(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "a.example.com", "b.example.com", "93.184.217.0/24:22")})
 	f.resolver.set("a.example.com", "93.184.216.34")
 	f.resolver.set("b.example.com", "93.184.216.34") // one address, two names
@@ -59,6 +60,7 @@ func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 // nowhere with it once the name is denied, not even when it is allowed again,
 // until it asks again. The name that stays allowed is the control.
 func TestAnAddressOutlivesNoRule(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432", "other.example.com:5432")})
 	f.resolver.set("db.example.com", "93.184.216.34")
 	f.resolver.set("other.example.com", "93.184.216.35")
@@ -94,6 +96,7 @@ func TestAnAddressOutlivesNoRule(t *testing.T) {
 // TestAConnectionThatShowedNoNameIsCutWhenNamesMatter: nobody can say that it
 // is not to the name that is now denied.
 func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24")})
 	web := f.leadsTo("93.184.216.34:443")
 	f.gate.connected("93.184.216.34:443", "")
@@ -108,6 +111,7 @@ func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
 // TestRulesThatAreReplacedDuringADial count for it: what they forbid is closed
 // and never handed out. Those that allow it are the control.
 func TestRulesThatAreReplacedDuringADial(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +164,7 @@ func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 
 // TestCuttingResets whoever else holds the socket, with data on its way.
 func TestCuttingResets(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 // TestARequestThatNoHonestGateSendsEndsTheChannel; TestARequestThatAnAgentCanCause
 // is the other side: what is odd but honest is answered.
 func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
+	t.Parallel()
 	at := netip.MustParseAddrPort
 	public := at("93.184.216.34:80")
 	for name, r := range map[string]wire.Request{
@@ -61,6 +62,7 @@ func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
 }
 
 func TestWhatIsNoMessageEndsTheChannel(t *testing.T) {
+	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.gate.conn.SendAnswer(wire.Answer{ID: math.MaxUint64, Verdict: "x", Message: make([]byte, 10)}) // no part that a request has
 	var hostile *untrusted
@@ -71,6 +73,7 @@ func TestWhatIsNoMessageEndsTheChannel(t *testing.T) {
 
 // TestARequestThatAnAgentCanCause is answered or noted, and the channel stays.
 func TestARequestThatAnAgentCanCause(t *testing.T) {
+	t.Parallel()
 	at := netip.MustParseAddrPort
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	for _, r := range []wire.Request{

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAReplyOfOurOwn(t *testing.T) {
+	t.Parallel()
 	addrs := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), netip.MustParseAddr("::ffff:10.0.0.1")}
 	for _, c := range []struct {
 		reply *Reply
@@ -35,6 +36,7 @@ func TestAReplyOfOurOwn(t *testing.T) {
 }
 
 func TestReverseNames(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		"1.2.0.192.in-addr.arpa.": "192.0.2.1",
 		"1.2.0.192.IN-ADDR.ARPA":  "192.0.2.1",
@@ -54,6 +56,7 @@ func TestReverseNames(t *testing.T) {
 }
 
 func TestReverseNamesAgreeWithTheLibrarys(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(r, "bytes")
 		addr, _ := netip.AddrFromSlice(bytes)

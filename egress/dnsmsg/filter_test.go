@@ -16,6 +16,7 @@ func isPublic(addr netip.Addr) bool { return !addr.Unmap().IsPrivate() && !addr.
 const signature = " 8 2 300 20300101000000 20200101000000 1 test. c2ln" // what follows the covered type
 
 func TestAddressesThatAreNotKeptLeaveTheAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		qtype   uint16
@@ -67,6 +68,7 @@ func TestAddressesThatAreNotKeptLeaveTheAnswer(t *testing.T) {
 
 // TestARecordWithoutAnAddressGoes: RFC 2136 has such, and the library reads them.
 func TestARecordWithoutAnAddressGoes(t *testing.T) {
+	t.Parallel()
 	msg := unpacked(t, message(t, "a.test.", TypeA, 0))
 	msg.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: "a.test.", Rrtype: TypeA, Class: dns.ClassINET, Ttl: 60}}}
 	reply := parsed(t, must(msg.Pack()))
@@ -79,6 +81,7 @@ func TestARecordWithoutAnAddressGoes(t *testing.T) {
 }
 
 func TestAMappedAddressIsShownAsItIs(t *testing.T) {
+	t.Parallel()
 	msg := unpacked(t, message(t, "a.test.", TypeAAAA, 0))
 	mapped := netip.MustParseAddr("::ffff:10.0.0.1")
 	msg.Answer = []dns.RR{&dns.AAAA{Hdr: dns.RR_Header{Name: "a.test.", Rrtype: TypeAAAA, Class: dns.ClassINET}, AAAA: mapped.AsSlice()}}
@@ -92,6 +95,7 @@ func TestAMappedAddressIsShownAsItIs(t *testing.T) {
 }
 
 func TestNoKeyForAnEncryptedHello(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		qtype   uint16
@@ -120,6 +124,7 @@ func TestNoKeyForAnEncryptedHello(t *testing.T) {
 }
 
 func TestAfterTheFilterOnlyKeptAddressesAreThere(t *testing.T) {
+	t.Parallel()
 	address := rapid.Custom(func(r *rapid.T) netip.Addr {
 		if rapid.Bool().Draw(r, "v4") {
 			return netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(r, "bytes")))

@@ -36,6 +36,7 @@ func unpacked(t testing.TB, packet []byte) *dns.Msg {
 }
 
 func TestAnAnswerIsMadeForItsQuery(t *testing.T) {
+	t.Parallel()
 	q := mustParse(t, packed(t, "aPi.eXample.CoM.", TypeA, func(m *dns.Msg) { m.SetEdns0(4096, true); m.CheckingDisabled = true }))
 	packet, err := Finish(manyAddresses(t, "api.example.com", 2), q, MaxUDPBytes)
 	if err != nil {
@@ -59,6 +60,7 @@ func TestAnAnswerIsMadeForItsQuery(t *testing.T) {
 }
 
 func TestAnAnswerFitsWhatTheClientTakes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		edns, limit, records int // edns 0: without
 		want                 int // the most bytes
@@ -98,6 +100,7 @@ func TestAnAnswerFitsWhatTheClientTakes(t *testing.T) {
 }
 
 func TestAnswersNeverExceedTheLimit(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.StringMatching(`([a-z]{1,20}\.){1,8}`).Draw(r, "name")
 		reply := NewReply(name, dns.TypeTXT, RCodeSuccess)
@@ -121,6 +124,7 @@ func TestAnswersNeverExceedTheLimit(t *testing.T) {
 }
 
 func TestAnotherQuestionsMessageIsNoAnswer(t *testing.T) {
+	t.Parallel()
 	q := Query{Name: "a.test.", Type: TypeA, UDPSize: 512}
 	good := manyAddresses(t, "A.test", 1)
 	if _, err := Finish(good, q, MaxUDPBytes); err != nil { // the control
@@ -143,6 +147,7 @@ func TestAnotherQuestionsMessageIsNoAnswer(t *testing.T) {
 }
 
 func TestAFailureSaysItsCodeOrAWeakerOne(t *testing.T) {
+	t.Parallel()
 	q := mustParse(t, packed(t, "A.test.", TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) }))
 	if msg := unpacked(t, Fail(q, RCodeRefused)); msg.Rcode != RCodeRefused || msg.Question[0].Name != "A.test." || msg.IsEdns0() == nil || len(msg.Answer)+len(msg.Ns) != 0 {
 		t.Errorf("%v", msg)

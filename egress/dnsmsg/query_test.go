@@ -36,6 +36,7 @@ func mustParse(t testing.TB, packet []byte) Query {
 }
 
 func TestAQueryIsRead(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		packet []byte
@@ -114,6 +115,7 @@ func hostile(t testing.TB) []struct {
 }
 
 func TestWhatIsNoQueryIsToldSo(t *testing.T) {
+	t.Parallel()
 	for _, c := range hostile(t) {
 		q, err := ParseQuery(c.packet)
 		var refused *QueryError
@@ -138,6 +140,7 @@ func TestWhatIsNoQueryIsToldSo(t *testing.T) {
 // TestTheLibraryAloneWouldTakeThem is the control: without our checks, most of
 // these pass.
 func TestTheLibraryAloneWouldTakeThem(t *testing.T) {
+	t.Parallel()
 	taken := 0
 	for _, c := range hostile(t) {
 		if new(dns.Msg).Unpack(c.packet) == nil {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAQuestionAsksForRecursionAndNoMore(t *testing.T) {
+	t.Parallel()
 	q := Question{ID: 9, Name: "a.test", Type: TypeAAAA}
 	for _, edns := range []bool{true, false} {
 		msg := unpacked(t, must(q.Pack(edns)))
@@ -27,6 +28,7 @@ func TestAQuestionAsksForRecursionAndNoMore(t *testing.T) {
 }
 
 func TestWhichAnswersAreBelieved(t *testing.T) {
+	t.Parallel()
 	q := Question{ID: 7, Name: "a.test", Type: TypeA}
 	const record = "a.test. 60 IN A 198.51.100.7"
 	changed := func(change func(*dns.Msg)) []byte {

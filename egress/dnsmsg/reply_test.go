@@ -61,6 +61,7 @@ func text(t testing.TB, reply *Reply) []string {
 }
 
 func TestAReplyKeepsTheChainAndNothingElse(t *testing.T) {
+	t.Parallel()
 	packet := message(t, "www.a.test.", TypeA, RCodeSuccess,
 		"edge.cdn.test. 60 IN A 198.51.100.7", // out of order
 		"WWW.a.test. 300 IN CNAME cdn.test.",
@@ -88,6 +89,7 @@ func TestAReplyKeepsTheChainAndNothingElse(t *testing.T) {
 }
 
 func TestAChainEndsSomewhere(t *testing.T) {
+	t.Parallel()
 	for name, records := range map[string][]string{
 		"a loop":          {"a.test. 60 IN CNAME b.test.", "b.test. 60 IN CNAME a.test."},
 		"onto itself":     {"a.test. 60 IN CNAME a.test."},
@@ -102,6 +104,7 @@ func TestAChainEndsSomewhere(t *testing.T) {
 }
 
 func TestHowLongAReplyHolds(t *testing.T) {
+	t.Parallel()
 	const soa = "test. 50 IN SOA ns.test. who.test. 1 2 3 4 40"
 	for _, c := range []struct {
 		name  string
@@ -131,6 +134,7 @@ func TestHowLongAReplyHolds(t *testing.T) {
 }
 
 func TestANegativeAnswerCanBeRemembered(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		reply *Reply
 		soa   bool
@@ -149,6 +153,7 @@ func TestANegativeAnswerCanBeRemembered(t *testing.T) {
 }
 
 func TestWhatIsNoReply(t *testing.T) {
+	t.Parallel()
 	good := message(t, "a.test.", TypeA, 0, "a.test. 1 IN A 10.0.0.1")
 	for name, packet := range map[string][]byte{
 		"nothing":      nil,
@@ -168,6 +173,7 @@ func TestWhatIsNoReply(t *testing.T) {
 
 // TestAReplyThatFitsNoMessage: compression made it small on its way in.
 func TestAReplyThatFitsNoMessage(t *testing.T) {
+	t.Parallel()
 	reply := NewReply("a.test", dns.TypeTXT, RCodeSuccess)
 	for range 300 {
 		reply.msg.Answer = append(reply.msg.Answer, &dns.TXT{Hdr: reply.header(0), Txt: []string{strings.Repeat("x", 250)}})

@@ -15,7 +15,7 @@ import (
 func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	var seen opening
 	if s.named.has(target) {
-		seen = peek(conn, target.Port(), true)
+		seen = s.waits.peek(conn, target.Port(), true)
 	}
 	answer, err := s.open(target, seen, seen.name != "")
 	if err == nil && seen.name == "" {
@@ -23,7 +23,7 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	}
 	if err == nil && (answer.Verdict == wire.VerdictVerify || answer.Verdict == wire.VerdictVerifyDeny) {
 		closeFiles(answer.Files)
-		seen = seen.complete(conn, target.Port(), answer.Verdict == wire.VerdictVerifyDeny)
+		seen = s.waits.complete(seen, conn, target.Port(), answer.Verdict == wire.VerdictVerifyDeny)
 		if seen.reason != "" {
 			s.refuse(conn, target, seen)
 			return
@@ -48,9 +48,9 @@ func (s *server) open(target netip.AddrPort, seen opening, tell bool) (wire.Answ
 
 // complete is peek for a connection of which something may have been read: what
 // was read is not there to be read again.
-func (o opening) complete(conn net.Conn, port uint16, mayPass bool) opening {
+func (w waits) complete(o opening, conn net.Conn, port uint16, mayPass bool) opening {
 	if len(o.bytes) == 0 {
-		return peek(conn, port, mayPass)
+		return w.peek(conn, port, mayPass)
 	}
 	if o.shown == wire.ShownNothing && !mayPass {
 		o.reason = wire.ReasonNoName

@@ -23,6 +23,7 @@ func knows(t *testing.T, target string, decide func(wire.Request) wire.Answer) (
 
 // TestAKnownTargetIsAskedForOnce, by the name; the first time is the control.
 func TestAKnownTargetIsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	const target = "192.0.2.1:443"
 	hello := string(helloOf(t, &tls.Config{ServerName: "a.example"}))
 	for _, known := range []bool{false, true} {
@@ -48,6 +49,7 @@ func TestAKnownTargetIsAskedForOnce(t *testing.T) {
 
 // TestAKnownTargetRefusesTheSame as one that is not known.
 func TestAKnownTargetRefusesTheSame(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, data string
 		want       wire.Reason
@@ -81,10 +83,10 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 // TestNewRulesMayWantNoName of a known target: whatever was read goes on, a
 // silent client is let through, and the target is forgotten.
 func TestNewRulesMayWantNoName(t *testing.T) {
+	t.Parallel()
 	for _, first := range []wire.Verdict{wire.VerdictAllowed, wire.VerdictVerifyDeny} {
 		for _, data := range []string{"", "SSH-2.0-x y\r\n", fmt.Sprintf(requestHead, "192.0.2.1")} {
 			t.Run(fmt.Sprintf("%s %.3q", first, data), func(t *testing.T) {
-				t.Parallel() // a silent client is waited for
 				file, far := outside(t)
 				var last atomic.Value
 				decide := func(r wire.Request) wire.Answer {
@@ -95,6 +97,9 @@ func TestNewRulesMayWantNoName(t *testing.T) {
 					return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
 				}
 				s, _ := knows(t, "192.0.2.1:80", decide)
+				if data == "" {
+					s.waits.quiet = quietTimeout / 20
+				}
 				near := dial(t, to(t, s, "192.0.2.1:80"))
 				_, err := io.WriteString(near, data)
 				check(t, err)
@@ -120,6 +125,7 @@ func expectSpeech(t *testing.T, near, far *net.TCPConn, sent string) {
 }
 
 func TestTheMemoryOfTargetsIsBounded(t *testing.T) {
+	t.Parallel()
 	n := newNamed()
 	for port := range 3 * namedTargets {
 		n.learn(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port)), wire.VerdictVerify)

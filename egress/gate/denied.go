@@ -44,7 +44,7 @@ func (s *server) turnAway(conn *net.TCPConn, target netip.AddrPort, answer wire.
 		return
 	}
 	if len(seen.bytes) == 0 {
-		seen = complaint(conn)
+		seen = s.waits.readComplaint(conn)
 	}
 	if !seen.http {
 		reset(conn)
@@ -68,10 +68,10 @@ func (s *server) turnAway(conn *net.TCPConn, target netip.AddrPort, answer wire.
 	say(conn, http.StatusForbidden, text)
 }
 
-// complaint reads the request that will be denied, because a client takes no
+// readComplaint reads the request that will be denied, because a client takes no
 // answer before it has asked.
-func complaint(conn *net.TCPConn) opening {
-	if err := conn.SetReadDeadline(time.Now().Add(complaintTimeout)); err != nil {
+func (w waits) readComplaint(conn *net.TCPConn) opening {
+	if err := conn.SetReadDeadline(time.Now().Add(w.complaint)); err != nil {
 		return opening{}
 	}
 	r := &recorder{Conn: conn}

@@ -56,6 +56,7 @@ func dnsFront(t *testing.T) (*server, *fakeBroker, *net.UDPConn) {
 // TestTheAskedAddressAnswers: a client that is connected takes no datagram from
 // another one, so what arrives came from where the query went.
 func TestTheAskedAddressAnswers(t *testing.T) {
+	t.Parallel()
 	_, b, front := dnsFront(t)
 	for _, address := range []string{"127.0.0.1", "127.0.0.11", "127.9.8.7"} {
 		client, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.ParseIP(address), Port: front.LocalAddr().(*net.UDPAddr).Port})
@@ -90,6 +91,7 @@ func TestTheAskedAddressAnswers(t *testing.T) {
 }
 
 func TestQueriesByTCP(t *testing.T) {
+	t.Parallel()
 	s, _ := begin(t, wire.Limits{}, resolving)
 	near := dial(t, front(t, s, s.dnsConnection))
 	buffer := make([]byte, dnsmsg.MaxTCPBytes)
@@ -112,6 +114,7 @@ func TestQueriesByTCP(t *testing.T) {
 }
 
 func TestConnectionsForQueriesAreFew(t *testing.T) {
+	t.Parallel()
 	var few dnsConnections
 	for range dnsStreams {
 		if reason := few.admit(); reason != "" {
@@ -129,6 +132,7 @@ func TestConnectionsForQueriesAreFew(t *testing.T) {
 
 // TestAFloodOfQueriesWaits and is not asked on: beyond the burst, the rate.
 func TestAFloodOfQueriesWaits(t *testing.T) {
+	t.Parallel()
 	s, b := begin(t, wire.Limits{}, resolving)
 	began := time.Now()
 	target := netip.MustParseAddrPort("127.0.0.11:53")

@@ -41,6 +41,7 @@ var flowPair = pair{netip.MustParseAddrPort("127.0.0.1:40000"), netip.MustParseA
 // TestAFlowGoesBothWays: what came before the answer is not lost, an empty
 // datagram is one, and its end is told with its bytes.
 func TestAFlowGoesBothWays(t *testing.T) {
+	t.Parallel()
 	outsideFile, server := udpPair(t)
 	insideFile, agent := udpPair(t)
 	ask := make(chan struct{})
@@ -77,6 +78,7 @@ func TestAFlowGoesBothWays(t *testing.T) {
 
 // TestADeniedFlowIsAskedForOnce in a while, for each pair.
 func TestADeniedFlowIsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictDenied} })
 	other := flowPair
 	other.target = netip.MustParseAddrPort("192.0.2.2:123")
@@ -94,6 +96,7 @@ func TestADeniedFlowIsAskedForOnce(t *testing.T) {
 }
 
 func TestDenialsAreForgotten(t *testing.T) {
+	t.Parallel()
 	s := &server{flows: newFlows()}
 	for i := range uint16(3 * denialEntries) {
 		s.deny(pair{target: netip.AddrPortFrom(flowPair.target.Addr(), i)})
@@ -104,6 +107,7 @@ func TestDenialsAreForgotten(t *testing.T) {
 }
 
 func TestFlowsCountAgainstTheLimits(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	s, b := begin(t, wire.Limits{Connections: 1}, func(wire.Request) wire.Answer { <-hold; return wire.Answer{} })
 	defer close(hold)
@@ -119,6 +123,7 @@ func TestFlowsCountAgainstTheLimits(t *testing.T) {
 // TestIdleFlowsEnd: a flow's expiry is its last datagram and a time that
 // depends on whether anything was answered.
 func TestIdleFlowsEnd(t *testing.T) {
+	t.Parallel()
 	f := &flow{began: time.Now()}
 	f.last.Store(int64(time.Minute))
 	if got := f.expiry().Sub(f.began); got != time.Minute+flowUnanswered {
@@ -143,6 +148,7 @@ func TestIdleFlowsEnd(t *testing.T) {
 // datagrams, while the broker has no time. What one flow held is free again
 // when it is denied.
 func TestWhatWaitsForTheBrokerIsBounded(t *testing.T) {
+	t.Parallel()
 	ask := make(chan struct{})
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
 		<-ask

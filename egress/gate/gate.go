@@ -20,6 +20,7 @@ type Confine func(addressed []int) error
 type server struct {
 	broker         *broker
 	limits         *limits
+	waits          waits
 	refusals       *refusals
 	queries        *queries
 	flows          *flows
@@ -82,7 +83,7 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{limits: limits, done: make(chan struct{})}
+	s := &server{limits: limits, waits: clientWaits(), done: make(chan struct{})}
 	s.broker = newBroker(conn, s.done)
 	s.refusals = newRefusals(conn)
 	s.queries = newQueries()

@@ -8,6 +8,7 @@ import (
 )
 
 func TestHeads(t *testing.T) {
+	t.Parallel()
 	const rest = "\r\nAccept: */*\r\n\r\n"
 	for _, c := range []struct {
 		head, name string
@@ -90,7 +91,7 @@ func FuzzHead(f *testing.F) {
 		if len(data) == 0 || len(data) > openingBytes {
 			return
 		}
-		got := peek(once(data), 80, false)
+		got := clientWaits().peek(once(data), 80, false)
 		if (got.name == "") == (got.reason == "") {
 			t.Fatalf("%q: %+v", data, got)
 		}

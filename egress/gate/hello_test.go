@@ -70,6 +70,7 @@ func withExtension(hello []byte, kind uint16, data []byte) []byte {
 }
 
 func TestHellos(t *testing.T) {
+	t.Parallel()
 	named := helloOf(t, &tls.Config{ServerName: "a.example"})
 	serverName := func(name string) []byte {
 		entry := binary.BigEndian.AppendUint16([]byte{0}, uint16(len(name)))
@@ -102,7 +103,7 @@ func TestHellos(t *testing.T) {
 		{"another message", []byte{22, 3, 1, 0, 4, 2, 0, 0, 0}, "", wire.ReasonMalformed},
 		{"an alert", []byte{22, 3, 1, 0, 0}, "", wire.ReasonMalformed},
 	} {
-		got := peek(once(c.hello), 443, false)
+		got := clientWaits().peek(once(c.hello), 443, false)
 		if got.name != c.shows || got.reason != c.reason {
 			t.Errorf("%s: name %q, reason %q; want %q, %q", c.name, got.name, got.reason, c.shows, c.reason)
 		}
@@ -124,7 +125,7 @@ func FuzzHello(f *testing.F) {
 		if len(data) == 0 || data[0] != recordTypeHandshake {
 			return
 		}
-		got := peek(once(data), 443, false)
+		got := clientWaits().peek(once(data), 443, false)
 		if (got.name == "") == (got.reason == "") || len(got.bytes) > openingBytes || !bytes.HasPrefix(data, got.bytes) {
 			t.Fatalf("%x: %+v", data, got)
 		}

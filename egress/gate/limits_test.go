@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 // TestIdleConnectionsAreBounded: what is over the limit is reset at once, and
 // each that ends makes room for another. Without a limit all of them live.
 func TestIdleConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
 	const limit = 5
 	for _, c := range []struct{ limit, want int }{{limit, limit}, {0, 3 * limit}} {
 		file, _ := outside(t)
@@ -24,7 +26,10 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			return wire.Answer{Verdict: wire.VerdictVerify}
 		})
 		file.Close()
-		address := to(t, s, "192.0.2.1:443")
+		var port atomic.Uint32 // a target that is known would be asked for only once its client was silent for quietTimeout
+		address := front(t, s, func(c *net.TCPConn) {
+			s.connect(c, netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port.Add(1))))
+		})
 		alive := 0
 		var last interface{ Close() error }
 		for range 3 * limit {
@@ -64,6 +69,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 // TestWithoutDescriptorsClientsAreRefused: the spare one answers each of them,
 // and is there again for the next.
 func TestWithoutDescriptorsClientsAreRefused(t *testing.T) {
+	t.Parallel()
 	s, b := begin(t, wire.Limits{}, nil)
 	any, err := net.Listen("tcp4", "127.0.0.1:0")
 	check(t, err)
@@ -83,6 +89,7 @@ func TestWithoutDescriptorsClientsAreRefused(t *testing.T) {
 }
 
 func TestNewConnectionsPerSecond(t *testing.T) {
+	t.Parallel()
 	const perSecond = 3
 	s, b := begin(t, wire.Limits{PerSecond: perSecond}, func(wire.Request) wire.Answer {
 		return wire.Answer{Verdict: wire.VerdictDenied}
@@ -102,6 +109,7 @@ func TestNewConnectionsPerSecond(t *testing.T) {
 // TestTheBudgetAddsUp: whatever is taken and given back, by many at once, never
 // is more than there was.
 func TestTheBudgetAddsUp(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Int64Range(0, 1<<20).Draw(t, "total")
 		steps := rapid.SliceOf(rapid.Int64Range(1, 1<<18)).Draw(t, "steps")
@@ -128,6 +136,7 @@ func TestTheBudgetAddsUp(t *testing.T) {
 // TestRefusalsAreNotAFlood: the same is told once a second, and never more than
 // the rate.
 func TestRefusalsAreNotAFlood(t *testing.T) {
+	t.Parallel()
 	r := newRefusals(nil)
 	now := time.Now()
 	one := wire.Refused{Target: netip.MustParseAddrPort("192.0.2.1:1"), Reason: wire.ReasonRate}
@@ -149,6 +158,7 @@ func TestRefusalsAreNotAFlood(t *testing.T) {
 // TestACrowdHasSmallBuffers: nothing else bounds what the kernel keeps for an
 // agent that opens all that it may and reads nothing.
 func TestACrowdHasSmallBuffers(t *testing.T) {
+	t.Parallel()
 	for open, want := range map[int64]bool{wire.Crowd: false, wire.Crowd + 1: true} {
 		conn, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		check(t, err)

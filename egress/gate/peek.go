@@ -24,6 +24,11 @@ const (
 	complaintTimeout = 2 * time.Second
 )
 
+// waits are the times above. A gate has no others; a test has.
+type waits struct{ opening, quiet, complaint time.Duration }
+
+func clientWaits() waits { return waits{openingTimeout, quietTimeout, complaintTimeout} }
+
 // opening is what the first bytes of a connection say.
 type opening struct {
 	bytes  []byte // all that was read, to be forwarded
@@ -89,12 +94,12 @@ func (r *recorder) SetReadDeadline(time.Time) error { return nil }
 // peek reads the first bytes of conn. mayPass is whether a client that shows no
 // name may go on; a name that is shown in a way that can be misread is refused
 // either way.
-func peek(conn net.Conn, port uint16, mayPass bool) opening {
+func (w waits) peek(conn net.Conn, port uint16, mayPass bool) opening {
 	r := &recorder{Conn: conn}
 	began := time.Now()
-	patience := openingTimeout
+	patience := w.opening
 	if mayPass {
-		patience = quietTimeout
+		patience = w.quiet
 	}
 	err := conn.SetReadDeadline(began.Add(patience))
 	if err == nil {
@@ -103,13 +108,13 @@ func peek(conn net.Conn, port uint16, mayPass bool) opening {
 	if mayPass && errors.Is(err, os.ErrDeadlineExceeded) {
 		return opening{shown: wire.ShownNothing, silent: true}
 	}
-	return r.judge(began, err, port, mayPass)
+	return r.judge(began.Add(w.opening), err, port, mayPass)
 }
 
 // judge reads the rest of an opening whose first read ended with err.
-func (r *recorder) judge(began time.Time, err error, port uint16, mayPass bool) opening {
+func (r *recorder) judge(deadline time.Time, err error, port uint16, mayPass bool) opening {
 	if err == nil {
-		err = r.Conn.SetReadDeadline(began.Add(openingTimeout))
+		err = r.Conn.SetReadDeadline(deadline)
 	}
 	if err != nil {
 		return opening{reason: reasonOf(err)}
@@ -129,7 +134,7 @@ func (r *recorder) judge(began time.Time, err error, port uint16, mayPass bool) 
 // be. It may take its time until it speaks, and then is held to the same: else
 // a second of silence would be the way around every denied name. At the end of
 // a client that never spoke there is nothing to judge.
-func late(conn net.Conn, port uint16) opening {
+func (w waits) late(conn net.Conn, port uint16) opening {
 	r := &recorder{Conn: conn}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		return opening{reason: wire.ReasonTooSlow}
@@ -138,7 +143,7 @@ func late(conn net.Conn, port uint16) opening {
 	if errors.Is(err, io.EOF) {
 		return opening{shown: wire.ShownNothing}
 	}
-	return r.judge(time.Now(), err, port, true)
+	return r.judge(time.Now().Add(w.opening), err, port, true)
 }
 
 // recordTypeHandshake begins every TLS hello (RFC 8446 section 5.1), and no

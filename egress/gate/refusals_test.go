@@ -25,6 +25,7 @@ func channel(t *testing.T) (broker, gate *wire.Conn) {
 
 // TestEveryRefusalIsCounted, though few are told one by one.
 func TestEveryRefusalIsCounted(t *testing.T) {
+	t.Parallel()
 	broker, conn := channel(t)
 	r := newRefusals(conn)
 	done := make(chan struct{})
@@ -52,6 +53,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 
 // TestTheLastRefusalHasItsTarget: it may still wait when the gate ends.
 func TestTheLastRefusalHasItsTarget(t *testing.T) {
+	t.Parallel()
 	broker, conn := channel(t)
 	done := make(chan struct{})
 	close(done)

@@ -12,6 +12,7 @@ import (
 // TestBothDirectionsEndByThemselves: a half-close of either side is passed on
 // and leaves the other direction open.
 func TestBothDirectionsEndByThemselves(t *testing.T) {
+	t.Parallel()
 	for _, agentFirst := range []bool{true, false} {
 		file, far := outside(t)
 		s, b := begin(t, wire.Limits{}, allowing(file))
@@ -45,6 +46,7 @@ func TestBothDirectionsEndByThemselves(t *testing.T) {
 
 // TestAResetIsPassedOn in both directions.
 func TestAResetIsPassedOn(t *testing.T) {
+	t.Parallel()
 	for _, agentResets := range []bool{true, false} {
 		file, far := outside(t)
 		s, b := begin(t, wire.Limits{}, allowing(file))
@@ -67,6 +69,7 @@ func TestAResetIsPassedOn(t *testing.T) {
 
 // TestMegabytesArriveWhole, both ways at once, through slow readers.
 func TestMegabytesArriveWhole(t *testing.T) {
+	t.Parallel()
 	const size = 8 << 20
 	file, far := outside(t)
 	s, b := begin(t, wire.Limits{}, allowing(file))
@@ -100,6 +103,7 @@ func TestMegabytesArriveWhole(t *testing.T) {
 // TestTheBudgetIsExact: not one byte more than was allowed passes, and what
 // comes after is refused. The tests above, without a budget, are the control.
 func TestTheBudgetIsExact(t *testing.T) {
+	t.Parallel()
 	const budget = 100_000
 	file, far := outside(t)
 	s, b := begin(t, wire.Limits{Bytes: budget}, allowing(file))
@@ -121,6 +125,7 @@ func TestTheBudgetIsExact(t *testing.T) {
 
 // TestAnUrgentByteDoesNotStop: splice(2) stops before it.
 func TestAnUrgentByteDoesNotStop(t *testing.T) {
+	t.Parallel()
 	file, far := outside(t)
 	s, _ := begin(t, wire.Limits{}, allowing(file))
 	near := dial(t, to(t, s, "192.0.2.1:22"))
@@ -134,6 +139,7 @@ func TestAnUrgentByteDoesNotStop(t *testing.T) {
 }
 
 func TestAnAnswerWithoutItsSocketIsNoConnection(t *testing.T) {
+	t.Parallel()
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
 		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 9}
 	})

@@ -139,7 +139,7 @@ var errDenied = errors.New("the client showed a denied name")
 // opened without one. The connection that this opens as well is not used: the
 // server may have spoken on the first one already.
 func (s *server) lateOpening(conn *net.TCPConn, target netip.AddrPort) ([]byte, error) {
-	seen := late(conn, target.Port())
+	seen := s.waits.late(conn, target.Port())
 	if seen.reason != "" {
 		s.refusals.tcp(target, seen.name, seen.reason)
 		return nil, errDenied

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"clove.run/clove/egress/wire"
@@ -39,6 +42,7 @@ const requestHead = "GET / HTTP/1.1\r\nHost: %s\r\n\r\n"
 
 // TestTheShownNameOpens, in many pieces, and every byte arrives.
 func TestTheShownNameOpens(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, target, data string }{
 		{"http", "192.0.2.1:80", fmt.Sprintf(requestHead, "a.example") + "and more"},
 		{"tls", "192.0.2.1:443", string(helloOf(t, &tls.Config{ServerName: "a.example"})) + "and more"},
@@ -67,6 +71,7 @@ func TestTheShownNameOpens(t *testing.T) {
 // TestWhatTheGateRefuses: a reset and a record, whatever the port, and the
 // broker is not asked a second time.
 func TestWhatTheGateRefuses(t *testing.T) {
+	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "a.example"})
 	for _, c := range []struct {
 		name, data string
@@ -96,30 +101,51 @@ func TestWhatTheGateRefuses(t *testing.T) {
 // TestADrippingClientEnds at the deadline of the whole opening, however often
 // it sends: each byte comes in time for a deadline that began anew.
 func TestADrippingClientEnds(t *testing.T) {
-	t.Parallel() // it takes that long
-	file, far := outside(t)
-	near, err := onlySocket([]*os.File{file})
-	check(t, err)
-	began := time.Now()
-	go func() {
-		for range 1000 {
-			if _, err := io.WriteString(far, "G"); err != nil {
-				return
+	for _, mayPass := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			began := time.Now()
+			var attack sync.WaitGroup
+			attack.Go(func() {
+				for range 1000 {
+					if _, err := io.WriteString(far, "G"); err != nil {
+						return
+					}
+					time.Sleep(openingTimeout / 50) // the attack's own pace
+				}
+			})
+			got := clientWaits().peek(near, 80, mayPass)
+			took := time.Since(began)
+			near.Close()
+			attack.Wait()
+			if got.reason != wire.ReasonTooSlow || took != openingTimeout {
+				t.Errorf("may pass %t: %s after %s", mayPass, got.reason, took)
 			}
-			time.Sleep(openingTimeout / 50) // the attack's own pace
-		}
-	}()
-	got := peek(near, 80, false)
-	near.Close()
-	if took := time.Since(began); got.reason != wire.ReasonTooSlow || took > openingTimeout+patience/4 {
-		t.Errorf("%s after %s", got.reason, took)
+		})
+	}
+}
+
+// TestASilentClientIsWaitedFor as long as its protocol needs, and no longer.
+func TestASilentClientIsWaitedFor(t *testing.T) {
+	for mayPass, want := range map[bool]time.Duration{false: openingTimeout, true: quietTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			began := time.Now()
+			got := clientWaits().peek(near, 443, mayPass)
+			if took := time.Since(began); took != want || got.silent != mayPass || (got.reason == wire.ReasonTooSlow) == mayPass {
+				t.Errorf("may pass %t: %+v after %s", mayPass, got, took)
+			}
+		})
 	}
 }
 
 // TestASilentClientMayPass where only names are denied, and nowhere else.
 func TestASilentClientMayPass(t *testing.T) {
+	t.Parallel()
 	decide, _ := byName(t, wire.VerdictVerifyDeny)
 	s, b := begin(t, wire.Limits{}, decide)
+	s.waits.quiet = quietTimeout / 20
 	dial(t, to(t, s, "192.0.2.1:443"))
 	get(t, b.asked)
 	if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing || r.Open.Name != "" {
@@ -130,6 +156,7 @@ func TestASilentClientMayPass(t *testing.T) {
 // TestALateNameIsAsked for all the same: silence is no way around a denied
 // name. An allowed one goes on, and so does what is no name at all.
 func TestALateNameIsAsked(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		data   string
 		passes bool
@@ -141,6 +168,7 @@ func TestALateNameIsAsked(t *testing.T) {
 	} {
 		decide, expect := byName(t, wire.VerdictVerifyDeny)
 		s, b := begin(t, wire.Limits{}, decide)
+		s.waits.quiet = quietTimeout / 20 // the client speaks once that is over
 		near := dial(t, to(t, s, "192.0.2.1:443"))
 		get(t, b.asked)
 		if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing {
@@ -158,6 +186,7 @@ func TestALateNameIsAsked(t *testing.T) {
 
 // TestWhatMayPassWithoutAName and what may not, where only names are denied.
 func TestWhatMayPassWithoutAName(t *testing.T) {
+	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "b.example"})
 	for _, c := range []struct {
 		name, data string
@@ -176,7 +205,7 @@ func TestWhatMayPassWithoutAName(t *testing.T) {
 		{"broken hello", "\x16\x03\x01\x00\x01\x01", "", "", wire.ReasonMalformed},
 		{"lenient server's request", "\r\nGET / HTTP/1.1\nHost: b.example\r\n\r\n", "", "", wire.ReasonMalformed},
 	} {
-		got := peek(once([]byte(c.data)), 443, true)
+		got := clientWaits().peek(once([]byte(c.data)), 443, true)
 		if got.shown != c.shown || got.name != c.shows || got.reason != c.reason {
 			t.Errorf("%s: %q %q %q", c.name, got.shown, got.name, got.reason)
 		}

@@ -30,6 +30,7 @@ func newClock() *clock {
 func (c *clock) pass(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.at = c.at.Add(d) }
 
 func TestAnAnswerIsKeptAsLongAsItHolds(t *testing.T) {
+	t.Parallel()
 	negative := func(code int, soa string) answer {
 		return func(w dns.ResponseWriter, query *dns.Msg) {
 			msg := new(dns.Msg).SetRcode(query, code)
@@ -76,6 +77,7 @@ func TestAnAnswerIsKeptAsLongAsItHolds(t *testing.T) {
 }
 
 func TestAKeptAnswerGrowsOldAndIsNotShared(t *testing.T) {
+	t.Parallel()
 	server, clock := serve(t, records(t, "a.test. 30 IN A 10.0.0.1")), newClock()
 	r := asking(server)
 	r.now = clock.now
@@ -95,6 +97,7 @@ func TestAKeptAnswerGrowsOldAndIsNotShared(t *testing.T) {
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
+	t.Parallel()
 	c, now := newCache(), time.Now()
 	kept := entry{message: []byte("x"), born: now, expires: now.Add(time.Hour)}
 	for i := range 3 * maxEntries {
@@ -124,6 +127,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 }
 
 func TestOneQuestionFliesOnce(t *testing.T) {
+	t.Parallel()
 	const callers = 20
 	release := make(chan struct{})
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
@@ -154,6 +158,7 @@ func TestOneQuestionFliesOnce(t *testing.T) {
 
 // TestAFlightOutlivesItsFirstCaller: the others still wait for it.
 func TestAFlightOutlivesItsFirstCaller(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
 		<-release
@@ -185,6 +190,7 @@ func TestAFlightOutlivesItsFirstCaller(t *testing.T) {
 
 // TestFlightsAreBounded: an agent that asks for many names holds few sockets.
 func TestFlightsAreBounded(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
 		<-release

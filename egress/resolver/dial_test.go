@@ -14,6 +14,7 @@ import (
 // TestAnotherNetworksServersAreReachedThere, and this host's files are not read:
 // its servers and names are not that network's.
 func TestAnotherNetworksServersAreReachedThere(t *testing.T) {
+	t.Parallel()
 	server := serve(t, records(t, "a.test. 60 IN A 198.51.100.7"))
 	var dialled []string
 	there := netip.MustParseAddrPort("192.0.2.53:53")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestResolvConfIsReadAsTheCLibraryDoes(t *testing.T) {
+	t.Parallel()
 	server := func(texts ...string) (servers []netip.AddrPort) {
 		for _, text := range texts {
 			servers = append(servers, netip.AddrPortFrom(netip.MustParseAddr(text), 53))
@@ -39,6 +40,7 @@ func TestResolvConfIsReadAsTheCLibraryDoes(t *testing.T) {
 }
 
 func TestHostsAreRead(t *testing.T) {
+	t.Parallel()
 	got := parseHosts(strings.NewReader("127.0.0.1\tlocalhost\n::1 localhost ip6-localhost # all\n#1.1.1.1 no\n\n192.0.2.1 DB.Test. db\n192.0.2.1 db\nfe80::1%eth0 zoned\n1.2.3 bad\n10.0.0.1\n"))
 	addr := netip.MustParseAddr
 	want := hosts{
@@ -75,6 +77,7 @@ func replace(t *testing.T, path, text string) {
 }
 
 func TestHostsComeFirstAndAreFollowed(t *testing.T) {
+	t.Parallel()
 	r, _, path, passed := host(t, "", "192.0.2.1 db.test\n")
 	look := func(name string, qtype uint16) []string {
 		t.Helper()
@@ -114,6 +117,7 @@ func TestHostsComeFirstAndAreFollowed(t *testing.T) {
 // TestResolvConfIsFollowed: port 53 cannot be had in a test, so the servers are
 // looked at rather than asked.
 func TestResolvConfIsFollowed(t *testing.T) {
+	t.Parallel()
 	r, path, _, passed := host(t, "nameserver 192.0.2.1\nsearch a.test\n", "")
 	see := func(server string, edition int, search ...string) {
 		t.Helper()
@@ -141,6 +145,7 @@ func TestResolvConfIsFollowed(t *testing.T) {
 
 // TestOldServersAnswersAreForgotten: a VPN gives names another meaning.
 func TestOldServersAnswersAreForgotten(t *testing.T) {
+	t.Parallel()
 	r, path, _, passed := host(t, "", "")
 	kept := entry{message: must(t, dnsmsg.NewReply("a.test", dnsmsg.TypeA, dnsmsg.RCodeNameError)), born: passed.now(), expires: passed.now().Add(time.Hour)}
 	r.currentServers()
@@ -166,6 +171,7 @@ func must(t *testing.T, reply *dnsmsg.Reply) []byte {
 
 // TestGivenServersReadNoFile: --dns means these and nothing else.
 func TestGivenServersReadNoFile(t *testing.T) {
+	t.Parallel()
 	_, conf, names, _ := host(t, "search a.test\n", "192.0.2.1 db.test\n")
 	server := serve(t, records(t, "db.test. 60 IN A 198.51.100.7"))
 	r := New(Config{Servers: []netip.AddrPort{server.addr}, ResolvConf: conf, Hosts: names})

@@ -23,6 +23,7 @@ func addresses(reply *dnsmsg.Reply) []string {
 }
 
 func TestANameIsLookedUp(t *testing.T) {
+	t.Parallel()
 	soa := func(code int) answer {
 		return func(w dns.ResponseWriter, query *dns.Msg) {
 			msg := new(dns.Msg).SetRcode(query, code)
@@ -55,6 +56,7 @@ func TestANameIsLookedUp(t *testing.T) {
 }
 
 func TestALargeAnswerComesByTCP(t *testing.T) {
+	t.Parallel()
 	server := serve(t, large(t, 2000))
 	reply, err := asking(server).Lookup(deadline(t), "big.test", dnsmsg.TypeA)
 	if err != nil || len(reply.Addresses()) != 2000 {
@@ -68,6 +70,7 @@ func TestALargeAnswerComesByTCP(t *testing.T) {
 // TestForgedAnswersAreNotBelieved: they come first, from the right address, and
 // the true one after them.
 func TestForgedAnswersAreNotBelieved(t *testing.T) {
+	t.Parallel()
 	const forged, truth = "198.51.100.66", "198.51.100.7"
 	for name, forge := range map[string]func(*dns.Msg){
 		"wrong ID":       func(m *dns.Msg) { m.Id++ },
@@ -99,6 +102,7 @@ func TestForgedAnswersAreNotBelieved(t *testing.T) {
 
 // TestAnAnswerFromAnotherPortIsNotBelieved: it has the right ID and question.
 func TestAnAnswerFromAnotherPortIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	_, other := bind(t)
 	defer other.Close()
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
@@ -116,6 +120,7 @@ func TestAnAnswerFromAnotherPortIsNotBelieved(t *testing.T) {
 }
 
 func TestIDsAndPortsDiffer(t *testing.T) {
+	t.Parallel()
 	seen := make(chan string, 100)
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
 		_, port, _ := strings.Cut(w.RemoteAddr().String(), ":")
@@ -139,6 +144,7 @@ func TestIDsAndPortsDiffer(t *testing.T) {
 }
 
 func TestTheNextServerIsAsked(t *testing.T) {
+	t.Parallel()
 	good := records(t, "a.test. 60 IN A 198.51.100.7")
 	garbage := func(w dns.ResponseWriter, query *dns.Msg) {
 		packet, _ := new(dns.Msg).SetReply(query).Pack()
@@ -172,6 +178,7 @@ func closedPort(t *testing.T) netip.AddrPort {
 }
 
 func TestNoAnswerIsAnError(t *testing.T) {
+	t.Parallel()
 	quiet := serve(t, silent)
 	r := asking(quiet, &fakeServer{addr: closedPort(t)})
 	r.timeout = 50 * time.Millisecond
@@ -188,6 +195,7 @@ func TestNoAnswerIsAnError(t *testing.T) {
 }
 
 func TestTheCallersContextEndsItsWait(t *testing.T) {
+	t.Parallel()
 	quiet := serve(t, silent)
 	r := asking(quiet)
 	r.timeout = 10 * time.Second
@@ -200,6 +208,7 @@ func TestTheCallersContextEndsItsWait(t *testing.T) {
 }
 
 func TestAServerFromBeforeEDNS(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(w dns.ResponseWriter, query *dns.Msg) {
 		if query.IsEdns0() != nil {
 			rcode(dnsmsg.RCodeFormatError)(w, query)
@@ -213,6 +222,7 @@ func TestAServerFromBeforeEDNS(t *testing.T) {
 }
 
 func TestANameThatIsNoneIsNotAsked(t *testing.T) {
+	t.Parallel()
 	server := serve(t, records(t))
 	for _, name := range []string{"a..test", strings.Repeat("x", 64) + ".test"} {
 		if reply, err := asking(server).Lookup(deadline(t), name, dnsmsg.TypeA); err == nil {

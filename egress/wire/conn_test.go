@@ -25,6 +25,7 @@ func ends(t *testing.T) (broker, gate *Conn) {
 }
 
 func TestARequestArrivesAsItWasSent(t *testing.T) {
+	t.Parallel()
 	broker, gate := ends(t)
 	target := netip.MustParseAddrPort("[2001:db8::1]:443")
 	for _, want := range []Request{
@@ -44,6 +45,7 @@ func TestARequestArrivesAsItWasSent(t *testing.T) {
 }
 
 func TestAnAnswerBringsItsFiles(t *testing.T) {
+	t.Parallel()
 	broker, gate := ends(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -66,6 +68,7 @@ func TestAnAnswerBringsItsFiles(t *testing.T) {
 
 // TestAGateHasNoFilesToGive: what it sends is closed, not kept.
 func TestAGateHasNoFilesToGive(t *testing.T) {
+	t.Parallel()
 	broker, gate := ends(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -84,6 +87,7 @@ func TestAGateHasNoFilesToGive(t *testing.T) {
 }
 
 func TestTheEndOfOneSideIsSeenByTheOther(t *testing.T) {
+	t.Parallel()
 	broker, gate := ends(t)
 	gate.Close()
 	if _, err := broker.ReceiveRequest(); err != io.EOF {
@@ -100,6 +104,7 @@ func TestTheEndOfOneSideIsSeenByTheOther(t *testing.T) {
 }
 
 func TestWhatIsNoMessage(t *testing.T) {
+	t.Parallel()
 	broker, gate := ends(t)
 	for _, text := range []string{"no json", `{"id":"x"}`, `{"open":{"target":"1.2.3.4"}}`} {
 		if _, err := gate.file.WriteString(text); err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,9 +24,22 @@ func run(t *testing.T, program string, args ...string) map[string]Result {
 	return results
 }
 
+// built is the program of all tests of this process, which lies in directory.
+var (
+	directory string
+	built     = sync.OnceValues(func() (string, error) { return Path(directory) })
+)
+
+func TestMain(m *testing.M) {
+	directory, _ = os.MkdirTemp("", "clove-probe-*") // without one, the build fails
+	status := m.Run()
+	os.RemoveAll(directory)
+	os.Exit(status)
+}
+
 func build(t *testing.T) string {
 	t.Helper()
-	program, err := Path(t.TempDir())
+	program, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,6 +133,7 @@ func packages(t *testing.T) map[string][]string {
 }
 
 func TestImportsFollowTheArchitecture(t *testing.T) {
+	t.Parallel()
 	found := packages(t)
 	for _, rule := range mayImport {
 		for _, path := range found[rule.pkg] {
@@ -151,6 +152,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 }
 
 func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
+	t.Parallel()
 	found := packages(t)
 	for _, rule := range owners {
 		used := false
@@ -177,6 +179,7 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 var heavy = []string{"github.com/creachadair/jrpc2", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		program string
 		heavy   bool

@@ -64,6 +64,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestWriteSaysThatItFailed(t *testing.T) {
+	t.Parallel()
 	if _, err := Write(context.Background(), full{}, "dir", "", nil); !errors.Is(err, errFull) {
 		t.Error(err)
 	}

@@ -55,6 +55,7 @@ func plant(v reflect.Value, path string, planted map[string]string) {
 // TestEveryTextIsDecided: each text that a run can hold is on the list or does
 // not come out. One that is new does not.
 func TestEveryTextIsDecided(t *testing.T) {
+	t.Parallel()
 	var run agent.Run
 	planted := map[string]string{}
 	plant(reflect.ValueOf(&run).Elem(), "", planted)
@@ -89,6 +90,7 @@ func TestEveryTextIsDecided(t *testing.T) {
 
 // TestHarmlessExists: a path that was renamed would leave out what it meant.
 func TestHarmlessExists(t *testing.T) {
+	t.Parallel()
 	var run agent.Run
 	planted := map[string]string{}
 	plant(reflect.ValueOf(&run).Elem(), "", planted)
@@ -106,6 +108,7 @@ func TestHarmlessExists(t *testing.T) {
 
 // What is not shaped as a run is still nobody's to read.
 func TestOddShapesAreLeftOut(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []string{`{"spec":{"command":[["a","planted"],"planted"]}}`, `{"spec":{"command":[{"a":"planted"}]}}`, `{"spec":{"command":"planted"}}`,
 		`{"spec":{"env":[["planted"],{"a":"planted"},1,"planted"]}}`, `{"spec":{"env":"planted"}}`, `{"record":{"enforced":{"a":["planted"]}}}`} {
 		shown, err := Redact([]byte(stored))
@@ -116,6 +119,7 @@ func TestOddShapesAreLeftOut(t *testing.T) {
 }
 
 func TestRedactTakesListsAndRefusesOthers(t *testing.T) {
+	t.Parallel()
 	shown, err := Redact([]byte(`[{"spec":{"name":"a","env":["A=planted"],"new":{"text":"planted","number":12345678901234567890}}}]`))
 	if err != nil || strings.Contains(string(shown), "planted") || !strings.Contains(string(shown), `"name": "a"`) || !strings.Contains(string(shown), "12345678901234567890") {
 		t.Errorf("%v, %s", err, shown)

@@ -23,6 +23,7 @@ func readTree(t *testing.T, path string) string {
 // TestDockerPrivilegesAreOneList: the document, the compose file and what the tests
 // give to a container name the same capabilities, filter, device and rule.
 func TestDockerPrivilegesAreOneList(t *testing.T) {
+	t.Parallel()
 	_, list, _ := strings.Cut(readTree(t, "integration/testdata/docker.sh"), "CAPABILITIES='")
 	list, _, _ = strings.Cut(list, "'")
 	want := strings.Fields(list)
@@ -75,6 +76,7 @@ func TestDockerPrivilegesAreOneList(t *testing.T) {
 
 // TestDockerfileCopiesWhatIsStaged: its files are clove's programs and those beside it.
 func TestDockerfileCopiesWhatIsStaged(t *testing.T) {
+	t.Parallel()
 	copied := 0
 	for _, line := range strings.Split(readTree(t, "deploy/docker/Dockerfile"), "\n") {
 		words := strings.Fields(line)

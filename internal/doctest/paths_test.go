@@ -25,6 +25,7 @@ var network = regexp.MustCompile(`^[0-9.]+/[0-9]+$`)
 // TestNamedPathsExist takes a quoted word with a slash, or a file's name, for a
 // path of the tree, unless it is a library of go.mod.
 func TestNamedPathsExist(t *testing.T) {
+	t.Parallel()
 	root := Root(t)
 	modules, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -71,6 +72,7 @@ func inTree(root string, files []string, document, word string) bool {
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
 	root := Root(t)
 	for _, file := range Files(t, root, ".md") {
 		text, err := os.ReadFile(filepath.Join(root, file))

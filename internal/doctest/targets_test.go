@@ -30,6 +30,7 @@ func targets(t *testing.T, root string) map[string]bool {
 // TestNamedTargetsExist also holds the messages and comments of the sources to
 // the Makefile, where they quote a call of make.
 func TestNamedTargetsExist(t *testing.T) {
+	t.Parallel()
 	root := Root(t)
 	known := targets(t, root)
 	pieces := Quoted(t)

@@ -53,6 +53,7 @@ func rawPair(t *testing.T) (*Conn, int) {
 
 // TestLargeOrders needs many reads and writes: no socket buffer takes it.
 func TestLargeOrders(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	want := &Orders{Argv: Strings{"sh"}, Env: Strings{strings.Repeat("é\xff", 1<<20)}, Dir: "/"}
 	sent := make(chan error, 1)
@@ -70,6 +71,7 @@ func TestLargeOrders(t *testing.T) {
 }
 
 func TestTerminalTravels(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -97,6 +99,7 @@ func TestTerminalTravels(t *testing.T) {
 }
 
 func TestDescriptorsInTheWrongPlace(t *testing.T) {
+	t.Parallel()
 	stop := "\x00\x00\x00\x18" + `{"stop":{"grace_ns":10}}`
 	started := "\x00\x00\x00\x26" + `{"started":{"pid":2,"boot_time_ns":1}}`
 	for name, c := range map[string]struct {
@@ -138,6 +141,7 @@ func TestDescriptorsInTheWrongPlace(t *testing.T) {
 }
 
 func TestBrokenFrames(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		bytes string
 		want  error // nil: any
@@ -169,6 +173,7 @@ func TestBrokenFrames(t *testing.T) {
 
 // TestSlowPeer: a frame that comes byte by byte is a frame.
 func TestSlowPeer(t *testing.T) {
+	t.Parallel()
 	conn, peer := rawPair(t)
 	for _, b := range []byte("\x00\x00\x00\x18" + `{"stop":{"grace_ns":10}}`) {
 		if _, err := unix.Write(peer, []byte{b}); err != nil {
@@ -183,6 +188,7 @@ func TestSlowPeer(t *testing.T) {
 // TestCloseWithUnreadBytes: the kernel says ECONNRESET then, which is an end,
 // and what the peer said before still arrives.
 func TestCloseWithUnreadBytes(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	if err := supervisor.Send(Message{Stop: &Stop{}}); err != nil {
 		t.Fatal(err)
@@ -203,6 +209,7 @@ func TestCloseWithUnreadBytes(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	past := time.Now().Add(-time.Second)
 	if err := errors.Join(supervisor.SetReceiveDeadline(past), supervisor.SetSendDeadline(past)); err != nil {
@@ -225,6 +232,7 @@ func TestDeadlines(t *testing.T) {
 
 // TestCloseSend: what was sent still comes, then the end; the other way is open.
 func TestCloseSend(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	if err := errors.Join(supervisor.Send(Message{Stop: &Stop{}}), supervisor.CloseSend()); err != nil {
 		t.Fatal(err)
@@ -248,6 +256,7 @@ func TestCloseSend(t *testing.T) {
 }
 
 func TestCloseEndsReceive(t *testing.T) {
+	t.Parallel()
 	supervisor, _ := pair(t)
 	ended := make(chan error, 1)
 	go func() { _, err := supervisor.Receive(); ended <- err }()
@@ -259,6 +268,7 @@ func TestCloseEndsReceive(t *testing.T) {
 
 // TestManySenders: frames do not mix, also when each needs many writes.
 func TestManySenders(t *testing.T) {
+	t.Parallel()
 	supervisor, init := pair(t)
 	const senders = 8
 	var group sync.WaitGroup
@@ -283,6 +293,7 @@ func TestManySenders(t *testing.T) {
 }
 
 func TestNewConnOwnsItsDescriptor(t *testing.T) {
+	t.Parallel()
 	if conn, err := NewConn(-1); err == nil {
 		t.Errorf("took descriptor -1: %v", conn)
 	}

@@ -40,6 +40,7 @@ var wire = []struct {
 }
 
 func TestWireForm(t *testing.T) {
+	t.Parallel()
 	for _, c := range wire {
 		data, err := Encode(c.message)
 		if err != nil || string(data) != c.text {
@@ -53,6 +54,7 @@ func TestWireForm(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
+	t.Parallel()
 	for name, m := range map[string]Message{
 		"nothing":   {},
 		"two kinds": {Stop: &Stop{}, Signal: &Signal{}},
@@ -66,6 +68,7 @@ func TestEncodeRefuses(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty":              ``,
 		"null":               `null`,
@@ -115,6 +118,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestReadExit(t *testing.T) {
+	t.Parallel()
 	line := `{"exited":{"code":3,"wall_ns":1}}` + "\n"
 	m, err := ReadExit(strings.NewReader(line))
 	if err != nil || m.Exited == nil || m.Exited.Code != 3 {
@@ -131,6 +135,7 @@ func TestReadExit(t *testing.T) {
 }
 
 func TestExecFailedIsAnError(t *testing.T) {
+	t.Parallel()
 	failure := &ExecFailed{Step: "chdir", Errno: syscall.ENOENT, Message: "/w: gone"}
 	if got := failure.Error(); got != "chdir: /w: gone" {
 		t.Errorf("text %q", got)

@@ -16,6 +16,7 @@ func valid() *Orders {
 }
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*Orders){
 		"no command":          func(o *Orders) { o.Argv = nil },
 		"empty command":       func(o *Orders) { o.Argv = Strings{""} },
@@ -49,6 +50,7 @@ func TestValidate(t *testing.T) {
 
 // TestStringsCarryAnyBytes: environment is bytes, not text.
 func TestStringsCarryAnyBytes(t *testing.T) {
+	t.Parallel()
 	item := rapid.Custom(func(t *rapid.T) string {
 		return strings.ReplaceAll(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")), "\x00", "")
 	})
@@ -68,6 +70,7 @@ func TestStringsCarryAnyBytes(t *testing.T) {
 
 // TestLargestCommandFits: what execve(2) takes, the protocol takes.
 func TestLargestCommandFits(t *testing.T) {
+	t.Parallel()
 	const largest = 6 << 20
 	o := valid()
 	o.Env = slices.Repeat(Strings{strings.Repeat("x", 128<<10-1)}, largest/(128<<10))
@@ -77,6 +80,7 @@ func TestLargestCommandFits(t *testing.T) {
 }
 
 func TestRlimitNames(t *testing.T) {
+	t.Parallel()
 	want := []string{"as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile",
 		"nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
 	if got := RlimitNames(); !slices.Equal(got, want) {
@@ -96,6 +100,7 @@ func TestRlimitNames(t *testing.T) {
 }
 
 func TestCapabilityNumbers(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]int{"CAP_CHOWN": unix.CAP_CHOWN, "CAP_SETPCAP": unix.CAP_SETPCAP,
 		"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_SETFCAP": unix.CAP_SETFCAP, "CAP_BPF": unix.CAP_BPF,
 		"CAP_CHECKPOINT_RESTORE": unix.CAP_LAST_CAP} {

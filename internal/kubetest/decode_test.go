@@ -26,6 +26,7 @@ spec:
 `
 
 func TestAGoodObjectIsTaken(t *testing.T) {
+	t.Parallel()
 	objects, err := Decode([]byte(goodPod + "---\n" + strings.Replace(goodPod, "name: one", "name: two", 1)))
 	if err != nil || len(objects) != 2 {
 		t.Errorf("%d objects, %v", len(objects), err)
@@ -34,6 +35,7 @@ func TestAGoodObjectIsTaken(t *testing.T) {
 
 // TestEachMistakeIsSeen changes one thing of the good pod at a time.
 func TestEachMistakeIsSeen(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ name, old, new, want string }{
 		{"an unknown field", "runtimeClassName", "runtimeClass", `unknown field "spec.runtimeClass"`},
 		{"a field in other letters", "runtimeClassName", "RuntimeClassName", `unknown field "spec.RuntimeClassName"`},

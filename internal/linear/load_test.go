@@ -114,6 +114,7 @@ func (d *desk) Remove(_ context.Context, name string) error {
 var small = Load{Workers: 8, Operations: 4000, Groups: 2, Spec: func(name string) agent.Spec { return agent.Spec{ID: agent.NewID(), Name: name} }}
 
 func TestOneDeskHasOneOrder(t *testing.T) {
+	t.Parallel()
 	history, err := small.Run(t.Context(), &desk{runs: map[string]agent.Run{}})
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +136,7 @@ func TestOneDeskHasOneOrder(t *testing.T) {
 // A desk that answers before it has done what it says is found out, and the
 // report says where.
 func TestAForgetfulDeskIsFoundOut(t *testing.T) {
+	t.Parallel()
 	d := &desk{runs: map[string]agent.Run{}, forgetful: true}
 	history, err := small.Run(t.Context(), d)
 	d.late.Wait()
@@ -147,6 +149,7 @@ func TestAForgetfulDeskIsFoundOut(t *testing.T) {
 }
 
 func TestAnUnknownAnswerFails(t *testing.T) {
+	t.Parallel()
 	l := small
 	l.Operations = 64
 	_, err := l.Run(t.Context(), broken{&desk{runs: map[string]agent.Run{}}})

@@ -27,6 +27,7 @@ func said(call, ret int64, op Op, v Verdict) porcupine.Operation {
 }
 
 func TestModel(t *testing.T) {
+	t.Parallel()
 	moved := at(5, 6, Input{Op: OpRename, To: 1}, Output{Verdict: OK})
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
@@ -61,6 +62,7 @@ func TestModel(t *testing.T) {
 
 // The answer to a create shows the run as far as it is, under whatever name.
 func TestModelOfACreatesAnswer(t *testing.T) {
+	t.Parallel()
 	shown := func(state agent.State) porcupine.Operation {
 		return at(1, 4, Input{Op: OpCreated, ID: "a"}, Output{Verdict: OK, ID: "a", State: state})
 	}

@@ -11,6 +11,7 @@ import (
 // The other side's end is noticed behind data that nobody reads, and the end of
 // what it says alone is none.
 func TestWhenGone(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	if err != nil {

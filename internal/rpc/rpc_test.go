@@ -23,6 +23,7 @@ func pair(t *testing.T) (*Conn, *Conn) {
 func fault(text json.RawMessage) error { return errors.New(string(text)) }
 
 func TestCallAndNotes(t *testing.T) {
+	t.Parallel()
 	caller, server := pair(t)
 	go func() {
 		m, _ := server.Receive()
@@ -49,6 +50,7 @@ func TestCallAndNotes(t *testing.T) {
 }
 
 func TestAnswerEnds(t *testing.T) {
+	t.Parallel()
 	caller, server := pair(t)
 	server.Close()
 	if err := caller.Answer(context.Background(), nil, nil, fault); !errors.Is(err, ErrGone) {
@@ -69,6 +71,7 @@ func TestAnswerEnds(t *testing.T) {
 }
 
 func TestLineIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		sent, want string
 		limit      int
@@ -92,6 +95,7 @@ func TestLineIsBounded(t *testing.T) {
 }
 
 func TestBufferedIsWhatWasReadAhead(t *testing.T) {
+	t.Parallel()
 	caller, server := pair(t)
 	go io.WriteString(server, "first\nsecond")
 	if line, err := caller.Line(100); string(line) != "first" || err != nil {
@@ -120,6 +124,7 @@ func FuzzReceive(f *testing.F) {
 // Who closes its listener resets whoever it had not accepted: that side has
 // gone, and nothing failed.
 func TestAResetIsAnEnd(t *testing.T) {
+	t.Parallel()
 	for _, err := range []error{ErrGone, syscall.EPIPE, fmt.Errorf("read: %w", syscall.ECONNRESET)} {
 		if !IsGone(err) {
 			t.Errorf("%v", err)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRunGoesBackwardsPastFailures(t *testing.T) {
+	t.Parallel()
 	var s Stack
 	var order []string
 	note := func(name string, err error) {
@@ -29,6 +30,7 @@ func TestRunGoesBackwardsPastFailures(t *testing.T) {
 }
 
 func TestReleaseForgets(t *testing.T) {
+	t.Parallel()
 	var s Stack
 	s.Add("one", func() error { t.Error("a released step ran"); return nil })
 	s.Release()
@@ -38,6 +40,7 @@ func TestReleaseForgets(t *testing.T) {
 }
 
 func TestTakeMovesTheSteps(t *testing.T) {
+	t.Parallel()
 	var s Stack
 	ran := 0
 	s.Add("one", func() error { ran++; return nil })

@@ -8,6 +8,7 @@ import (
 )
 
 func TestChangesAreTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w, err := Dir(dir)
 	if err != nil {
@@ -38,6 +39,7 @@ func TestChangesAreTold(t *testing.T) {
 }
 
 func TestNoDirectory(t *testing.T) {
+	t.Parallel()
 	if _, err := Dir(filepath.Join(t.TempDir(), "absent")); err == nil {
 		t.Error("what is not there is watched")
 	}

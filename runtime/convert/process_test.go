@@ -9,6 +9,7 @@ import (
 )
 
 func TestAProcessKeepsAllThatItIsGiven(t *testing.T) {
+	t.Parallel()
 	got, err := Process(&specs.Process{
 		Args: []string{"a", "b"}, Env: []string{"A=1"}, Cwd: "/x", NoNewPrivileges: true, ApparmorProfile: "p", SelinuxLabel: "l",
 		User:         specs.User{UID: 1, GID: 2, AdditionalGids: []uint32{3, 4}},

@@ -39,6 +39,7 @@ func released(t *testing.T, directory string) {
 }
 
 func TestThereMayBeNothingToRelease(t *testing.T) {
+	t.Parallel()
 	if err := Release(t.TempDir(), "/absent"); err != nil {
 		t.Errorf("no guard: %v", err)
 	}
@@ -80,6 +81,7 @@ func sleeper(t *testing.T) (process *exec.Cmd, start uint64) {
 
 // TestOnlyTheGuardItselfIsEnded: numbers come again.
 func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
+	t.Parallel()
 	process, start := sleeper(t)
 	another := state(t, agent.GuardState{PID: process.Process.Pid, Start: start - 1})
 	if err := Release(another, ""); err != nil {
@@ -100,6 +102,7 @@ func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 }
 
 func TestWithoutClovedNothingIsHeld(t *testing.T) {
+	t.Parallel()
 	err := Ask(filepath.Join(t.TempDir(), "absent"), agent.Guard{Directory: t.TempDir(), PID: os.Getpid()}, waits)
 	if agent.KindOf(err) != agent.KindUnenforceable {
 		t.Errorf("%v", err)
@@ -111,6 +114,7 @@ func TestWithoutClovedNothingIsHeld(t *testing.T) {
 
 // TestAGuardMakesPlaceForTheNext, and for nobody else's.
 func TestAGuardMakesPlaceForTheNext(t *testing.T) {
+	t.Parallel()
 	process, start := sleeper(t)
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
 	again := func() {
@@ -135,6 +139,7 @@ func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 // TestAStartThatCameTooLateEndsNothing: another one has had the lock, and the
 // container runs with its guard.
 func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
+	t.Parallel()
 	process, start := sleeper(t)
 	directory := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
 	late := errors.New("it runs")
@@ -156,6 +161,7 @@ func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
 
 // TestARemovalWaitsForAStart, whose guard would write what it takes back.
 func TestARemovalWaitsForAStart(t *testing.T) {
+	t.Parallel()
 	directory := t.TempDir()
 	starts, err := lock(t.Context(), directory)
 	if err != nil {
@@ -201,6 +207,7 @@ func awaited(t *testing.T, directory string) bool {
 
 // TestARemovalEndsTheGuardThatAStartWaitsFor before it waits for that start.
 func TestARemovalEndsTheGuardThatAStartWaitsFor(t *testing.T) {
+	t.Parallel()
 	process, start := sleeper(t)
 	hangs := time.AfterFunc(testhost.Patience(time.Minute), func() { t.Error("it was not ended"); process.Process.Kill() })
 	defer hangs.Stop()
