@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	target = regexp.MustCompile(`(?m)^([a-z]+):`)
+	target = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
 	// called is make at the beginning of a command.
-	called = regexp.MustCompile(`(?:^|&& |; |exec |sudo )make ([a-z]+)`)
+	called = regexp.MustCompile(`(?:^|&& |; |exec |sudo )make ([a-z][a-z0-9-]*)`)
 )
 
 // targets returns the Makefile's targets.
