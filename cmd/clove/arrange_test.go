@@ -97,7 +97,7 @@ func TestArrangeKeepsTheAgentsArguments(t *testing.T) {
 }
 
 func FuzzArrange(f *testing.F) {
-	for _, seed := range []string{"run a.py --memory 1G -- x", "run -it -- ls", "ps -a", "help", "--root= run", "run -\xff", "run --", "run -e"} {
+	for _, seed := range []string{"run a.py --memory 1G -- x", "run -it -- ls", "ps -a", "help", "--root= run", "run -\xff", "run --", "run -e", "render a.py -- x"} {
 		f.Add(seed)
 	}
 	commands := new(program).commands()
@@ -107,9 +107,9 @@ func FuzzArrange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Arranging what is arranged already changes nothing, but for run's
-		// second "--", which is there to stay.
-		if got.command == "" || got.command == runName {
+		// Arranging what is arranged already changes nothing, but for the second
+		// "--" of run and render, which is there to stay.
+		if got.command == "" || got.command == runName || got.command == renderName {
 			return
 		}
 		again, err := arrange(got.argv, commands)

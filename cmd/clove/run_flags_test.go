@@ -101,9 +101,11 @@ func FuzzCommandLine(f *testing.F) {
 		f.Add("--" + name + " " + sample + " -- true")
 	}
 	f.Fuzz(func(t *testing.T, line string) {
+		if strings.Contains(line, flagResult) || strings.Contains(line, flagNetworkLog) {
+			return // these write to any file of the host
+		}
 		b := newBench(t)
 		b.host.CPUs = []int{0, 1}
-		line = strings.NewReplacer(flagResult, "", flagNetworkLog, "").Replace(line) // those that write
 		status, _, stderr := b.clove(append([]string{runName}, strings.Fields(line)...)...)
 		spec := b.backend.spec
 		switch {

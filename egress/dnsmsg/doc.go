@@ -14,5 +14,7 @@
 //
 // The package refuses what no stub resolver sends: several questions, classes
 // but IN, opcodes but QUERY, meta types, records in the query's other sections.
+// It refuses a name server's whole message if a record of it that would go on
+// cannot be read once packed: it is malformed, and another server may do better.
 // It opens no sockets and decides nothing; the caller says which addresses stay.
 package dnsmsg

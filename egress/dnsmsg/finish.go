@@ -28,6 +28,9 @@ func Finish(message []byte, q Query, limit int) ([]byte, error) {
 	if !msg.Response || len(msg.Question) != 1 || msg.Question[0].Qtype != q.Type || !strings.EqualFold(msg.Question[0].Name, q.Name) {
 		return nil, errors.New("cannot use DNS message: it answers another question")
 	}
+	if err := checkRecords(msg.Answer, msg.Ns); err != nil {
+		return nil, err
+	}
 	if limit < MaxTCPBytes {
 		limit = min(limit, q.UDPSize)
 	}

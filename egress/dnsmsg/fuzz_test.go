@@ -57,6 +57,7 @@ func replies(f *testing.F) [][]byte {
 		message(f, "a.test.", TypeAAAA, RCodeNameError, "--", "test. 50 IN SOA ns.test. who.test. 1 2 3 4 40"),
 		message(f, "a.test.", dns.TypeNAPTR, 0, `a.test. 1 IN NAPTR 100 50 "s" "http" "" a.test.`),
 		manyAddresses(f, "a.test", 40),
+		shortSOA(f),
 		packed(f, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.SetEdns0(1, true); m.Rcode = RCodeBadVersion }),
 	}
 }

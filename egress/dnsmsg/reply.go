@@ -57,6 +57,9 @@ func ParseReply(packet []byte) (*Reply, error) {
 	reply := NewReply(msg.Question[0].Name, msg.Question[0].Qtype, msg.Rcode)
 	reply.msg.Answer = chainOf(msg.Question[0], msg.Answer)
 	reply.msg.Ns = slices.DeleteFunc(msg.Ns, func(r dns.RR) bool { return r.Header().Rrtype != dns.TypeSOA })
+	if err := checkRecords(reply.msg.Answer, reply.msg.Ns); err != nil {
+		return nil, err
+	}
 	return reply, nil
 }
 
@@ -73,6 +76,27 @@ func unpack(packet []byte) (*dns.Msg, error) {
 		}
 	}
 	return msg, nil
+}
+
+// checkRecords refuses records that the library cannot read again once it has
+// packed them. It takes data that ends early, and packs a name that was missing
+// as no bytes at all: the numbers of a SOA then stand where its name should.
+func checkRecords(sections ...[]dns.RR) error {
+	for _, record := range slices.Concat(sections...) {
+		switch record.(type) {
+		case *dns.A, *dns.AAAA, *dns.CNAME: // most records: one field, which the library read or refused
+			continue
+		}
+		packet := make([]byte, dns.Len(record)+1) // as much as Msg.Pack provides
+		end, err := dns.PackRR(record, packet, 0, nil, false)
+		if err == nil {
+			_, _, err = dns.UnpackRR(packet[:end], 0)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot use DNS message: its %s record: %w", dns.Type(record.Header().Rrtype), err)
+		}
+	}
+	return nil
 }
 
 // chainOf returns the records that answer q, in the order in which its CNAMEs

@@ -1,6 +1,7 @@
 package dnsmsg
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -169,6 +170,57 @@ func TestWhatIsNoReply(t *testing.T) {
 			t.Errorf("%s: %v", name, reply)
 		}
 	}
+}
+
+// withData answers a question for a.test's SOA with one record of a.test, whose
+// data is as given.
+func withData(t testing.TB, section int, rrtype uint16, data string) []byte {
+	t.Helper()
+	packet := message(t, "a.test.", dns.TypeSOA, RCodeSuccess)
+	binary.BigEndian.PutUint16(packet[6+2*section:], 1)
+	packet = append(packet, 0xc0, headerBytes) // the question's name
+	packet = binary.BigEndian.AppendUint16(packet, rrtype)
+	packet = binary.BigEndian.AppendUint16(packet, dns.ClassINET)
+	packet = binary.BigEndian.AppendUint32(packet, 60)
+	packet = binary.BigEndian.AppendUint16(packet, uint16(len(data)))
+	return append(packet, data...)
+}
+
+const (
+	answerSection = iota
+	authoritySection
+	additionalSection
+)
+
+// shortSOA has a SOA with the name of the server and nothing after it.
+func shortSOA(t testing.TB) []byte {
+	return withData(t, authoritySection, dns.TypeSOA, "\x02ns\x00")
+}
+
+// TestARecordWithShortData: the library reads a SOA with one name, and packs
+// one that cannot be read.
+func TestARecordWithShortData(t *testing.T) {
+	const whole = "\x02ns\x00\x03who\x00" + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x05"
+	if reply := parsed(t, withData(t, authoritySection, dns.TypeSOA, whole)); len(reply.msg.Ns) != 1 { // the control
+		t.Fatalf("%v", reply)
+	}
+	q := Query{Name: "a.test.", Type: dns.TypeSOA, UDPSize: dns.MinMsgSize}
+	for name, packet := range map[string][]byte{
+		"one name":            shortSOA(t),
+		"no data":             withData(t, authoritySection, dns.TypeSOA, ""),
+		"one name, an answer": withData(t, answerSection, dns.TypeSOA, "\x02ns\x00"),
+	} {
+		unpacked(t, packet) // the library takes it
+		if reply, err := ParseReply(packet); err == nil {
+			t.Errorf("%s: %v", name, reply)
+		}
+		if answer, err := Finish(packet, q, MaxUDPBytes); err == nil {
+			t.Errorf("%s: finished as %x", name, answer)
+		}
+	}
+	// What goes no further does no harm.
+	parsed(t, withData(t, authoritySection, dns.TypeNS, ""))
+	parsed(t, withData(t, additionalSection, dns.TypeSOA, "\x02ns\x00"))
 }
 
 // TestAReplyThatFitsNoMessage: compression made it small on its way in.

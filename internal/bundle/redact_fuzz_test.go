@@ -15,6 +15,9 @@ func FuzzRedact(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, `\u`) {
+			return // it can spell a key that the words below look for
+		}
 		for path := range harmless {
 			words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]{}", r) })
 			if strings.Contains(text, words[len(words)-1]) {
