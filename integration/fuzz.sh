@@ -12,11 +12,20 @@ targets() {
 	done | grep -E "${RUN:-}" | sort
 }
 
+OUTPUT=$(mktemp)
+trap 'rm -f "$OUTPUT"' EXIT
+
+# ended_late reports whether a target only met its own time limit in the moment that a
+# worker was busy: Go 1.26 calls that a failure (golang/go#75804). It wrote no input then.
+ended_late() {
+	grep -q 'context deadline exceeded' "$OUTPUT" && ! grep -qE 'Failing input written|panic:|fatal error:' "$OUTPUT"
+}
+
 main() {
 	local folder target passed=0 failed=0 tags=$TAGS began=$SECONDS
 	[ "$(id -u)" != 0 ] || tags+=,root
 	while read -r folder target; do
-		if go test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" "$folder" </dev/null; then
+		if go test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 1s "$folder" </dev/null 2>&1 | tee "$OUTPUT" || ended_late; then
 			passed=$((passed + 1))
 		else
 			say "$folder $target FAILED"

@@ -63,7 +63,7 @@ machine_ends() {
 }
 
 slowest() {
-	sed -nE 's/^--- (PASS|FAIL): ([^ ]+) \(([0-9.]+)s\)$/\3 \2/p' "$1" | sort -rn | head -10
+	sed -nE 's/^--- (PASS|FAIL): ([^ ]+) \(([0-9.]+)s\)$/\3 \2/p' "$1" | sort -rn | sed 10q
 }
 
 summary() {
@@ -71,7 +71,7 @@ summary() {
 	printf '\nThe slowest tests:\n'
 	for name in unit root v2 vm alone; do
 		[ ! -e "$RESULTS/$name.log" ] || slowest "$RESULTS/$name.log" | sed "s/\$/ ($name)/"
-	done | sort -rn | head -10 | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
+	done | sort -rn | sed 10q | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
 	printf '\n'
 	for name in "${PARTS[@]}"; do cat "$RESULTS/$name.result"; done
 	printf 'sum           %5d s\n' "$SECONDS"
@@ -98,6 +98,7 @@ main() {
 		esac
 	done
 	summary
+	if [ -n "${RUN:-}" ] && ! grep -qE '^--- (PASS|FAIL): ' "$RESULTS"/*.log; then die "no test matches RUN=$RUN"; fi
 	if long && [ -z "${RUN:-}" ]; then integration/record.sh $status "${PARTS[@]}"; fi
 	return $status
 }

@@ -62,12 +62,13 @@ var attempts = []struct{ name, command, free string }{
 	{"self", "nc -l -p 7777 -e echo mine >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
+// script makes all attempts at the same time: what is refused in silence is waited for.
 func script() string {
 	var b strings.Builder
 	for _, a := range attempts {
-		b.WriteString(tell(a.name, a.command))
+		b.WriteString(strings.TrimSuffix(tell(a.name, a.command), "\n") + " &\n")
 	}
-	return b.String()
+	return b.String() + "wait\n"
 }
 
 // TestNetworkRulesHold tries the same things under each mode, and without rules.
