@@ -108,19 +108,23 @@ func (b beneath) openRegular(rel string) (*os.File, error) {
 	return file, nil
 }
 
-// openat2 is openat2(2), again when a signal or a concurrent rename got in
-// its way.
+// resolveTries bounds openat2: a process that renames files in a loop holds nobody up.
+const resolveTries = 256
+
+// openat2 is openat2(2), tried again after a signal, and after EAGAIN: a rename or a
+// mount anywhere on the host, at the same time, keeps the kernel from telling whether
+// ".." leads out.
 func openat2(dir int, name string, how *unix.OpenHow) (*os.File, error) {
 	how.Flags |= unix.O_CLOEXEC
-	for {
-		fd, err := unix.Openat2(dir, name, how)
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), printable(name)), nil
-		case err != unix.EINTR && err != unix.EAGAIN:
-			return nil, err
-		}
+	var fd int
+	err := error(unix.EAGAIN)
+	for tries := 0; tries < resolveTries && (err == unix.EAGAIN || err == unix.EINTR); tries++ {
+		fd, err = unix.Openat2(dir, name, how)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), printable(name)), nil
 }
 
 // statAt describes name in dir without following it; ok is false when there

@@ -19,12 +19,7 @@ type dirAttr struct {
 // openInside opens a path of the root under construction. Whatever the links in
 // it say, the kernel keeps the walk below the root.
 func (b *builder) openInside(p string, flags uint64) (*os.File, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := unix.Openat2(int(b.root.Fd()), p, &how)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), p), nil
+	return openat2(int(b.root.Fd()), p, &unix.OpenHow{Flags: flags | unix.O_PATH, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // makeDir opens the directory at p inside, and makes it and its parents where

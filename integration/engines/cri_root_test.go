@@ -64,7 +64,10 @@ func podLives(t *testing.T, n node, handler string) {
 	if err != nil || len(left.Containers) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if code := k.stop(k.begin(container("stubborn", "stubborn"))); code != 137 {
+	config = container("stubborn", "stubborn")
+	id = k.begin(config)
+	k.said(config, " stdout F up\n") // from then on it ignores TERM
+	if code := k.stop(id); code != 137 {
 		t.Errorf("stopped by force, it ends with %d, want 137", code)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,18 +40,27 @@ type row struct {
 // rowTime bounds one script on an idle host.
 const rowTime = time.Minute
 
-// try runs each row with each runtime, with both at a time: a third of the rows where a
-// sample is enough. The vm lane interprets every instruction, so only what may differ
-// there is worth its minutes.
+// sample chooses the rows that run: all, or every third where a sample is enough. The
+// virtual machine interprets every instruction, so only what a cgroup decides is worth
+// its minutes, and one row of that is a sample.
+func sample(rows []row) []row {
+	some, step := rows, testhost.Sample(1, 3, 1)
+	if testhost.Lane() == testhost.LaneVM {
+		some = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.cgroup })
+		if testing.Short() {
+			some = some[:min(1, len(some))]
+		}
+	}
+	var chosen []row
+	for i := 0; i < len(some); i += step {
+		chosen = append(chosen, some[i])
+	}
+	return chosen
+}
+
+// try runs each row with each runtime, with both at a time.
 func try(t *testing.T, prelude string, rows []row) {
-	for i, r := range rows {
-		if testing.Short() && i%3 != 0 {
-			continue
-		}
-		if testhost.Lane() == testhost.LaneVM && !r.cgroup {
-			t.Logf("%s: in the root lane only", r.name)
-			continue
-		}
+	for _, r := range sample(rows) {
 		t.Run(r.name, func(t *testing.T) {
 			for _, runtime := range runtimes {
 				t.Run(runtime, func(t *testing.T) {

@@ -47,10 +47,15 @@ pack() {
 	mkfs.ext4 -q -F -L clove-work -d "$disk" "$WORK/work.ext4" $(($(du -sm "$disk" | cut -f1) * 3 / 2 + 256))M >/dev/null
 }
 
-# debs builds clove's package in the versions that integration/systemd installs; the
-# second one is for the test of an upgrade.
+# debs brings clove's package in the versions that integration/systemd installs: the
+# first one may have been built before (CLOVE_DEB), the second is for the test of an upgrade.
 debs() {
-	integration/package/build.sh 1.0.0 "$1" >/dev/null
+	if [ -n "${CLOVE_DEB:-}" ]; then
+		mkdir -p "$1"
+		cp "$CLOVE_DEB" "$1/"
+	else
+		integration/package/build.sh 1.0.0 "$1" >/dev/null
+	fi
 	if grep -q TestSystemdPackageLife "$WORK/chosen"; then integration/package/build.sh 1.0.1 "$1" >/dev/null; fi
 }
 
