@@ -18,7 +18,7 @@ if [ -n "${RUN:-}" ]; then PARTS=(unit root v2 alone); fi
 
 status=0
 MACHINE=''
-stop() { [ -z "$MACHINE" ] || kill "$MACHINE" 2>/dev/null || true; }
+stop() { [ -z "$MACHINE" ] || kill -- "-$MACHINE" 2>/dev/null || true; }
 trap stop EXIT
 
 # part NAME runs one part and writes how it ended.
@@ -50,10 +50,13 @@ wanted() {
 
 commit() { git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown; }
 
-# machine_begins starts the virtual machine's lane, machine_ends waits for it.
+# machine_begins starts the virtual machine's lane in a process group of its own, which
+# ends with this script; machine_ends waits for it.
 machine_begins() {
-	part "$1" >"$RESULTS/$1.output" 2>&1 &
+	set -m
+	part "$1" >"$RESULTS/$1.output" 2>&1 </dev/null &
 	MACHINE=$!
+	set +m
 }
 machine_ends() {
 	say "waiting for the lane $1"

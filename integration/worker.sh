@@ -86,9 +86,12 @@ join | inside) "$stage" "$@" ;;
 	TMPDIR=$(mktemp -d /tmp/wXXXX) # short, for what is below is the path of sockets
 	chmod 1777 "$TMPDIR"
 	export TMPDIR CLOVE_WORKER=$TMPDIR
-	(exec unshare --pid --fork --kill-child "$0" join "${arguments[@]}") && status=0 || status=$?
-	leave
-	rm -rf "$TMPDIR"
-	exit "$status"
+	unshare --pid --fork --kill-child "$0" join "${arguments[@]}" <&0 &
+	child=$!
+	# unshare ignores TERM, and its end is that of the namespaces.
+	trap 'kill -KILL "$child" 2>/dev/null || true; leave; rm -rf "$TMPDIR"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	wait "$child"
 	;;
 esac
