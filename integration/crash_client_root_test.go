@@ -151,7 +151,10 @@ func (w *writer) remove(ctx context.Context, c *client.Client, p *promise) {
 // extend changes a living agent's wall clock.
 func (w *writer) extend(ctx context.Context, c *client.Client) {
 	live := w.own
-	if live == nil || live.mortal || live.pid == 0 {
+	w.mu.Lock() // its supervisor may be killed at this moment
+	spared := live == nil || live.mortal || live.pid == 0
+	w.mu.Unlock()
+	if spared {
 		w.create(ctx, c)
 		return
 	}
