@@ -10,7 +10,6 @@ import (
 	"os"
 	"reflect"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -167,18 +166,10 @@ func (c Config) memoryBytes() int64 {
 	return int64(float64(info.Totalram) * float64(info.Unit) * c.MemoryShare)
 }
 
-// parseSize reads a number of bytes with a suffix of K, M, G or T, powers of
-// 1024. Empty is 0.
+// parseSize reads a number of bytes; none is 0.
 func parseSize(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	digits := strings.TrimRight(text, "KMGT")
-	shift := map[string]int{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-	bits, known := shift[text[len(digits):]]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !known || n < 0 || n > (1<<62)>>bits {
-		return 0, fmt.Errorf("%q is not a size such as 512K, 64M or 2G", text)
-	}
-	return n << bits, nil
+	return agent.ParseSize(text)
 }

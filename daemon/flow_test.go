@@ -71,7 +71,7 @@ func TestQueueHasReasons(t *testing.T) {
 
 func TestStartRefuses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *Config) { c.MemoryShare = 0.0001 })
+	r := newRig(t, func(c *Config) { c.MemoryShare = 0.01 })
 	c := r.serve()
 	for what, change := range map[string]func(*agent.Spec){
 		"name":       func(s *agent.Spec) { s.Name = "../x" },
@@ -81,9 +81,11 @@ func TestStartRefuses(t *testing.T) {
 		"all memory": func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 50 },
 		"both":       func(s *agent.Spec) { s.Remove, s.Restart.Policy = true, agent.RestartAlways },
 		"maximum":    func(s *agent.Spec) { s.Restart.Max = -1 },
+		"target":     func(s *agent.Spec) { s.Egress.Rules = []agent.EgressRule{{Target: "http://x"}} },
+		"pids":       func(s *agent.Spec) { s.Limits.Pids = -1 },
+		"swap":       func(s *agent.Spec) { s.Limits.MemorySwapBytes = 0 },
 	} {
 		s := spec("a")
-		s.Limits.MemoryBytes = 1
 		change(&s)
 		_, err := c.Start(within(t), api.StartParams{Spec: s})
 		if err == nil {
@@ -93,7 +95,7 @@ func TestStartRefuses(t *testing.T) {
 		wantCode(t, err, api.CodeParams)
 	}
 	s := spec("a")
-	s.Limits.MemoryBytes, s.After = 1, []string{"nobody"}
+	s.Limits.MemoryBytes, s.Limits.MemorySwapBytes, s.After = agent.MemoryFloorBytes, agent.MemoryFloorBytes, []string{"nobody"}
 	_, err := c.Start(within(t), api.StartParams{Spec: s})
 	wantCode(t, err, api.CodeNotFound)
 }

@@ -173,7 +173,8 @@ func (r *rig) hold(name string) (began <-chan struct{}, proceed func()) {
 // spec is a complete one.
 func spec(name string) agent.Spec {
 	return agent.Spec{ID: agent.NewID(), Name: name, Command: []string{"true"}, Network: agent.NetworkNone,
-		Seccomp: agent.Seccomp{Profile: "standard"}, Limits: agent.Limits{MemoryBytes: 64 << 20, DiskBytes: 64 << 20, StopGrace: time.Second}}
+		Seccomp: agent.Seccomp{Profile: "standard"}, Limits: agent.Limits{MemoryBytes: 64 << 20, MemorySwapBytes: 64 << 20, Pids: 64,
+			DiskBytes: 64 << 20, ShmBytes: 1 << 20, StopGrace: time.Second, Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 64, Hard: 64}}}}
 }
 
 // add stores a run of somebody's in a state.

@@ -9,35 +9,20 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/egress"
 	"clove.run/clove/seccomp"
 )
 
-// checkSpec refuses what cloved's own rules forbid, whoever asks. What a limit
-// may be is the runtime's to say, when the run starts.
+// checkSpec refuses what nobody can ask for, whoever asks, and what cloved's own rules
+// forbid.
 func (c *call) checkSpec(spec agent.Spec) error {
-	invalid := func(hint, format string, values ...any) error {
-		return api.Failure(api.CodeParams, hint, format, values...)
-	}
-	switch {
-	case !spec.ID.Valid():
-		return invalid("leave the id away, and cloved makes one", "%q is not an id", spec.ID)
-	case len(spec.Command) == 0:
-		return invalid("name a command", "there is nothing to run")
-	case spec.Restart.Max < 0:
-		return invalid("write a maximum of 0 or more", "%d is not a number of restarts", spec.Restart.Max)
-	case spec.Remove && spec.Restart.Policy.Restarts():
-		return invalid("leave one of them away", "a run that keeps nothing cannot be restarted")
-	case spec.Schedule != "" && spec.Remove:
-		return invalid("leave one of them away", "a run that keeps nothing cannot be started again by a schedule")
-	case spec.Schedule != "" && spec.Restart.Policy == agent.RestartAlways:
-		return invalid("use on-failure, which holds for each time by itself", "a run that is always restarted has no time for a schedule")
-	case spec.KeepFiles && spec.Schedule == "":
-		return invalid("leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
-	case spec.Limits.MemoryBytes <= 0:
-		return invalid("set a memory limit", "the spec is not complete: it has no memory limit")
-	}
-	if err := agent.ValidateName(spec.Name); err != nil {
+	if err := spec.Validate(); err != nil {
 		return err
+	}
+	for _, rule := range spec.Egress.Rules {
+		if _, err := egress.ParseTarget(rule.Target); err != nil {
+			return err
+		}
 	}
 	if spec.Schedule != "" {
 		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {
@@ -45,7 +30,7 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		}
 	}
 	if promised := c.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
-		return invalid("ask for less, or raise memory_share in cloved's configuration",
+		return api.Failure(api.CodeParams, "ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
 	}
 	return nil

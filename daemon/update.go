@@ -40,6 +40,9 @@ func resume(c *call, p api.RunParams) (any, error) {
 // update changes what a live run is held to. The supervisor does it and notes
 // it in the stored spec; here it is only seen that a user stays within bounds.
 func update(c *call, p api.UpdateParams) (any, error) {
+	if err := p.Update.Validate(); err != nil {
+		return nil, err
+	}
 	if !c.peer.root() {
 		if err := c.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
 			return nil, err

@@ -57,51 +57,31 @@ func withHint(err error, hint string) error {
 	return err
 }
 
-// sizeUnits are clove's and docker's, powers of 1024; Kubernetes writes the
-// same ones with an i.
-var sizeUnits = map[string]uint{
-	"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40,
-}
-
-// sizeCeiling is far above every machine and far below an overflow.
-const sizeCeiling = 1 << 52
-
 func readSize(value string, bytes *int64) error {
-	const hint = "write a whole number and a unit, for example 512K, 256M or 2Gi (powers of 1024)"
-	digits := strings.TrimRight(value, "KMGTi")
-	n, err := strconv.ParseUint(digits, 10, 63)
-	shift, known := sizeUnits[value[len(digits):]]
+	n, err := agent.ParseSize(value)
 	switch {
-	case err != nil || !known:
-		return invalid(hint, "%q is not a size", value)
+	case err != nil:
+		return err
 	case n == 0:
-		return invalid(hint, "%q is no limit", value)
-	case n > sizeCeiling>>shift:
-		return invalid(hint, "%q is too large", value)
+		return invalid("leave the annotation away, or write a size such as 256M", "%q is no limit", value)
 	}
-	*bytes = int64(n << shift)
+	*bytes = n
 	return nil
 }
 
-// pidsCeiling is PID_MAX_LIMIT of linux/threads.h.
-const pidsCeiling = 4 << 20
-
 func readPids(value string, r *Rules) error {
 	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil || n == 0 || n > pidsCeiling {
-		return invalid("write a whole number from 1 to "+strconv.Itoa(pidsCeiling), "%q is not a number of processes", value)
+	if err != nil || n == 0 || n > agent.PidsCeiling {
+		return invalid("write a whole number from 1 to "+strconv.Itoa(agent.PidsCeiling), "%q is not a number of processes", value)
 	}
 	r.Limits.Pids = int64(n)
 	return nil
 }
 
-// cpusFloor is the kernel's smallest quota, 1 ms, in its usual period.
-const cpusFloor, cpusCeiling = 0.01, 8192
-
 func readCPUs(value string, r *Rules) error {
 	n, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also takes exponents, hexadecimal numbers, underscores and words.
-	if err != nil || strings.Trim(value, "0123456789.") != "" || math.IsNaN(n) || n < cpusFloor || n > cpusCeiling {
+	if err != nil || strings.Trim(value, "0123456789.") != "" || math.IsNaN(n) || n < agent.CPUsFloor || n > agent.CPUsCeiling {
 		return invalid("write CPU seconds per second, for example 0.5 or 2; at least 0.01", "%q is not a number of CPUs", value)
 	}
 	r.Limits.CPUs = n

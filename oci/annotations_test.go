@@ -57,7 +57,8 @@ func TestSizesMeanTheSameInBothSpellings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
 		"1": 1, "4096": 4096, "512K": 512 << 10, "512Ki": 512 << 10, "256M": 256 << 20, "256Mi": 256 << 20,
-		"2G": 2 << 30, "2Gi": 2 << 30, "1T": 1 << 40, "1Ti": 1 << 40, "4096T": sizeCeiling,
+		"2G": 2 << 30, "2Gi": 2 << 30, "1T": 1 << 40, "1Ti": 1 << 40, "4096T": agent.SizeCeiling,
+		"1.5G": 3 << 29, "256m": 256 << 20, "256MiB": 256 << 20,
 	} {
 		if got, err := Parse(map[string]string{AnnotationMemory: text}); err != nil || got.Limits.MemoryBytes != want {
 			t.Errorf("%q is %d, %v; want %d", text, got.Limits.MemoryBytes, err, want)
@@ -73,11 +74,11 @@ var badValues = map[string][]string{
 	AnnotationNetworkAllow: {"", " ", ",", "\n", "pypi.org,,b.org", ",pypi.org", "http://pypi.org", "pypi.org/simple", "pypi.org:0", "pypi.org:65536",
 		"pypi.org:", ":443", "*", "*.", "a.*.org", "10.0.0.0/33", "10.0.0.1/8", "[::1", "icmp://1.1.1.1", "-", "a b\x00c", "user@host"},
 	AnnotationNetworkDeny: {"", ",", "10.0.0.0/-1", "https://x", "1.2.3", "0x7f.1"},
-	AnnotationMemory: {"", "0", "0M", "-1", "-256M", "+256M", "1.5G", "256m", "256mb", "256MB", "256 M", " 256M", "256M ", "M", "Mi", "i", "256Mii", "256iM",
+	AnnotationMemory: {"", "0", "0M", "-1", "-256M", "+256M", "1,5G", "256  M", " 256M", "256M ", "M", "Mi", "i", "256Mii", "256iM",
 		"256KM", "1e9", "0x100", "1_000", "unlimited", "max", "4097T", "9223372036854775808", "99999999999999999999", "256P", "１２"},
-	AnnotationMemorySwap: {"", "0", "-1", "unlimited", "1.5G"},
+	AnnotationMemorySwap: {"", "0", "-1", "unlimited", "1.5X"},
 	AnnotationPids:       {"", "0", "-1", "+5", "1.5", "1e3", "0x10", "1_000", " 5", "5 ", "max", "unlimited", "4194305", "9223372036854775808"},
-	AnnotationCPUs:       {"", "0", "0.0", "0.009", "-1", "+1", "1e3", "0x1p4", "1_0", "inf", "Inf", "nan", "NaN", " 1", "1 ", "1,5", "1.5.", ".", "500m", "8193", "all"},
+	AnnotationCPUs:       {"", "0", "0.0", "0.009", "-1", "+1", "1e3", "0x1p4", "1_0", "inf", "Inf", "nan", "NaN", " 1", "1 ", "1,5", "1.5.", ".", "500m", "65537", "all"},
 	AnnotationRecord: {"", "/", "job.json", "./job.json", "/etc/passwd", "/etc/cron.d/job.json", RecordsDir, RecordsDir + "/", RecordsDir + "/../job.json",
 		RecordsDir + "/a/job.json", RecordsDir + "//job.json", RecordsDir + "/./job.json", RecordsDir + "/.job.json", RecordsDir + "/..json/../x.json",
 		RecordsDir + "/job", RecordsDir + "/job.json/", RecordsDir + "/a\nb.json", RecordsDir + "/a\x00.json", RecordsDir + "x/job.json", "yes", "true"},

@@ -142,7 +142,7 @@ func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
 	if u.CPUs == nil {
 		return nil
 	}
-	if least := float64(cpuQuotaMin) / cpuPeriod; !(*u.CPUs >= least && *u.CPUs <= maxCPUs) {
+	if least := float64(cpuQuotaMin) / cpuPeriod; !(*u.CPUs >= least && *u.CPUs <= agent.CPUsCeiling) {
 		return invalidUpdate(agent.ControlCPU, fmt.Sprintf("%v is no number of CPUs", *u.CPUs),
 			fmt.Sprintf("give %v or more, for example 1.5", least))
 	}
@@ -164,22 +164,16 @@ func (s *supervisor) nowEnforced(control string, next *planned) error {
 	return nil
 }
 
-// maxCPUs is above every machine's, and its quota far below what overflows.
-const maxCPUs = 65536
-
 func (s *supervisor) planPids(u agent.Update, next *planned) error {
 	if u.Pids == nil {
 		return nil
 	}
-	if *u.Pids <= 0 || *u.Pids > maxPids {
+	if *u.Pids <= 0 || *u.Pids > agent.PidsCeiling {
 		return invalidUpdate(agent.ControlPids, fmt.Sprintf("%d is no limit", *u.Pids), "give a number such as 512")
 	}
 	next.spec.Limits.Pids = *u.Pids
 	return s.updatable(agent.ControlPids)
 }
-
-// maxPids is PID_MAX_LIMIT of 64 bit kernels.
-const maxPids = 4 << 20
 
 func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	if u.WallClock == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/doctest"
 	"clove.run/clove/runtime"
 )
@@ -101,7 +102,7 @@ func TestLimitsPageIsTrue(t *testing.T) {
 			t.Errorf("docs/limits.md says that %s is %q by default, clove run --help %q", name, defaults[name], want)
 		}
 	}
-	want := map[string]string{"--" + flagPids: strconv.Itoa(pidsFloor), "flag": "the least"}
+	want := map[string]string{"--" + flagPids: strconv.Itoa(agent.PidsFloor), "flag": "the least"}
 	for _, f := range sizeFlags {
 		if f.floor > 1 {
 			want["--"+f.flag] = size(f.floor)

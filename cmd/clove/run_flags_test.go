@@ -126,7 +126,7 @@ func checkSpec(t *testing.T, s agent.Spec) {
 	if !s.ID.Valid() || agent.ValidateName(s.Name) != nil || len(s.Command) == 0 || s.Command[0] == "" || s.User.UID > agent.MaxUser || s.User.GID > agent.MaxUser {
 		t.Errorf("identity: %+v", s)
 	}
-	if l.MemoryBytes < memoryFloorBytes || l.Pids < pidsFloor || l.DiskBytes < diskFloorBytes || l.ShmBytes <= 0 || l.CPUs < 0 || l.WallClock < 0 || l.CPUTime < 0 {
+	if l.MemoryBytes < agent.MemoryFloorBytes || l.Pids < agent.PidsFloor || l.DiskBytes < agent.DiskFloorBytes || l.ShmBytes <= 0 || l.CPUs < 0 || l.WallClock < 0 || l.CPUTime < 0 {
 		t.Errorf("limits: %+v", l)
 	}
 	if l.MemorySwapBytes != -1 && l.MemorySwapBytes < l.MemoryBytes {

@@ -64,6 +64,7 @@ var specSteps = []func(*request) error{
 	(*request).nameRun,
 	(*request).readEnvironment,
 	(*request).checkExecSize,
+	(*request).checkWhole,
 	(*request).checkPrivilege,
 }
 
@@ -147,6 +148,10 @@ func (r *request) readWeakened() error {
 	r.spec.AllowUnenforced = r.flags.StringSlice(flagWeaken)
 	return nil
 }
+
+// checkWhole is every edge's own check. The steps before it know flags, and say the same
+// of most things in their words.
+func (r *request) checkWhole() error { return r.spec.Validate() }
 
 // checkPrivilege comes last: a mistake in the line is worth knowing first,
 // and is the same one under sudo.

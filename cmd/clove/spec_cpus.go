@@ -5,11 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// cpusFloor is the smallest share that docker accepts, and that the kernel's
-// quota of 1 ms in each 100 ms can express.
-const cpusFloor = 0.01
+	"clove.run/clove/agent"
+)
 
 // readCPUs refuses more than there is, as docker does: who asks for it is
 // mistaken about the host.
@@ -26,7 +24,7 @@ func (r *request) readCPUs() error {
 		return invalid(flagCPUs, hint, "%q is not a number", text)
 	case n < 0:
 		return invalid(flagCPUs, hint, "%s is negative", text)
-	case n < cpusFloor:
+	case n < agent.CPUsFloor:
 		return invalid(flagCPUs, "leave the flag away for no limit, or give at least 0.01", "%s is too little to run on", text)
 	case n > float64(have) && !r.image:
 		return invalid(flagCPUs, fmt.Sprintf("give at most %d, or leave the flag away for no limit", have),
@@ -55,11 +53,8 @@ func (r *request) readCPUSet() error {
 	return nil
 }
 
-// cpuCeiling is above CONFIG_NR_CPUS of every kernel; it bounds what a range
-// can make parseCPUs allocate.
-const cpuCeiling = 1 << 16
-
-// parseCPUs reads the list format of cpuset(7) into ascending numbers.
+// parseCPUs reads the list format of cpuset(7) into ascending numbers. CPUCeiling bounds
+// what a range can make it allocate.
 func parseCPUs(text string) ([]int, error) {
 	var cpus []int
 	for _, part := range strings.Split(text, ",") {
@@ -69,7 +64,7 @@ func parseCPUs(text string) ([]int, error) {
 		}
 		first, err := strconv.ParseUint(low, 10, 32)
 		last, herr := strconv.ParseUint(high, 10, 32)
-		if err != nil || herr != nil || last < first || last >= cpuCeiling {
+		if err != nil || herr != nil || last < first || last >= agent.CPUCeiling {
 			return nil, fmt.Errorf("%q is not a CPU or a range of CPUs", part)
 		}
 		for cpu := first; cpu <= last; cpu++ {

@@ -45,7 +45,7 @@ func (r *request) readDetached() (err error) {
 		return invalid(flagRestart, "leave --rm away", "a run that keeps nothing cannot be restarted")
 	}
 	if text := r.flags.String(flagPriority); text != "" {
-		if r.spec.Priority, err = strconv.Atoi(text); err != nil || r.spec.Priority < -1000 || r.spec.Priority > 1000 {
+		if r.spec.Priority, err = strconv.Atoi(text); err != nil || r.spec.Priority < -agent.PriorityCeiling || r.spec.Priority > agent.PriorityCeiling {
 			return invalid(flagPriority, "write a number from -1000 to 1000", "%q is not a priority", text)
 		}
 	}

@@ -24,7 +24,7 @@ func (r *request) readIdentity() (err error) {
 			return err
 		}
 	}
-	if r.spec.Hostname = r.flags.String(flagHostname); r.spec.Hostname != "" && !isHostname(r.spec.Hostname) {
+	if r.spec.Hostname = r.flags.String(flagHostname); r.spec.Hostname != "" && !agent.IsHostname(r.spec.Hostname) {
 		return invalid(flagHostname, "use 1 to 63 letters, digits and '-', in parts that are joined by '.'", "%q is not a host name", r.spec.Hostname)
 	}
 	return r.readLabels()
@@ -77,22 +77,6 @@ func findUser(text string) (agent.User, error) {
 		return agent.User{}, strconv.ErrRange
 	}
 	return agent.User{Name: strconv.FormatUint(id, 10), UID: uint32(id), GID: uint32(id), Home: policies.AgentUser.Home}, nil
-}
-
-// isHostname is RFC 1123, within the 64 bytes of sethostname(2).
-func isHostname(name string) bool {
-	if len(name) > 63 {
-		return false
-	}
-	for _, label := range strings.Split(name, ".") {
-		foreign := func(c rune) bool {
-			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
-		}
-		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") || strings.ContainsFunc(label, foreign) {
-			return false
-		}
-	}
-	return true
 }
 
 // stem is the script's or program's name as a name may look.

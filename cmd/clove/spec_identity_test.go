@@ -69,7 +69,7 @@ func TestIsHostname(t *testing.T) {
 		"a": true, "a-b.c1": true, strings.Repeat("a", 63): true, strings.Repeat("a", 64): false,
 		"": false, "-a": false, "a-": false, "a..b": false, "a_b": false, "ä": false, "a b": false,
 	} {
-		if got := isHostname(name); got != want {
+		if got := agent.IsHostname(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}

@@ -3,32 +3,10 @@ package main
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/docker/go-units"
-
 	"clove.run/clove/agent"
-	"clove.run/clove/rootfs"
 )
-
-// What a sandbox needs to come up at all. Less is refused by name, because the
-// agent could only die in the start.
-//
-// The memory is half as much again as the least with which /bin/true started
-// every time: 3.75 MiB on cgroup v1 and kernel 6.18 (20 starts at each size), but
-// 10 MiB on v2 and Debian's 6.1 (12 starts), where transparent huge pages are
-// always on and a Go program's heap begins with several of 2 MiB. The pids were
-// measured likewise: 14 here and 13 there.
-const (
-	memoryFloorBytes = 16 << 20
-	pidsFloor        = 16 // clove-init's threads count
-	diskFloorBytes   = rootfs.MinDiskBytes
-	pidsCeiling      = 4 << 20 // PID_MAX_LIMIT of linux/threads.h
-)
-
-// sizeCeiling is far above every machine and far below an overflow.
-const sizeCeiling = 1 << 52
 
 // sizeFlags are the limits that are numbers of bytes.
 var sizeFlags = []struct {
@@ -36,10 +14,10 @@ var sizeFlags = []struct {
 	floor int64
 	field func(*agent.Limits) *int64
 }{
-	{flagMemory, memoryFloorBytes, func(l *agent.Limits) *int64 { return &l.MemoryBytes }},
+	{flagMemory, agent.MemoryFloorBytes, func(l *agent.Limits) *int64 { return &l.MemoryBytes }},
 	{flagOutput, 1, func(l *agent.Limits) *int64 { return &l.OutputBytes }},
-	{flagDisk, diskFloorBytes, func(l *agent.Limits) *int64 { return &l.DiskBytes }},
-	{flagShm, 4096, func(l *agent.Limits) *int64 { return &l.ShmBytes }},
+	{flagDisk, agent.DiskFloorBytes, func(l *agent.Limits) *int64 { return &l.DiskBytes }},
+	{flagShm, agent.SizeFloor, func(l *agent.Limits) *int64 { return &l.ShmBytes }},
 }
 
 // clockFlags are the limits that are times.
@@ -117,36 +95,27 @@ func (r *request) readPids() error {
 		return invalid(flagPids, "write a whole number such as 512", "%q is not a number of processes", text)
 	case n <= 0:
 		return invalid(flagPids, "there is always a limit; write a large number", "%d is not a limit", n)
-	case n < pidsFloor:
-		return invalid(flagPids, "give at least "+strconv.Itoa(pidsFloor), "%d is too few: the sandbox itself needs some to start", n)
-	case n > pidsCeiling:
-		return invalid(flagPids, "the kernel knows at most "+strconv.Itoa(pidsCeiling), "%d is too many", n)
+	case n < agent.PidsFloor:
+		return invalid(flagPids, "give at least "+strconv.Itoa(agent.PidsFloor), "%d is too few: the sandbox itself needs some to start", n)
+	case n > agent.PidsCeiling:
+		return invalid(flagPids, "the kernel knows at most "+strconv.Itoa(agent.PidsCeiling), "%d is too many", n)
 	}
 	r.spec.Limits.Pids = n
 	return nil
 }
 
-// parseSize reads docker's sizes: a number and a unit that is a power of 1024.
+// parseSize reads a number of bytes of at least floor.
 func parseSize(flag, text string, floor int64) (int64, error) {
-	const hint = "write a number and a unit, for example 512K, 256M or 1.5G"
-	// go-units would also take exponents and hexadecimal fractions.
-	if strings.Trim(strings.ToLower(text), "0123456789. bkmgtpi") != "" {
-		return 0, invalid(flag, hint, "%q is not a size", text)
+	n, err := agent.ParseSize(text)
+	if err != nil {
+		f := agent.FailureOf(err)
+		return 0, invalid(flag, f.Hint, "%s", f.Message)
 	}
-	n, err := units.RAMInBytes(text)
-	switch {
-	case err != nil:
-		return 0, invalid(flag, hint, "%q is not a size", text)
-	case n < 0 || n > sizeCeiling:
-		return 0, invalid(flag, hint, "%q is too large", text)
-	case n < floor:
+	if n < floor {
 		return 0, invalid(flag, "give at least "+size(floor), "%s is too small, the least is %s", text, size(floor))
 	}
 	return n, nil
 }
-
-// clockCeiling keeps a deadline far from the end of a Duration.
-const clockCeiling = 100 * 365 * 24 * time.Hour
 
 // parseClock reads Go's durations and plain seconds.
 func parseClock(flag, text string) (time.Duration, error) {
@@ -157,12 +126,12 @@ func parseClock(flag, text string) (time.Duration, error) {
 		if serr != nil || math.IsNaN(seconds) {
 			return 0, invalid(flag, hint, "%q is not a duration", text)
 		}
-		d = time.Duration(max(-1, min(seconds, clockCeiling.Seconds()+1)) * float64(time.Second))
+		d = time.Duration(max(-1, min(seconds, agent.ClockCeiling.Seconds()+1)) * float64(time.Second))
 	}
 	switch {
 	case d < 0:
 		return 0, invalid(flag, hint, "%q is negative", text)
-	case d > clockCeiling:
+	case d > agent.ClockCeiling:
 		return 0, invalid(flag, "leave the flag away for no limit", "%q is more than a hundred years", text)
 	}
 	return d, nil

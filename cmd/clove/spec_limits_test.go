@@ -122,10 +122,10 @@ func FuzzLimits(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := parseSize("memory", text, 4096); err == nil && (n < 4096 || n > sizeCeiling) {
+		if n, err := parseSize("memory", text, 4096); err == nil && (n < 4096 || n > agent.SizeCeiling) {
 			t.Errorf("%q is %d", text, n)
 		}
-		if d, err := parseClock("timeout", text); err == nil && (d < 0 || d > clockCeiling) {
+		if d, err := parseClock("timeout", text); err == nil && (d < 0 || d > agent.ClockCeiling) {
 			t.Errorf("%q is %s", text, d)
 		}
 		if u, err := parseUlimit(text); err == nil && u.Soft > u.Hard {

@@ -62,7 +62,7 @@ func readUpdate(c *cli.Context) (agent.Update, error) {
 // updateSizes has run's floors: below them a sandbox cannot even be entered.
 func updateSizes(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagMemory); text != "" {
-		n, err := parseSize(flagMemory, text, memoryFloorBytes)
+		n, err := parseSize(flagMemory, text, agent.MemoryFloorBytes)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 		u.MemorySwapBytes = new(int64)
 		*u.MemorySwapBytes = -1
 	default:
-		n, err := parseSize(flagMemorySwap, text, memoryFloorBytes)
+		n, err := parseSize(flagMemorySwap, text, agent.MemoryFloorBytes)
 		if err != nil {
 			return err
 		}
@@ -95,8 +95,8 @@ func updateNumbers(c *cli.Context, u *agent.Update) error {
 	}
 	if text := c.String(flagPids); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < pidsFloor {
-			return invalid(flagPids, "write a whole number of at least "+strconv.Itoa(pidsFloor), "%q is not a number of processes", text)
+		if err != nil || n < agent.PidsFloor {
+			return invalid(flagPids, "write a whole number of at least "+strconv.Itoa(agent.PidsFloor), "%q is not a number of processes", text)
 		}
 		u.Pids = &n
 	}

@@ -45,7 +45,7 @@ var mayImport = []struct {
 	{"oci/keeper", []string{"agent", "api", "cgroups", "client", "oci", "runtime/container", "internal/pidfd"}, "what holds a container from outside needs no store and no sandbox"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "egress", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "seccomp", "store", "internal/nsthread", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api"}, "counters of what it is told"},
@@ -105,7 +105,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
-	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci", "sizes are numbers behind the edges"},
+	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci", "sizes that are shown, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 
 type listed struct {

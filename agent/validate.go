@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Validate refuses a spec that could not be carried out as it stands: a field without a
+// meaning, a limit that no kernel takes or that would mean none, a text that could not be
+// shown. It looks at values only: whether this host can hold a limit, or a path exists, is
+// found out at the start. Every edge calls it: the command line, the API, a manifest.
+func (s Spec) Validate() error {
+	for _, check := range []func(Spec) error{
+		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkFilter,
+		checkNetwork, checkSupervision, checkWeakened,
+	} {
+		if err := check(s); err != nil {
+			return err
+		}
+	}
+	return s.Limits.Validate()
+}
+
+// wrong is a refusal; field is the field's path in the spec's JSON.
+func wrong(field, hint, format string, values ...any) error {
+	return &Error{Kind: KindInvalid, Step: field, Message: fmt.Sprintf(format, values...), Hint: hint}
+}
+
+// checkText refuses what would break a line or a terminal, and what is too long.
+func checkText(field, text string, most int) error {
+	switch {
+	case len(text) > most:
+		return wrong(field, fmt.Sprintf("use at most %d bytes", most), "it has %d bytes", len(text))
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unshowable):
+		return wrong(field, "use letters, digits and punctuation", "%.64q cannot be shown on one line", text)
+	}
+	return nil
+}
+
+// unshowable are the control characters of both blocks, DEL, and the two separators that
+// end a line.
+func unshowable(c rune) bool {
+	return c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x2028 || c == 0x2029
+}
+
+func checkIdentity(s Spec) error {
+	if !s.ID.Valid() {
+		return wrong("id", "leave the id away, and clove makes one", "%.64q is not an id", string(s.ID))
+	}
+	if err := ValidateName(s.Name); err != nil {
+		return err
+	}
+	if s.Hostname != "" && !IsHostname(s.Hostname) {
+		return wrong("hostname", "use 1 to 63 letters, digits and '-', in parts that are joined by '.'", "%.64q is not a host name", s.Hostname)
+	}
+	if err := checkText("policy.name", s.Policy.Name, labelKeyMost); err != nil {
+		return err
+	}
+	return checkText("policy.sha256", s.Policy.SHA256, labelKeyMost)
+}
+
+// IsHostname is RFC 1123, within the 64 bytes of sethostname(2).
+func IsHostname(name string) bool {
+	if len(name) > hostnameMost {
+		return false
+	}
+	foreign := func(c rune) bool {
+		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") || strings.ContainsFunc(label, foreign) {
+			return false
+		}
+	}
+	return true
+}
+
+func checkLabels(s Spec) error {
+	if len(s.Labels) > labelsMost {
+		return wrong("labels", fmt.Sprintf("use at most %d", labelsMost), "there are %d labels", len(s.Labels))
+	}
+	all := 0
+	for key, value := range s.Labels {
+		if key == "" || strings.Contains(key, "=") {
+			return wrong("labels", "write KEY=VALUE", "%.64q is not the key of a label", key)
+		}
+		if err := checkText("labels", key, labelKeyMost); err != nil {
+			return err
+		}
+		if err := checkText("labels", value, labelMost); err != nil {
+			return err
+		}
+		all += len(key) + len(value)
+	}
+	if all > labelsAllMost {
+		return wrong("labels", fmt.Sprintf("use at most %d bytes", labelsAllMost), "all labels together have %d bytes", all)
+	}
+	return nil
+}
+
+// checkWords: arguments and variables go to execve(2), which ends them at a zero byte.
+func checkWords(s Spec) error {
+	if len(s.Command) == 0 || s.Command[0] == "" {
+		return wrong("command", "name a command", "there is nothing to run")
+	}
+	all := 0
+	for field, words := range map[string][]string{"command": s.Command, "env": s.Env} {
+		for _, word := range words {
+			if strings.ContainsRune(word, 0) {
+				return wrong(field, "leave the zero byte out", "%.64q has a zero byte", word)
+			}
+			if len(word) >= wordMost {
+				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel takes %d", len(word), wordMost-1)
+			}
+			all += len(word) + 1
+		}
+	}
+	if all > wordsAllMost {
+		return wrong("command", "put some of it into a file", "command and environment have %d bytes, and the kernel takes %d", all, wordsAllMost)
+	}
+	for _, entry := range s.Env {
+		if key, _, is := strings.Cut(entry, "="); !is || key == "" || strings.ContainsAny(key, " \t\n") {
+			return wrong("env", "write KEY=VALUE", "%.64q is not a variable", entry)
+		}
+	}
+	return nil
+}
+
+// checkUserInside: name and home are written into the agent's own /etc/passwd.
+func checkUserInside(s Spec) error {
+	u := s.User
+	if u.UID > MaxUser || u.GID > MaxUser {
+		return wrong("user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "%d:%d is no user that an agent can be", u.UID, u.GID)
+	}
+	for field, text := range map[string]string{"user.name": u.Name, "user.home": u.Home} {
+		if err := checkText(field, text, pathMost); err != nil {
+			return err
+		}
+		if strings.Contains(text, ":") {
+			return wrong(field, "leave the colon out", "%.64q has a colon, which ends a field of /etc/passwd", text)
+		}
+	}
+	if u.Home != "" {
+		return checkPath("user.home", u.Home)
+	}
+	return nil
+}
+
+func checkPath(field, p string) error {
+	switch {
+	case len(p) > pathMost:
+		return wrong(field, fmt.Sprintf("use at most %d bytes", pathMost), "it has %d bytes", len(p))
+	case !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0):
+		return wrong(field, "write an absolute path without \"..\", for example /data", "%.64q is not an absolute path", p)
+	}
+	return nil
+}
+
+func checkPlaces(s Spec) error {
+	f := s.Files
+	if len(f.Prefixes)+len(f.Binds)+len(f.Tmpfs) > entriesMost {
+		return wrong("files", fmt.Sprintf("use at most %d", entriesMost), "there are %d prefixes, binds and tmpfs", len(f.Prefixes)+len(f.Binds)+len(f.Tmpfs))
+	}
+	paths := map[string][]string{"files.prefixes": f.Prefixes}
+	for field, p := range map[string]string{"dir": s.Dir, "files.rootfs": f.Rootfs, "files.workspace": f.Workspace} {
+		if p != "" {
+			paths[field] = []string{p}
+		}
+	}
+	var targets []string
+	for _, b := range f.Binds {
+		paths["files.binds"] = append(paths["files.binds"], b.Source)
+		targets = append(targets, b.Target)
+	}
+	for _, t := range f.Tmpfs {
+		targets = append(targets, t.Target)
+		if t.SizeBytes != 0 {
+			if err := checkSize("files.tmpfs", t.SizeBytes, SizeFloor); err != nil {
+				return err
+			}
+		}
+		if t.Mode > 0o1777 {
+			return wrong("files.tmpfs", "write an octal mode up to 1777", "%o is not a mode", t.Mode)
+		}
+	}
+	for field, all := range paths {
+		for _, p := range all {
+			if err := checkPath(field, p); err != nil {
+				return err
+			}
+		}
+	}
+	return checkTargets(targets)
+}
+
+// checkTargets: what two things are shown at would show one of them.
+func checkTargets(targets []string) error {
+	for i, target := range targets {
+		if err := checkPath("files", target); err != nil {
+			return err
+		}
+		if target == "/" || slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool {
+			return target == dir || strings.HasPrefix(target, dir+"/")
+		}) {
+			return wrong("files", "choose another target", "nothing can be shown at %s", target)
+		}
+		if slices.Contains(targets[:i], target) {
+			return wrong("files", "choose another target for one of them", "two things are to appear at %s", target)
+		}
+	}
+	return nil
+}
+
+func checkFilter(s Spec) error {
+	switch {
+	case s.Seccomp.Profile == "":
+		return wrong("seccomp.profile", "name a profile, for example standard", "there is no filter")
+	case len(s.Seccomp.Document) > seccompMost:
+		return wrong("seccomp.document", fmt.Sprintf("use at most %d bytes", seccompMost), "it has %d bytes", len(s.Seccomp.Document))
+	}
+	return checkText("seccomp.profile", s.Seccomp.Profile, pathMost)
+}
+
+func checkSupervision(s Spec) error {
+	r := s.Restart
+	switch {
+	case r.Policy != "" && !slices.Contains(RestartPolicies, r.Policy):
+		return wrong("restart.policy", "write never, on-failure or always", "%.64q is not a restart policy", string(r.Policy))
+	case r.Max < 0:
+		return wrong("restart.max", "write a maximum of 0 or more", "%d is not a number of restarts", r.Max)
+	case s.Remove && r.Policy.Restarts():
+		return wrong("remove", "leave one of them away", "a run that keeps nothing cannot be restarted")
+	case s.Priority < -PriorityCeiling || s.Priority > PriorityCeiling:
+		return wrong("priority", fmt.Sprintf("write a number from -%d to %[1]d", PriorityCeiling), "%d is not a priority", s.Priority)
+	case len(s.After) > entriesMost:
+		return wrong("after", fmt.Sprintf("use at most %d", entriesMost), "it comes after %d runs", len(s.After))
+	case s.Schedule != "" && s.Remove:
+		return wrong("schedule", "leave one of them away", "a run that keeps nothing cannot be started again by a schedule")
+	case s.Schedule != "" && r.Policy == RestartAlways:
+		return wrong("schedule", "use on-failure, which holds for each time by itself", "a run that is always restarted has no time for a schedule")
+	case s.KeepFiles && s.Schedule == "":
+		return wrong("keep_files", "leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
+	}
+	for _, name := range s.After {
+		if err := checkText("after", name, labelKeyMost); err != nil {
+			return err
+		}
+	}
+	return checkText("schedule", s.Schedule, scheduleMost)
+}
+
+func checkWeakened(s Spec) error {
+	if len(s.AllowUnenforced) > entriesMost {
+		return wrong("allow_unenforced", "name each control once", "there are %d", len(s.AllowUnenforced))
+	}
+	for _, word := range s.AllowUnenforced {
+		if err := checkText("allow_unenforced", word, labelKeyMost); err != nil {
+			return err
+		}
+	}
+	return nil
+}
