@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestNoFlagHasAnAction: noFlagActions would keep it from running.
+// TestNoFlagHasAnAction: before would keep it from running.
 func TestNoFlagHasAnAction(t *testing.T) {
 	var flags int
 	var look func(commands []*cli.Command)

@@ -164,10 +164,10 @@ func TestNodeRefusesMistakes(t *testing.T) {
 		{"install uninstall", "node takes one word"},
 		{"install --restart maybe", `"maybe" is neither`},
 		{"install --cloved maybe", `"maybe" is neither`},
-		{"uninstall --cloved=", `"" is neither`},
+		{"uninstall --cloved=", `its value is empty`},
 		{"install --runtime /nowhere/clove-oci", "there is no program /nowhere/clove-oci"},
 		{"install", "there is no program"}, // beside a test's program there is none
-		{"install --containerd-config=", "no file is named"},
+		{"install --containerd-config=", "its value is empty"},
 		{"uninstall --handler clove", "it is install's"},
 		{"uninstall --runtime /bin/sh", "it is install's"},
 	} {

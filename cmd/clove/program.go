@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -73,17 +74,43 @@ func (p *program) commands() []*cli.Command {
 	for _, c := range all {
 		c.HideHelpCommand = true // a script may be called "help"
 		for _, c := range append(c.Subcommands, c) {
-			c.Before = noFlagActions
+			c.Before = before
 		}
 	}
 	return all
 }
 
-// noFlagActions has urfave/cli look for no actions of flags, of which there are
-// none, when all flags are parsed: for each flag it would go through all of them
+// before runs when all flags are parsed. It has urfave/cli look for no actions of
+// flags, of which there are none: for each flag it would go through all of them
 // with a regular expression, which takes longer than the rest of a command line.
-func noFlagActions(c *cli.Context) error {
+func before(c *cli.Context) error {
+	flags := c.Command.Flags
 	c.Command.Flags = nil
+	if c.Command.Name == runName {
+		return nil // it checks with the rest, for a mistake is in its record
+	}
+	return refuseEmpty(flags, c)
+}
+
+// refuseEmpty refuses flags with an empty value, as --timeout "$T" has it where T is not
+// set: who writes a limit wants one.
+func refuseEmpty(flags []cli.Flag, given flagReader) error {
+	for _, f := range flags {
+		name := f.Names()[0]
+		if !given.IsSet(name) {
+			continue
+		}
+		empty := false
+		switch f.(type) {
+		case *cli.StringFlag:
+			empty = given.String(name) == ""
+		case *cli.StringSliceFlag:
+			empty = slices.Contains(given.StringSlice(name), "")
+		}
+		if empty {
+			return invalid(name, "give a value, or leave the flag away", "its value is empty")
+		}
+	}
 	return nil
 }
 

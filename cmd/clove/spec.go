@@ -49,6 +49,7 @@ func buildSpec(flags flagReader, words []string, h host, id agent.ID) (agent.Spe
 // specSteps are in the order in which a user wants to hear of mistakes; the
 // command decides over prefixes and PATH, so the environment comes last.
 var specSteps = []func(*request) error{
+	(*request).refuseEmpty,
 	(*request).splitWords,
 	(*request).readSwitches,
 	(*request).readDetached,
@@ -78,6 +79,8 @@ func invalid(flag, hint, format string, values ...any) error {
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: fmt.Sprintf(format, values...), Hint: hint}
 }
+
+func (r *request) refuseEmpty() error { return refuseEmpty(runFlags(), r.flags) }
 
 // splitWords tells SCRIPT from what belongs to the agent.
 func (r *request) splitWords() error {

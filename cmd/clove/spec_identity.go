@@ -33,9 +33,12 @@ func (r *request) readIdentity() (err error) {
 // readLabels: the last of two labels with one key wins, as with -e.
 func (r *request) readLabels() error {
 	for _, text := range r.flags.StringSlice(flagLabel) {
-		key, value, _ := strings.Cut(text, "=")
+		key, value, valued := strings.Cut(text, "=")
 		if key == "" || strings.ContainsFunc(text, unprintable) {
 			return invalid(flagLabel, "write KEY=VALUE", "%q is not a label", text)
+		}
+		if !valued {
+			return invalid(flagLabel, "write "+key+"=VALUE, or "+key+"= for a label without a value", "%q has no value", text)
 		}
 		if r.spec.Labels == nil {
 			r.spec.Labels = map[string]string{}

@@ -30,7 +30,7 @@ func TestParseUser(t *testing.T) {
 }
 
 func TestIdentityFlags(t *testing.T) {
-	spec := newBench(t).spec("--name", "my.run", "-l", "a=1", "--label", "b", "-l", "a=2=3", "--hostname", "box-1.lan", "-u", "root", "-t", "--rm",
+	spec := newBench(t).spec("--name", "my.run", "-l", "a=1", "--label", "b=", "-l", "a=2=3", "--hostname", "box-1.lan", "-u", "root", "-t", "--rm",
 		"--allow-unenforced", "cpuset", "--network", "none", "--policy", "standard", "--", "true")
 	if spec.Name != "my.run" || spec.Hostname != "box-1.lan" || spec.User.UID != 0 || !spec.Terminal || !spec.Remove {
 		t.Errorf("%+v", spec)
