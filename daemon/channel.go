@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/creachadair/jrpc2"
+
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
 )
@@ -81,7 +83,11 @@ func (c *channel) Recv() ([]byte, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if fault := examine(line); fault != nil {
+		fault := examine(line)
+		if fault == nil {
+			fault = unanswerable(line)
+		}
+		if fault != nil {
 			if err := c.refuse(fault); err != nil {
 				return nil, err
 			}
@@ -192,6 +198,23 @@ func examine(line []byte) *api.Error {
 	case len(line) > maxSmall && !startsOne(line):
 		// Else many requests that wait could hold much memory for one user.
 		return api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
+	}
+	return nil
+}
+
+// unanswerable refuses what the library answers with an error although nobody asked: an
+// empty batch, and a notification that is none, such as one with parameters that are no
+// object. It keeps notifications beyond the connection's end, and then has no connection
+// to answer on, which would end cloved.
+func unanswerable(line []byte) *api.Error {
+	requests, err := jrpc2.ParseRequests(line)
+	if err != nil || len(requests) == 0 {
+		return api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "there is no request")
+	}
+	for _, r := range requests {
+		if r.ID == "" && r.Method != "" && r.Error != nil {
+			return api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "%.64q is no notification: %s", r.Method, r.Error.Message)
+		}
 	}
 	return nil
 }
