@@ -58,7 +58,7 @@ var standardRefusals = []refusal{
 			"security", "tuxcall", "vserver", "bdflush", "break", "ftime", "gtty", "stty", "idle", "lock", "mpx",
 			"prof", "profil", "ulimit", "nice", "olduname", "oldolduname", "epoll_ctl_old", "epoll_wait_old",
 			"multiplexer", "oldwait4", "sgetmask", "ssetmask", "signal", "sigpending", "sigsuspend", "sigaction",
-			"readdir", "oldstat", "oldfstat", "oldlstat", "getsid"}},
+			"readdir", "oldstat", "oldfstat", "oldlstat"}},
 	{reason: "it exists only in tables of 32-bit or foreign machines, whose calls are not accepted",
 		names: []string{"_llseek", "_newselect", "chown32", "fchown32", "lchown32", "clock_adjtime64",
 			"clock_getres_time64", "clock_gettime64", "clock_nanosleep_time64", "fadvise64_64", "fcntl64",

@@ -28,6 +28,9 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
 	a.flags.add(globalFlags(), true)
 	a.flags["--"+flagHelp], a.flags["-h"] = flagRow{name: flagHelp}, flagRow{name: flagHelp}
+	if len(args) == 1 && args[0] == "--version" { // as other programs spell it
+		args = []string{"version"}
+	}
 	rest, err := a.leading(args)
 	if err != nil {
 		return invocation{}, err

@@ -209,6 +209,9 @@ func TestCheckAndGC(t *testing.T) {
 
 func TestVersionOpensNothing(t *testing.T) {
 	b := newBench(t)
+	if _, stdout, _ := b.clove("--version"); !strings.HasPrefix(stdout, "clove "+version+" (go") {
+		t.Errorf("--version: %q", stdout)
+	}
 	if status, stdout, _ := b.clove("version"); status != 0 || !strings.HasPrefix(stdout, "clove "+version+" (go") || b.paths != 0 {
 		t.Errorf("%d, %q, opened %d times", status, stdout, b.paths)
 	}

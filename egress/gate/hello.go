@@ -8,8 +8,9 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// extensionECH is encrypted_client_hello, RFC 9849.
-const extensionECH = 0xfe0d
+// The extensions that hide the name: encrypted_client_hello of RFC 9849, and
+// encrypted_server_name of the drafts before it (draft-ietf-tls-esni-02 to -06).
+const extensionECH, extensionESNI = 0xfe0d, 0xffce
 
 var errHelloRead = errors.New("the hello was read")
 
@@ -41,7 +42,7 @@ func (r *recorder) hello() opening {
 
 func judgeHello(hello *tls.ClientHelloInfo) *opening {
 	switch {
-	case slices.Contains(hello.Extensions, extensionECH):
+	case slices.Contains(hello.Extensions, extensionECH), slices.Contains(hello.Extensions, extensionESNI):
 		return &opening{reason: wire.ReasonEncrypted}
 	case hello.ServerName == "":
 		return &opening{reason: wire.ReasonNoName}

@@ -97,6 +97,7 @@ func TestHellos(t *testing.T) {
 		{"fullwidth", withExtension(bare, 0, serverName("a\uff0eexample")), "", wire.ReasonMalformed},
 		{"encrypted", withExtension(named, extensionECH, bytes.Repeat([]byte{0}, 40)), "", wire.ReasonEncrypted},
 		{"encrypted, inner form", withExtension(named, extensionECH, []byte{1}), "", wire.ReasonEncrypted},
+		{"encrypted, as in the drafts", withExtension(named, extensionESNI, []byte{1}), "", wire.ReasonEncrypted},
 		{"encrypted, empty", withExtension(named, extensionECH, nil), "", wire.ReasonEncrypted},
 		{"cut off", named[:len(named)-1], "", wire.ReasonMalformed},
 		{"only a type", named[:1], "", wire.ReasonMalformed},
