@@ -139,7 +139,7 @@ func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 		t.Errorf("the control, root: %s", r.stderr)
 	}
 	// The socket itself: a spec that the command line would not have built.
-	line := `{"jsonrpc":"2.0","id":1,"method":"run.start","params":{"spec":{"name":"raw","command":["true"],"dir":"/","user":{"name":"agent","uid":1000,"gid":1000,"home":"/"},"network":"none","egress":{"limits":{"connections":1,"per_second":1}},"limits":{"memory_bytes":67108864,"memory_swap_bytes":67108864,"pids":64,"stop_grace_ns":1,"disk_bytes":67108864,"shm_bytes":1048576},"files":{"workspace":"` + secret + `"},"seccomp":{"profile":"standard"},"policy":{"name":"standard","sha256":""}}}}` + "\n"
+	line := `{"jsonrpc":"2.0","id":1,"method":"run.start","params":{"spec":{"name":"raw","command":["true"],"dir":"/","user":{"name":"agent","uid":1000,"gid":1000,"home":"/"},"network":"none","egress":{"limits":{"connections":1,"per_second":1}},"limits":{"memory_bytes":67108864,"memory_swap_bytes":67108864,"pids":64,"stop_grace_ns":1,"disk_bytes":67108864,"shm_bytes":1048576,"rlimits":[{"name":"nofile","soft":64,"hard":64}]},"files":{"workspace":"` + secret + `"},"seccomp":{"profile":"standard"},"policy":{"name":"standard","sha256":""}}}}` + "\n"
 	if answer := d.raw(memberUID, line); !strings.Contains(answer, `"word":"denied"`) {
 		t.Errorf("%s", answer)
 	}
