@@ -33,7 +33,7 @@ every_test() {
 }
 
 # chosen LANE prints, in the form of every_test, the tests that the lane runs. RUN, a
-# pattern as `go test -run` takes it, and FOLDERS choose among them. A test of the lane
+# pattern as `go test -run` takes it, and FOLDERS, folders or files, choose among them. A test of the lane
 # long is chosen only in the long modes or by name.
 chosen() {
 	local lane=$1 run=${RUN:-} skip='' only=''
@@ -54,7 +54,7 @@ chosen() {
 		lane != "vm" && lane != "v2" && $2 ~ /_vm_test\.go$/ {next}
 		only != "" && !(($1 " " $3) in wanted) {next}
 		($1 " " $3) in unwanted {next}
-		folders != "" && !index(folders, " " $1 " ") {next}
+		folders != "" && !index(folders, " " $1 " ") && !index(folders, " " $1 "/" $2 " ") {next}
 		run != "" && $3 !~ run {next}
 		{print}'
 }

@@ -5,13 +5,14 @@ set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# changed prints the folders of changed Go files, and changed files of root tests as they are.
 changed() {
 	local since
 	since=$(git merge-base HEAD "${BASE:-main}")
 	{
 		git diff --name-only "$since"
 		git ls-files -o --exclude-standard
-	} | xargs -r -n1 dirname | sort -u
+	} | sed -nE '/_root_test\.go$/p; /_root_test\.go$/!s,/[^/]*\.go$,,p' | sort -u
 }
 
 main() {
