@@ -202,10 +202,10 @@ func examine(line []byte) *api.Error {
 	return nil
 }
 
-// unanswerable refuses what the library answers with an error although nobody asked: an
-// empty batch, and a notification that is none, such as one with parameters that are no
-// object. It keeps notifications beyond the connection's end, and then has no connection
-// to answer on, which would end cloved.
+// unanswerable rejects an empty batch and a malformed notification, for example one whose
+// parameters are not an object. The library would answer these with an error. It also
+// processes queued notifications after the connection has closed, when its channel is nil:
+// that answer would be a nil dereference and end cloved.
 func unanswerable(line []byte) *api.Error {
 	requests, err := jrpc2.ParseRequests(line)
 	if err != nil || len(requests) == 0 {

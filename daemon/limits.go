@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// checkSpec refuses what nobody can ask for, whoever asks, and what cloved's own rules
+// checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
 // forbid.
 func (c *call) checkSpec(spec agent.Spec) error {
 	if err := spec.Validate(); err != nil {

@@ -92,8 +92,8 @@ func before(c *cli.Context) error {
 	return refuseEmpty(flags, c)
 }
 
-// refuseEmpty refuses flags with an empty value, as --timeout "$T" has it where T is not
-// set: who writes a limit wants one.
+// refuseEmpty rejects flags with an empty value. --timeout "$T" with T unset must not mean
+// a run without a time limit.
 func refuseEmpty(flags []cli.Flag, given flagReader) error {
 	for _, f := range flags {
 		name := f.Names()[0]
