@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and shows go test's output
-# without the lines of what passes; all of it stays in build/lanes/LANE.log.
+# Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and shows what go test prints
+# of the tests that fail; all of its output stays in build/lanes/LANE.log.
 #
 #   unit   needs no privilege; the race detector is on
 #   root   needs root, on this machine: WORKERS items at a time, each in namespaces of its own
@@ -61,7 +61,19 @@ run_items() {
 	LONG=${LONG:-} RUN=${RUN:-} WORKERS=$workers xargs -r -P "$workers" -L 1 integration/item.sh "$ITEMS" <"$ITEMS/queue"
 }
 
-quiet() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d; /^ +--- PASS: /d'; }
+# quiet leaves out what the tests that pass print. What a test prints is held until its end is known.
+quiet() {
+	awk '
+		function flush(   test) {for (test in held) printf "%s", held[test]; delete held; now = ""; fflush()}
+		/^=== (RUN|PAUSE|CONT|NAME) / {now = $3; sub("/.*", "", now); next}
+		/^ *--- PASS: / {delete held[$3]; if ($3 == now) now = ""; next}
+		/^--- (FAIL|SKIP): / {printf "%s%s\n", held[$3], $0; delete held[$3]; now = ""; fflush(); next}
+		/^PASS$/ {flush(); next}
+		/^(FAIL|ok)/ {flush()}
+		now != "" {held[now] = held[now] $0 "\n"; next}
+		{print; fflush()}
+		END {flush()}'
+}
 
 # count prints how many top-level tests ended so.
 count() { grep -cE "^--- $1: " "$LOG" || true; }
@@ -78,6 +90,7 @@ main() {
 	fi
 	# A package can fail without a test that does: it did not build, or it died.
 	[ $status = 0 ] || [ "$failed" != 0 ] || failed=1
+	[ "$failed" = 0 ] || say "what failed is above, and in $LOG"
 	# The line above a skip is its reason.
 	{ grep -B1 -E '^ *--- SKIP: ' "$LOG" || true; } >"build/lanes/$LANE.summary"
 	echo "$LANE: $passed passed, $failed failed, $skipped skipped" >>"build/lanes/$LANE.summary"

@@ -16,6 +16,12 @@ root = "/run/containerd/root"
 state = "/run/containerd/state"
 [grpc]
   address = "/run/containerd/sock"
+# Its own seconds are too few for a shim in an interpreted machine beside other load.
+[timeouts]
+  "io.containerd.timeout.shim.cleanup" = "5m"
+  "io.containerd.timeout.shim.load" = "5m"
+  "io.containerd.timeout.shim.shutdown" = "5m"
+  "io.containerd.timeout.task.state" = "5m"
 [plugins."io.containerd.internal.v1.opt"]
   path = "/run/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
