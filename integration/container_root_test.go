@@ -152,7 +152,7 @@ func TestTheGateHoldsInAContainer(t *testing.T) {
 		EOF
 		cat >/usr/local/get.py <<-'EOF'
 			import socket, sys
-			s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 9); s.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+			s = socket.create_connection((sys.argv[1], int(sys.argv[2]))); s.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
 			print(sys.argv[1], s.recv(99).split()[1].decode())
 		EOF
 		mkfifo /srv/up; python3 /srv/serve.py >/srv/up & read up </srv/up
