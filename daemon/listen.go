@@ -164,9 +164,27 @@ func freePath(path string) error {
 	if info.Mode()&os.ModeSocket == 0 {
 		return refuse("is there and is no socket", "name another with --socket")
 	}
-	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		conn.Close()
+	if served(path) {
 		return refuse("is served by another process", "end it, or name another socket with --socket")
 	}
 	return agent.Failed("socket", os.Remove(path))
+}
+
+// served tells whether the process that listens at path lives. One that was killed
+// may have left a child with a copy of its socket, for the moment between fork and
+// exec: the kernel then still takes connections.
+func served(path string) bool {
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return true
+	}
+	var listener *unix.Ucred
+	failed := raw.Control(func(fd uintptr) { listener, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	// The number 0 is a process of another pid namespace.
+	return failed != nil || err != nil || listener.Pid == 0 || !errors.Is(unix.Kill(int(listener.Pid), 0), unix.ESRCH)
 }

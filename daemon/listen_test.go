@@ -159,6 +159,32 @@ func TestMakeSocket(t *testing.T) {
 	}
 }
 
+// A cloved that was killed while it started a child left a copy of its socket, which
+// still takes connections.
+func TestACopyOfTheSocketServesNobody(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	reader, writer, err := os.Pipe()
+	must(t, err)
+	defer reader.Close()
+	defer writer.Close() // the child's end
+	killed := exec.Command("python3", "-c", `
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()
+if not os.fork(): sys.stdin.read()`, path)
+	killed.Stdin = reader
+	must(t, killed.Run())
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatalf("control: nobody has a copy: %v", err)
+	}
+	conn.Close()
+	must(t, freePath(path))
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("it is still there")
+	}
+}
+
 func TestLockIsForOne(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
