@@ -160,16 +160,18 @@ func (s *storm) killEarly() {
 // killSupervisor takes the keeper of a long-lived agent away.
 func (s *storm) killSupervisor() {
 	w := s.writers[s.random.IntN(len(s.writers))]
+	w.mu.Lock() // its writer may be asking
 	p := w.own
-	if p.mortal && !p.restarts || p.keeper == 0 {
+	keeper, restarts := p.keeper, p.restarts
+	spared := p.mortal && !restarts || keeper == 0
+	p.mortal = p.mortal || !spared
+	w.mu.Unlock()
+	if spared {
 		return
 	}
-	w.mu.Lock()
-	p.mortal = true // before the kill: its writer may be asking
-	w.mu.Unlock()
 	s.buried++
-	if err := unix.Kill(p.keeper, unix.SIGKILL); err != nil && !p.restarts {
-		s.t.Errorf("supervisor %d of %v: %v", p.keeper, p.names, err)
+	if err := unix.Kill(keeper, unix.SIGKILL); err != nil && !restarts {
+		s.t.Errorf("supervisor %d of %v: %v", keeper, p.names, err)
 	}
 }
 
