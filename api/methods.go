@@ -118,7 +118,7 @@ var Methods = []Method{
 	{MethodRunDiff, ShapeStream, AccessOwner, RunParams{}, DiffResult{}, NoteChange, onRun,
 		"What the run changed in its files, as run.change notifications. A live one stands still while it is read, at most two minutes. Of the host's side of the workspace the caller learns what it may see."},
 	{MethodRunApply, ShapeStream, AccessOwner, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
-		"Writes the workspace's changes back to the host's directory with the caller's own ids, and tells as run.change notifications what was made and what was refused, and why. A live run stands still meanwhile."},
+		"Writes the workspace's changes back to the host's directory with the caller's own ids, and tells as run.change notifications what was made and what was refused, and why. What a program of the host's would execute by itself, such as a git hook (executed_by in a change), is refused unless the parameters allow it. A live run stands still meanwhile."},
 
 	{MethodEventFollow, ShapeStream, AccessMember, EventParams{}, EventResult{}, NoteEvent, nil,
 		"What happened to runs, numbered, as event.happened notifications. The number of the last one is where to go on, also after a restart of cloved."},
