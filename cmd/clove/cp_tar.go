@@ -20,6 +20,9 @@ import (
 // no name and no link in the archive leads out of: the agent wrote it.
 func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to string) error {
 	if to == "-" {
+		if isTerminal(p.out) {
+			return invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
+		}
 		return d.CopyOut(ctx, from.run, from.path, p.out)
 	}
 	first := firstName(from.path)
