@@ -29,6 +29,7 @@ var enterers = []executor{
 	{"ssh", nil, []string{".ssh"}},
 	{"gdb", []string{".gdbinit", ".lldbinit"}, nil},
 	{"vim", []string{".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc"}, nil},
+	{"clove", []string{"pyvenv.cfg"}, nil}, // shows the agent the interpreter that a .venv names
 	{"emacs", []string{".dir-locals.el", ".dir-locals-2.el"}, nil},
 }
 

@@ -20,6 +20,7 @@ func TestExecutedBy(t *testing.T) {
 		"a shell": {".bashrc"},
 		"yarn":    {".yarn/releases/yarn.cjs"},
 		"npm":     {".npmrc"},
+		"clove":   {".venv/pyvenv.cfg"},
 		"cargo":   {".cargo/config.toml"},
 		"":        {"main.go", ".gitignore", ".gitattributes", ".git/HEAD", ".git/index", ".git/objects/aa/bb", ".git/refs/heads/config", ".git/logs/HEAD", "config", "hooks/use-state.ts", "node_modules/x/.vscode/settings.json", ".github/workflows/ci.yml", "pre-commit.md"},
 	} {
