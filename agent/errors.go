@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 )
 
@@ -74,6 +75,8 @@ func FailureOf(err error) *Failure {
 			failure.Message += ": " + known.Err.Error()
 		}
 	}
+	// errors.Join puts each of several errors on a line of its own.
+	failure.Message = strings.ReplaceAll(failure.Message, "\n", "; ")
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		failure.Errno = errno.Error()

@@ -16,6 +16,11 @@ type ApplyParams struct {
 	// the workspace's changes are others by now, nothing is applied. Absent: apply
 	// whatever there is.
 	Digest string `json:"digest,omitempty"`
+	// AllowExecutableConfig applies also what has an executed_by: a program of the
+	// host's executes it by itself once it is there. Otherwise these are refused, but
+	// for the paths inside that AllowExecutable names.
+	AllowExecutableConfig bool     `json:"allow_executable_config,omitempty"`
+	AllowExecutable       []string `json:"allow_executable,omitempty"`
 }
 
 // ChangeNote is the notification of one change: found by run.diff, or made or

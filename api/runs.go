@@ -32,7 +32,8 @@ type RunParams struct {
 // Reference is the run that the parameters are about.
 func (p RunParams) Reference() string { return p.Run }
 
-// RunResult is a run, and where it waits, why.
+// RunResult is a run, and where it waits, why. Values of its environment that look like
+// secrets are redacted.
 type RunResult struct {
 	Run    agent.Run `json:"run"`
 	Reason string    `json:"reason,omitempty"`

@@ -16,8 +16,8 @@ func (c *Client) Diff(ctx context.Context, ref string, each func(agent.Change) e
 
 // Apply writes a run's workspace back to the host with the caller's own rights
 // and gives each change that was made or refused.
-func (c *Client) Apply(ctx context.Context, ref, digest string, each func(agent.Change) error) (r api.ApplyResult, err error) {
-	err = c.Stream(ctx, api.MethodRunApply, api.ApplyParams{RunParams: api.RunParams{Run: ref}, Digest: digest}, &r, eachChange(each))
+func (c *Client) Apply(ctx context.Context, params api.ApplyParams, each func(agent.Change) error) (r api.ApplyResult, err error) {
+	err = c.Stream(ctx, api.MethodRunApply, params, &r, eachChange(each))
 	return r, err
 }
 

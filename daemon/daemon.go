@@ -22,7 +22,7 @@ type sandboxes interface {
 	Refuse(id agent.ID, cause error) error
 	Remove(ref string) error
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
-	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) error) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 	GC() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
 }

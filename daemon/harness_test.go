@@ -147,7 +147,7 @@ func (r *rig) Remove(ref string) error {
 }
 
 func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }
-func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) error) ([]agent.Change, error) {
+func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
 	return nil, nil
 }
 func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }

@@ -41,11 +41,11 @@ func diff(c *call, _ api.RunParams) (any, error) {
 func apply(c *call, p api.ApplyParams) (any, error) {
 	var changes []agent.Change
 	failure := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = c.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) error {
+		changes, err = c.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
 			if p.Digest != "" && p.Digest != digest(found) {
-				return api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
+				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
-			return nil
+			return runtime.Consent{Apply: true, ExecutableConfig: p.AllowExecutableConfig, Executable: p.AllowExecutable}, nil
 		})
 		return err
 	})

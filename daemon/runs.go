@@ -133,7 +133,7 @@ func (c *call) result(id agent.ID) (any, error) {
 }
 
 func (c *call) show(run agent.Run) api.RunResult {
-	result := api.RunResult{Run: withNext(run)}
+	result := api.RunResult{Run: withNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
 		result.Reason, _ = c.keeper.reason(run.Spec.ID)
 	}
@@ -182,7 +182,7 @@ func list(c *call, p api.ListParams) (any, error) {
 	}
 	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: reasons}
 	for i, run := range runs {
-		result.Runs[i] = withNext(*run)
+		result.Runs[i] = withNext(run.WithoutEnv())
 	}
 	return result, nil
 }

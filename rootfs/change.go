@@ -60,6 +60,9 @@ type Change struct {
 	// Was is what stood there before, where that was of another type. A
 	// directory that was is gone with all below it.
 	Was FileType `json:"was,omitempty"`
+	// ExecutedBy is the program of the host's that executes the file by itself, as
+	// git does a hook, once it is there; empty: none that clove knows.
+	ExecutedBy string `json:"executed_by,omitempty"`
 	// Refused is why Apply did not make this change, or why Diff did not look
 	// below it; empty when neither happened.
 	Refused string `json:"refused,omitempty"`
@@ -80,6 +83,9 @@ func (c Change) String() string {
 	}
 	if c.Was != "" {
 		line.WriteString(" (was a " + string(c.Was) + ")")
+	}
+	if c.ExecutedBy != "" {
+		line.WriteString(" (" + c.ExecutedBy + " executes it)")
 	}
 	if c.Refused != "" {
 		line.WriteString(" (refused: " + c.Refused + ")")

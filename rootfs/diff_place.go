@@ -72,6 +72,9 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 	if was := fileType(before.Mode); was != c.Type {
 		c.Was = was
 	}
+	if err == nil {
+		err = p.judge(&c, name)
+	}
 	return isDir, merged, errors.Join(err, p.list(c))
 }
 
@@ -140,6 +143,9 @@ func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
 // record lists one change that describes name in dir, which st is about.
 func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
 	c, err := p.describe(kind, dir, name, st)
+	if err == nil && kind != Deleted {
+		err = p.judge(&c, name)
+	}
 	return errors.Join(err, p.list(c))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,14 +37,14 @@ func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
 	return r.changes(context.Background(), Reading{Run: run})
 }
 
-// Apply writes the workspace's changes back to the host directory, if confirm
-// agrees to them. It returns those that were written.
-func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error) {
+// Apply writes the workspace's changes back to the host directory, as far as
+// confirm consents. It returns those that were written and those that were refused.
+func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) Consent) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
-	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (bool, error) { return confirm(changes), nil })
+	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
 }
 
 // Changes lists what the agent changed. It learns of the host's side of the
@@ -65,10 +66,10 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 }
 
 // ApplyChanges writes the workspace's changes back to the host directory with
-// the rights of the user, unless agree has something against them. It returns
-// those that were written and those that were refused, also beside an error.
-func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) error) ([]agent.Change, error) {
-	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (bool, error) { return true, agree(inWords(found)) })
+// the rights of the user, as far as agree consents. It returns those that were
+// written and those that were refused, also beside an error.
+func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) (Consent, error)) ([]agent.Change, error) {
+	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(inWords(found)) })
 	return inWords(applied), err
 }
 
@@ -77,12 +78,12 @@ func inWords(changes []rootfs.Change) []agent.Change {
 	words := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: c.Target, Was: string(c.Was), Refused: c.Refused}
+			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Refused: c.Refused}
 	}
 	return words
 }
 
-func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (bool, error)) (applied []rootfs.Change, err error) {
+func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
 	run := reading.Run
 	if run.Spec.Files.Workspace == "" {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "apply", Message: run.Spec.Name + " had no workspace of the host's",
@@ -96,10 +97,11 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if agreed, err := agree(changes); err != nil || !agreed {
+		consent, err := agree(changes)
+		if err != nil || !consent.Apply {
 			return err
 		}
-		applied, err = l.apply(ctx, changes)
+		applied, err = l.apply(ctx, consent.withhold(changes))
 		return err
 	})
 	return applied, err
@@ -214,6 +216,11 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 		changes, err = l.layer.DiffAs(ctx, of(l.layer), l.access())
 		return err
 	})
+	for i, c := range changes {
+		if !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") {
+			changes[i].ExecutedBy = "" // it never comes to the host
+		}
+	}
 	return changes, err
 }
 

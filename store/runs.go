@@ -207,6 +207,7 @@ func (s *Store) Remove(id agent.ID) error {
 // forget removes an ended run and its name; its lease is gone already.
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
+	t.forgot = true
 	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
 }
 

@@ -49,6 +49,7 @@ type tables struct {
 	names       *bbolt.Bucket
 	leases      *bbolt.Bucket
 	occurrences *bbolt.Bucket
+	forgot      bool // a run was removed: its text is to be erased
 }
 
 func tablesOf(tx *bbolt.Tx) (*tables, error) {

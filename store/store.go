@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ type Store struct {
 	// broken is set by a panic inside bbolt, which leaves its locks as they
 	// were: nothing may wait for them after that.
 	broken atomic.Bool
+	// pages is held for writing while free pages are overwritten, else for reading.
+	pages sync.RWMutex
 }
 
 // Open waits at most timeout for its turn at the file at path, and makes the
@@ -153,6 +156,8 @@ func (s *Store) view(f func(*tables) error) (err error) {
 	if s.broken.Load() {
 		return errDamaged
 	}
+	s.pages.RLock()
+	defer s.pages.RUnlock()
 	return s.db.View(func(tx *bbolt.Tx) error { return within(tx, f) })
 }
 
@@ -161,11 +166,28 @@ func (s *Store) update(f func(*tables) error) (err error) {
 	if s.broken.Load() {
 		return errDamaged
 	}
-	err = s.db.Update(func(tx *bbolt.Tx) error { return within(tx, f) })
+	forgot, err := s.commit(f)
 	// gofail: var storeCommitted string
 	// if err == nil { err = failpoint(storeCommitted, lastNoted) }
 
+	if err == nil && forgot {
+		err = s.erase()
+	}
 	return err
+}
+
+// commit runs f in a transaction, and tells whether a run was removed by it.
+func (s *Store) commit(f func(*tables) error) (forgot bool, err error) {
+	s.pages.RLock()
+	defer s.pages.RUnlock()
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		return within(tx, func(t *tables) error {
+			err := f(t)
+			forgot = t.forgot
+			return err
+		})
+	})
+	return forgot, err
 }
 
 func within(tx *bbolt.Tx, f func(*tables) error) error {

@@ -10,19 +10,27 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/client"
 	"clove.run/clove/rootfs"
+	"clove.run/clove/runtime"
 )
 
-const flagYes = "yes"
+const (
+	flagYes        = "yes"
+	flagExecutable = "allow-executable-config"
+)
 
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--json] NAME|ID",
-		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\nExit status 1: something was refused, or you said no.\n" +
+		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--json] NAME|ID",
+		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
+			"What a program of the host's executes by itself, such as git hooks, is shown apart and needs a yes for each,\nor --allow-executable-config; --yes alone leaves it out.\n" +
+			"Exit status 1: something was refused, or you said no.\n" +
 			"With cloved it is written with your own rights, and the run may go on executing: it stands still meanwhile.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself", DisableDefaultText: true},
 			jsonFlag("write what was done as a JSON array"),
 		},
 		Action: p.apply,
@@ -42,15 +50,20 @@ func (p *program) apply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	given := runtime.Consent{Apply: c.Bool(flagYes), ExecutableConfig: c.Bool(flagExecutable)}
 	asked, agreed := false, false
-	confirm := func(changes []rootfs.Change) bool {
-		asked, agreed = true, c.Bool(flagYes) || p.confirm(changes)
-		return agreed
+	confirm := func(changes []rootfs.Change) runtime.Consent {
+		consent := given
+		if !consent.Apply {
+			consent = p.confirm(changes, given)
+		}
+		asked, agreed = true, consent.Apply
+		return consent
 	}
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		changes, err = applyBy(c.Context, d, reference, c.Bool(flagYes), confirm)
+		changes, err = applyBy(c.Context, d, reference, given, confirm)
 	} else {
 		changes, err = b.Apply(reference, confirm)
 	}
@@ -64,9 +77,10 @@ func (p *program) apply(c *cli.Context) error {
 }
 
 // applyBy has cloved write what confirm agrees to, and nothing that came since.
-func applyBy(ctx context.Context, d *client.Client, reference string, yes bool, confirm func([]rootfs.Change) bool) (done []rootfs.Change, err error) {
-	if yes {
-		_, err = d.Apply(ctx, reference, "", collect(&done))
+func applyBy(ctx context.Context, d *client.Client, reference string, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
+	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig}
+	if given.Apply {
+		_, err = d.Apply(ctx, params, collect(&done))
 		return done, err
 	}
 	var found []rootfs.Change
@@ -75,10 +89,15 @@ func applyBy(ctx context.Context, d *client.Client, reference string, yes bool, 
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(c rootfs.Change) bool { return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") })
-	if len(found) > 0 && !confirm(found) {
-		return nil, nil
+	if len(found) > 0 {
+		consent := confirm(found)
+		if !consent.Apply {
+			return nil, nil
+		}
+		params.AllowExecutable = consent.Executable
 	}
-	_, err = d.Apply(ctx, reference, seen.Digest, collect(&done))
+	params.Digest = seen.Digest
+	_, err = d.Apply(ctx, params, collect(&done))
 	return done, err
 }
 
@@ -87,13 +106,21 @@ func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool
 	if err := p.printChanges(c.Bool(flagJSON), changes); err != nil {
 		return err
 	}
-	refused := slices.ContainsFunc(changes, func(change rootfs.Change) bool { return change.Refused != "" })
+	withheld, refused := false, false
+	for _, change := range changes {
+		withheld = withheld || change.Refused != "" && change.ExecutedBy != ""
+		refused = refused || change.Refused != ""
+	}
 	switch {
 	case declined:
 		p.say("clove", cyan, "nothing was applied")
 		return exitStatus(exitFailed)
 	case refused:
-		p.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused", Hint: "the list above says why"})
+		hint := "the list above says why"
+		if withheld {
+			hint += "; look at what the host would execute, then give --" + flagExecutable
+		}
+		p.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused", Hint: hint})
 		return exitStatus(exitFailed)
 	case len(changes) == 0:
 		p.say("clove", cyan, "there is nothing to apply")
@@ -101,13 +128,34 @@ func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool
 	return nil
 }
 
-// confirm shows the changes and takes only a clear yes for one. It asks on
-// stderr: stdout is for what was done.
-func (p *program) confirm(changes []rootfs.Change) bool {
-	for _, change := range changes {
+// confirm shows the changes and takes only a clear yes for one, then one for each that the
+// host would execute. It asks on stderr: stdout is for what was done.
+func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtime.Consent {
+	answers := bufio.NewReader(p.in)
+	plain, executed := apart(changes)
+	if given.ExecutableConfig {
+		plain, executed = append(plain, executed...), nil
+	}
+	for _, change := range plain {
 		fmt.Fprintln(p.err, change)
 	}
-	fmt.Fprintf(p.err, "apply %d to the host? [y/N] ", len(changes))
-	answer, _ := bufio.NewReader(p.in).ReadString('\n')
+	consent := given
+	consent.Apply = len(plain) == 0 || p.yes(answers, fmt.Sprintf("apply %d to the host?", len(plain)))
+	if !consent.Apply || len(executed) == 0 {
+		return consent
+	}
+	fmt.Fprintln(p.err, "The host executes these by itself, as soon as somebody works there:")
+	for _, change := range executed {
+		if p.yes(answers, change.String()+": apply it?") {
+			consent.Executable = append(consent.Executable, change.Path)
+		}
+	}
+	return consent
+}
+
+// yes asks one question; anything but a clear yes is a no.
+func (p *program) yes(answers *bufio.Reader, question string) bool {
+	fmt.Fprint(p.err, question+" [y/N] ")
+	answer, _ := answers.ReadString('\n')
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }

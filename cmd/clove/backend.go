@@ -27,7 +27,7 @@ type archive interface {
 // layers reads the kept writable layers.
 type layers interface {
 	Diff(ref string) ([]rootfs.Change, error)
-	Apply(ref string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error)
+	Apply(ref string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 }
 
 // cleaner finds and removes what a killed clove left.

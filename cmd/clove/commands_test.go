@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,11 +138,39 @@ func TestApplyAsksOnATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, stdout, stderr := b.clove("apply", "done")
-		if b.backend.agreed == nil || *b.backend.agreed != want || (status == 0) != want || (stdout != "") != want {
-			t.Errorf("%q: %v, status %d, %q", answer, b.backend.agreed, status, stdout)
+		if b.backend.consent == nil || b.backend.consent.Apply != want || (status == 0) != want || (stdout != "") != want {
+			t.Errorf("%q: %v, status %d, %q", answer, b.backend.consent, status, stdout)
 		}
 		if !strings.Contains(stderr, "A /workspace/new\n") || !strings.Contains(stderr, "apply 2 to the host? [y/N]") {
 			t.Errorf("%q: %q", answer, stderr)
+		}
+	}
+}
+
+// What the host would execute is asked for one by one, by name, behind the rest.
+func TestApplyAsksForEachThatExecutes(t *testing.T) {
+	b := newBench(t)
+	hook := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/.git/hooks/pre-commit", Type: rootfs.TypeFile, ExecutedBy: "git"}
+	tasks := rootfs.Change{Kind: rootfs.Changed, Path: "/workspace/.vscode/tasks.json", Type: rootfs.TypeFile, ExecutedBy: "VS Code"}
+	b.backend.changes = append([]rootfs.Change{hook, tasks}, someChanges...)
+	master, slave := pseudoTerminal(t)
+	b.in = slave
+	if _, err := master.WriteString("y\nn\ny\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stderr := b.clove("apply", "done")
+	want := "apply 2 to the host? [y/N] The host executes these by itself, as soon as somebody works there:\n" +
+		"A /workspace/.git/hooks/pre-commit (git executes it): apply it? [y/N] C /workspace/.vscode/tasks.json (VS Code executes it): apply it? [y/N] "
+	if !strings.HasSuffix(stderr, want) {
+		t.Errorf("%q", stderr)
+	}
+	if c := b.backend.consent; c == nil || !c.Apply || c.ExecutableConfig || !slices.Equal(c.Executable, []string{tasks.Path}) {
+		t.Errorf("%+v", c)
+	}
+	for flags, want := range map[string]bool{"-y": false, "-y --allow-executable-config": true} {
+		b.clove(append(append([]string{"apply"}, strings.Fields(flags)...), "done")...)
+		if c := b.backend.consent; !c.Apply || c.ExecutableConfig != want || c.Executable != nil {
+			t.Errorf("%s: %+v", flags, c)
 		}
 	}
 }

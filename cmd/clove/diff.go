@@ -12,7 +12,8 @@ import (
 func (p *program) diffCommand() *cli.Command {
 	return &cli.Command{
 		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID",
-		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back.\n" +
+		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
+			"those that a program of the host's executes by itself, as git does a hook, come last and say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.",
 		Flags:  []cli.Flag{jsonFlag("write the changes as a JSON array")},
 		Action: p.diff,
@@ -45,7 +46,7 @@ func (p *program) diff(c *cli.Context) error {
 func collect(changes *[]rootfs.Change) func(agent.Change) error {
 	return func(c agent.Change) error {
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
-			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), Refused: c.Refused})
+			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), ExecutedBy: c.ExecutedBy, Refused: c.Refused})
 		return nil
 	}
 }
@@ -54,10 +55,24 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
 		return p.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
-	for _, change := range changes {
+	plain, executed := apart(changes)
+	for _, change := range append(plain, executed...) {
 		if _, err := fmt.Fprintln(p.out, change); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// apart are the changes that the host only keeps, and those that one of its programs executes
+// by itself.
+func apart(changes []rootfs.Change) (plain, executed []rootfs.Change) {
+	for _, change := range changes {
+		if change.ExecutedBy == "" {
+			plain = append(plain, change)
+		} else {
+			executed = append(executed, change)
+		}
+	}
+	return plain, executed
 }

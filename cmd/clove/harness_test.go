@@ -41,7 +41,7 @@ type fakeBackend struct {
 	streams runtime.IO
 	removed []string
 	backup  string
-	agreed  *bool
+	consent *runtime.Consent // what the caller of Apply answered
 }
 
 func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error) {
@@ -77,13 +77,13 @@ func (f *fakeBackend) Remove(ref string) error {
 }
 func (f *fakeBackend) Diff(string) ([]rootfs.Change, error) { return f.changes, f.failure }
 
-func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) bool) ([]rootfs.Change, error) {
+func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
 	if len(f.changes) == 0 {
 		return nil, f.failure
 	}
-	agreed := confirm(f.changes)
-	f.agreed = &agreed
-	if !agreed {
+	consent := confirm(f.changes)
+	f.consent = &consent
+	if !consent.Apply {
 		return nil, f.failure
 	}
 	return f.changes, f.failure

@@ -89,6 +89,11 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // exists does not follow a last link: one that dangles is something, too.
 func exists(path string) bool {
 	_, err := os.Lstat(path)

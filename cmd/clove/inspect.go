@@ -10,8 +10,9 @@ import (
 func (p *program) inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name: "inspect", Usage: "show all that is known of a run, as JSON", UsageText: "clove inspect NAME|ID",
-		Description: "One object: the spec with every default filled in, the state, and once the run has ended its record.",
-		Action:      p.inspect,
+		Description: "One object: the spec with every default filled in, the state, and once the run has ended its record.\n" +
+			"Values of the environment whose names say that they are secrets are redacted, as are passwords in URLs.",
+		Action: p.inspect,
 	}
 }
 
@@ -34,6 +35,7 @@ func (p *program) inspect(c *cli.Context) error {
 		run = found.Run
 	} else {
 		run, err = b.Get(reference)
+		run = run.WithoutSecrets()
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -168,14 +167,6 @@ func (p *program) backend(c *cli.Context) (backend, error) {
 		*dir = absolute
 	}
 	return p.open(paths)
-}
-
-// printJSON writes one document to stdout.
-func (p *program) printJSON(value any) error {
-	encoder := json.NewEncoder(p.out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
 }
 
 // oneReference is the one run that a command is about.

@@ -122,7 +122,7 @@ func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 	shown := api.ListResult{Runs: make([]agent.Run, 0, len(runs))}
 	for _, run := range runs {
 		if all || run.State != agent.StateEnded {
-			shown.Runs = append(shown.Runs, run)
+			shown.Runs = append(shown.Runs, run.WithoutEnv())
 		}
 	}
 	return shown, err

@@ -19,7 +19,8 @@ func (p *program) runCommand() *cli.Command {
 		UsageText: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]",
 		Description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
 			"must be a program or begin with #!. Its folder appears, copy on write, at /workspace.\n" +
-			"COMMAND is looked up inside the sandbox.\n\n" +
+			"COMMAND is looked up inside the sandbox, and sees an empty /workspace, or with --workspace . your folder.\n" +
+			"A Python script with a .venv beside it runs in that, unless you are in another one.\n\n" +
 			"Sizes: 512K, 256M, 1.5G (powers of 1024). Durations: 90, 1.5s, 10m, 2h30m.\n\n" +
 			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output or\n" +
 			"policy limit, or killed; 125 clove could not start it; 126 not executable; 127 not found.",
@@ -45,6 +46,9 @@ func (p *program) run(c *cli.Context) error {
 		return p.explainNetwork(spec)
 	}
 	if err == nil && spec.Detached {
+		if !p.json {
+			p.tellUnseen(spec, h.Dir)
+		}
 		return p.detach(c, spec)
 	}
 	var record agent.Record
@@ -61,6 +65,9 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	p.tell(record, spec)
+	if record.ExitCode != 0 && !p.json {
+		p.tellUnseen(spec, h.Dir)
+	}
 	if unwritten != nil {
 		p.report(unwritten)
 	}

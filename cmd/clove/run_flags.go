@@ -122,7 +122,7 @@ func fileFlags() []cli.Flag {
 
 func identityFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
-		values(groupIdentity, flagEnv, "e", "set KEY=VALUE, or pass on the caller's KEY", ""),
+		values(groupIdentity, flagEnv, "e", "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm", ""),
 		values(groupIdentity, flagEnvFile, "", "read variables from a file", ""),
 		value(groupIdentity, flagWorkdir, "w", "working directory inside", d.Dir),
 		value(groupIdentity, flagUser, "u", "NAME|UID[:GID] inside; root is nobody outside", d.User.Name),

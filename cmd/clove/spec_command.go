@@ -138,6 +138,9 @@ func (r *request) interpretScript(script scriptFile) ([]string, error) {
 // languageCommand finds the interpreter for a script by its ending.
 func (r *request) languageCommand(l language, script scriptFile) ([]string, error) {
 	choice := r.flags.String(flagPython)
+	if l.inside == pythonProgram {
+		choice = r.pythonFor(script)
+	}
 	switch {
 	case choice != "" && l.inside != pythonProgram:
 		return nil, invalid(flagPython, "leave the flag away", "%s is not a Python script", r.script)
@@ -150,15 +153,6 @@ func (r *request) languageCommand(l language, script scriptFile) ([]string, erro
 		return r.chosenPython(choice, script)
 	}
 	found, err := finder{r.host, filepath.Dir(script.real)}.search(l.programs...)
-	if err != nil {
-		return nil, err
-	}
-	return []string{r.use(found)}, nil
-}
-
-// chosenPython is what --python names, for a script.
-func (r *request) chosenPython(choice string, script scriptFile) ([]string, error) {
-	found, err := finder{r.host, filepath.Dir(script.real)}.python(choice)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,12 @@ func (r *request) lineCommand(line scriptLine, script scriptFile) ([]string, err
 	f := finder{r.host, filepath.Dir(script.real)}
 	var found interpreter
 	var err error
+	if isPython(line.program) && line.viaPATH {
+		if choice := r.pythonFor(script); choice != "" {
+			command, err := r.chosenPython(choice, script)
+			return append(command, line.argument...), err
+		}
+	}
 	switch choice := r.flags.String(flagPython); {
 	case choice != "":
 		found, err = f.python(choice)

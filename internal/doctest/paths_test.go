@@ -17,7 +17,7 @@ var (
 )
 
 // examples are names that a document makes up; ID stands for a run's.
-var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID", "server.py", "9464/metrics", "clove.run/node"}
+var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID", "server.py", "9464/metrics", "clove.run/node", ".git/config", ".github/workflows"}
 
 // network is a range of addresses, which only looks like a path.
 var network = regexp.MustCompile(`^[0-9.]+/[0-9]+$`)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// printJSON writes one document to stdout.
+func (p *program) printJSON(value any) error {
+	encoder := jsonEncoder(p.out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// writeLine writes value as one line of JSON.
+func writeLine(w io.Writer, value any) error { return jsonEncoder(w).Encode(value) }
+
+func jsonEncoder(w io.Writer) *json.Encoder {
+	if file, ok := w.(*os.File); ok && isTerminal(file) {
+		w = terminalJSON{file}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder
+}
+
+// terminalJSON writes JSON to a terminal: what JSON itself may hold in a string, U+0080 to U+009F and
+// the characters that turn the direction of writing among it, is escaped, which changes no value. The
+// texts come from agents. Each Write has whole characters: json.Encoder writes a value at once.
+type terminalJSON struct{ to io.Writer }
+
+func (t terminalJSON) Write(text []byte) (int, error) {
+	shown := make([]byte, 0, len(text))
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if r == '\n' || !unprintable(r) {
+			shown = append(shown, rest[:size]...)
+		} else {
+			shown = appendEscaped(shown, r)
+		}
+		rest = rest[size:]
+	}
+	if _, err := t.to.Write(shown); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// appendEscaped writes r as RFC 8259 section 7 has it, in two halves where it takes more than 16 bits.
+func appendEscaped(text []byte, r rune) []byte {
+	for _, unit := range utf16.AppendRune(nil, r) {
+		digits := strconv.FormatUint(0x10000+uint64(unit), 16)
+		text = append(append(text, `\u`...), digits[1:]...)
+	}
+	return text
+}

@@ -1,0 +1,126 @@
+package rootfs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestExecutedBy(t *testing.T) {
+	t.Parallel()
+	for program, paths := range map[string][]string{
+		"git": {".git/hooks/pre-commit", ".git/hooks/any", ".git/hooks", ".git/config", ".GIT/Config", ".git/config.worktree", "sub/.git/config", ".git",
+			"sub/.git", ".git/modules/lib/config", ".git/modules/lib/hooks/post-merge", ".git/worktrees/w/commondir", ".git/rebase-merge/git-rebase-todo",
+			"bare/HEAD", ".husky/pre-push", ".husky/_/husky.sh", "tools/commit-msg", "node_modules/x/.git/config", ".gitconfig"},
+		"direnv":  {".envrc", "deep/down/.envrc"},
+		"VS Code": {".vscode/tasks.json", ".vscode", ".v\u017fcode/tasks.json", ".devcontainer/devcontainer.json"},
+		"a shell": {".bashrc"},
+		"yarn":    {".yarn/releases/yarn.cjs"},
+		"npm":     {".npmrc"},
+		"clove":   {".venv/pyvenv.cfg"},
+		"cargo":   {".cargo/config.toml"},
+		"":        {"main.go", ".gitignore", ".gitattributes", ".git/HEAD", ".git/index", ".git/objects/aa/bb", ".git/refs/heads/config", ".git/logs/HEAD", "config", "hooks/use-state.ts", "node_modules/x/.vscode/settings.json", ".github/workflows/ci.yml", "pre-commit.md"},
+	} {
+		for _, path := range paths {
+			if got := executedBy(path, TypeFile); got != program {
+				t.Errorf("%s: %q, want %q", path, got, program)
+			}
+		}
+	}
+	if got := executedBy(".git/objects/info", TypeSymlink); got != "git" {
+		t.Errorf("a link in .git: %q", got)
+	}
+	if got := executedBy(".vscode", TypeDir); got != "" {
+		t.Errorf("a folder by itself: %q", got)
+	}
+}
+
+// Names in the tables are compared with folded ones.
+func TestExecutorNames(t *testing.T) {
+	t.Parallel()
+	for _, e := range slices.Concat(enterers, openers) {
+		for _, name := range slices.Concat(e.files, e.folders) {
+			if name != strings.ToLower(name) || strings.Contains(name, "/") {
+				t.Errorf("%s: %q can match nothing", e.program, name)
+			}
+		}
+	}
+}
+
+// Of a package.json only other commands count, of a repository without .git only its config.
+func TestDiffFindsWhatExecutes(t *testing.T) {
+	t.Parallel()
+	const plain, scripts = `{"name":"x","version":"1"}`, `{"scripts":{"postinstall":"true"}}`
+	huge := `{"name":"` + strings.Repeat("x", maxManifestBytes) + `"}`
+	for name, row := range map[string]struct{ host, layer, want []string }{
+		"new without":   {nil, []string{"f package.json " + plain}, []string{"A /w/package.json"}},
+		"new with":      {nil, []string{"f package.json " + scripts}, []string{"A /w/package.json (npm executes it)"}},
+		"a version":     {[]string{`f package.json {"version":"1","scripts":{"a":"b"}}`}, []string{`f package.json {"version":"2","scripts":{"a":"b"}}`}, []string{"C /w/package.json"}},
+		"a script":      {[]string{`f package.json {"scripts":{"a":"b"}}`}, []string{`f package.json {"scripts":{"a":"c"}}`}, []string{"C /w/package.json (npm executes it)"}},
+		"escaped":       {[]string{"f package.json {}"}, []string{`f package.json {"\u0073cripts":{"a":"c"}}`}, []string{"C /w/package.json (npm executes it)"}},
+		"twice":         {[]string{"f package.json {}"}, []string{`f package.json {"scripts":1,"scripts":{"a":"c"}}`}, []string{"C /w/package.json (npm executes it)"}},
+		"no JSON":       {[]string{"f package.json {}"}, []string{"f package.json {,"}, []string{"C /w/package.json (npm executes it)"}},
+		"too large":     {[]string{"f package.json {}"}, []string{"f package.json " + huge}, []string{"C /w/package.json (npm executes it)"}},
+		"a link":        {[]string{"f package.json {}"}, []string{"l package.json other"}, []string{"C /w/package.json -> other (was a file) (npm executes it)"}},
+		"a dependency":  {nil, []string{"d node_modules", "f node_modules/package.json " + scripts}, []string{"A /w/node_modules", "A /w/node_modules/package.json"}},
+		"gone":          {[]string{"f package.json " + scripts, "f .envrc x"}, []string{"w package.json", "w .envrc"}, []string{"D /w/.envrc", "D /w/package.json"}},
+		"bare":          {[]string{"f HEAD x", "f config x"}, []string{"f config yy"}, []string{"C /w/config (git executes it)"}},
+		"config":        {[]string{"f config x"}, []string{"f config yy"}, []string{"C /w/config"}},
+		"a mode":        {[]string{"d .git", "d .git/hooks", "f .git/hooks/x x"}, []string{"d .git", "d .git/hooks", "f .git/hooks/x x", "m .git/hooks/x 755"}, []string{"C /w/.git/hooks/x (git executes it)"}},
+		"a folder link": {[]string{"d .vscode"}, []string{"l .vscode cfg"}, []string{"C /w/.vscode -> cfg (was a dir) (VS Code executes it)"}},
+	} {
+		if got := diffOf(t, row.host, row.layer, opaqueAt("")); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the table into docs/apply.md")
+
+// TestExecutedDocument keeps the table in docs/apply.md equal to the program's.
+func TestExecutedDocument(t *testing.T) {
+	t.Parallel()
+	const path = "../docs/apply.md"
+	const begin, end = "<!-- executed: generated by `go test ./rootfs -run ExecutedDocument -update` -->\n", "<!-- end of executed -->\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	old, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the table", path)
+	}
+	drawn := executedTable()
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+drawn+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != drawn {
+		t.Errorf("%s shows another table:\n%s\nwant\n%s", path, old, drawn)
+	}
+}
+
+func executedTable() string {
+	var b strings.Builder
+	b.WriteString("| program | files of these names | all in folders of these names | where |\n|---|---|---|---|\n")
+	row := func(e executor, where string) {
+		quoted := func(names []string) string {
+			if len(names) == 0 {
+				return "-"
+			}
+			return "`" + strings.Join(names, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.program, quoted(e.files), quoted(e.folders), where)
+	}
+	for _, e := range enterers {
+		row(e, "anywhere")
+	}
+	for _, e := range openers {
+		row(e, "project")
+	}
+	return b.String()
+}

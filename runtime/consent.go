@@ -1,0 +1,29 @@
+package runtime
+
+import (
+	"slices"
+
+	"clove.run/clove/rootfs"
+)
+
+// Consent is what somebody who was shown a workspace's changes agrees to. The
+// zero value applies nothing.
+type Consent struct {
+	Apply bool // the changes may be written
+	// ExecutableConfig: also those that a program of the host's executes by itself.
+	ExecutableConfig bool
+	// Executable are the paths inside of those that were agreed to one by one.
+	Executable []string
+}
+
+// withhold refuses the changes that the host would execute by itself and that were not agreed
+// to. Who says yes to a hundred files has not said yes to a hook among them.
+func (c Consent) withhold(changes []rootfs.Change) []rootfs.Change {
+	changes = slices.Clone(changes)
+	for i, change := range changes {
+		if change.ExecutedBy != "" && change.Refused == "" && !c.ExecutableConfig && !slices.Contains(c.Executable, change.Path) {
+			changes[i].Refused = "it would execute on the host, and nobody agreed to that"
+		}
+	}
+	return changes
+}
