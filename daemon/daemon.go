@@ -105,13 +105,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	if err := d.keeper.recall(); err != nil {
 		return err
 	}
-	if buried, err := d.sandboxes.GC(); err != nil {
-		d.log.Error("cannot clean up", "error", err)
-	} else {
-		for _, problem := range buried {
-			d.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
-		}
-	}
+	d.keeper.cleanFirst()
 	written, err := watch.Dir(d.options.Paths.State)
 	if err != nil {
 		return err

@@ -51,13 +51,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
 
-	buried, err := k.sandboxes.GC()
-	for _, problem := range buried {
-		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
-	}
-	if k.cleaning.worth(err, time.Now()) {
-		k.log.Error("cannot clean up", "error", err)
-	}
+	k.clean()
 	if k.mirror.refresh() == nil {
 		if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
 			return
@@ -68,6 +62,33 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(k.retry):
+	}
+}
+
+// clean removes what dead supervisors left, and logs it.
+func (k *keeper) clean() {
+	buried, err := k.sandboxes.GC()
+	for _, problem := range buried {
+		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
+	}
+	if k.cleaning.worth(err, time.Now()) {
+		k.log.Error("cannot clean up", "error", err)
+	}
+}
+
+// cleanPatience is how long callers wait for a cloved that cleans up first. A process that
+// the kernel cannot kill holds the rest of it up for much longer.
+const cleanPatience = time.Second
+
+// cleanFirst cleans up before anything is started or answered, and where that takes long it
+// lets the rest of it go on beside.
+func (k *keeper) cleanFirst() {
+	done := make(chan struct{})
+	k.all.Go(func() { k.clean(); close(done) })
+	select {
+	case <-done:
+	case <-time.After(cleanPatience):
+		k.log.Warn("cleaning up takes long; cloved serves meanwhile")
 	}
 }
 

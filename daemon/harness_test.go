@@ -34,6 +34,8 @@ type rig struct {
 	started []string        // names, in order
 	refuse  map[string]bool // names whose start fails
 	gates   map[string]gate
+
+	cleaning <-chan struct{} // GC waits for it; nil: it does not
 }
 
 // gate holds up one start.
@@ -150,8 +152,13 @@ func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) 
 func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
 	return nil, nil
 }
-func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }
-func (r *rig) Supervised(agent.ID) bool       { return true }
+func (r *rig) GC() ([]runtime.Problem, error) {
+	if r.cleaning != nil {
+		<-r.cleaning
+	}
+	return nil, nil
+}
+func (r *rig) Supervised(agent.ID) bool { return true }
 func (r *rig) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

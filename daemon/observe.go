@@ -26,7 +26,7 @@ func (d *Daemon) observed(ctx context.Context, peer caller, method string, param
 	return result, err
 }
 
-// follow counts and traces what happens to runs after the numbered occurrence,
+// follow counts, traces and logs what happens to runs after the numbered occurrence,
 // until ctx ends. It reads the store's own list, so it misses nothing that
 // somebody else did.
 func (d *Daemon) follow(ctx context.Context, after uint64) {
@@ -41,6 +41,7 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 		}
 		for _, o := range news {
 			d.lived(o)
+			d.logEnd(o)
 			d.meter.Happened(o) // last: who sees the count finds the span, too
 		}
 		after = last
@@ -68,6 +69,20 @@ func (d *Daemon) lived(o agent.Occurrence) {
 			d.tracer.Lived(l, o)
 		}
 		delete(d.lives, o.ID)
+	}
+}
+
+// logEnd tells of an agent's end, whoever started it; starts are logged by who makes them.
+func (d *Daemon) logEnd(o agent.Occurrence) {
+	switch o.What {
+	case agent.WhatEnded:
+		end := []any{"run", o.Name, "id", o.ID, "status", o.Status}
+		if o.ExitCode != nil {
+			end = append(end, "exit_code", *o.ExitCode)
+		}
+		d.log.Info("ended", end...)
+	case agent.WhatLost:
+		d.log.Warn("lost: its supervisor died", "run", o.Name, "id", o.ID, "status", o.Status)
 	}
 }
 

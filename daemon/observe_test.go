@@ -19,6 +19,29 @@ import (
 	"clove.run/clove/store"
 )
 
+// TestTheLogSaysWhenAgentsEnd: how, and with which exit code; those of the foreground too.
+func TestTheLogSaysWhenAgentsEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	var log Tail
+	r.d.log = slog.New(slog.NewTextHandler(&log, nil))
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("mine")})
+	must(t, err)
+	foreground := spec("foreground")
+	foreground.Remove = true
+	_, _, err = r.start(supervisor.Order{Spec: foreground})
+	must(t, err)
+	r.end("mine", 3)
+	r.end("foreground", 0)
+	r.counted(`clove_ends_total{status="exited"} 2`)
+	for _, end := range []string{"msg=ended run=mine id=", "status=exited exit_code=3\n", "msg=ended run=foreground id=", "exit_code=0\n"} {
+		if !strings.Contains(log.String(), end) {
+			t.Errorf("there is no %q in\n%s", end, log.String())
+		}
+	}
+}
+
 // counted waits until the metrics have every line; what happened is counted a
 // moment after it is in the store.
 func (r *rig) counted(lines ...string) {

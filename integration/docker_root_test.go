@@ -44,6 +44,7 @@ func inDocker(t *testing.T, script string) string {
 func TestDockerImage(t *testing.T) {
 	out := inDocker(t, `
 		docker inspect -f 'size {{.Size}}' debian:bookworm-slim clove
+		docker run --rm clove zcat /usr/share/doc/clove/third-party.gz | grep -e ^====
 		granted --rm clove clove doctor --json | `+foundStates+`
 		mkdir /srv/work && cp /opt/clove/agent.py /srv/work
 		w='granted --rm -v /srv/work:/workspace clove clove run --rm'
@@ -66,6 +67,7 @@ func TestDockerImage(t *testing.T) {
 		t.Errorf("the image is %d bytes over its base of %d (%v, %v)", image-base, base, errBase, errImage)
 	}
 	t.Logf("%.1f MB over the base", float64(image-base)/1e6)
+	testhost.Licensed(t, out, testhost.Binary(t, "clove"), testhost.Binary(t, "clove-init"), testhost.Binary(t, "clove-gate"))
 }
 
 // TestDockerNodeImage: the image of the Kubernetes manifests is built from a tree like

@@ -66,5 +66,11 @@ pattern() {
 	case ${RUN:-} in */*) printf '/%s' "${RUN#*/}" ;; esac
 }
 
+# pack FILE compresses what it reads, always to the same bytes.
+pack() { gzip -9n >"$1"; }
+
+# third_party FOLDER prints the licences of what clove's programs in FOLDER/bin are linked with.
+third_party() { go run ./integration/package/licences "$1"/bin/*; }
+
 # binary_of FOLDER prints the name of the test binary of that folder's package.
 binary_of() { printf '%s.test' "${1//\//-}"; }

@@ -8,7 +8,7 @@ import (
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
-var version = "development"
+var version = "0.0.0-dev"
 
 // Inside the new namespaces this binary is started again and must become the
 // container's process before anything else runs.

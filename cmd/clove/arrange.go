@@ -52,8 +52,14 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	if err := a.all(rest); err != nil {
 		return invocation{command: name}, err
 	}
+	if slices.Contains(a.own, helpWanted) {
+		a.words = nil // urfave/cli would look for a command of that name
+	}
 	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.words)}, nil
 }
+
+// helpWanted is how arrange writes --help, and -h.
+const helpWanted = "--" + flagHelp + "=true"
 
 // flagRow is one spelling of a flag.
 type flagRow struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
-var version = "development"
+var version = "0.0.0-dev"
 
 func (p *program) versionCommand() *cli.Command {
 	return &cli.Command{Name: "version", Usage: "show clove's version", UsageText: "clove version", Action: p.showVersion}

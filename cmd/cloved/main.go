@@ -21,7 +21,7 @@ import (
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
-var version = "development"
+var version = "0.0.0-dev"
 
 func main() {
 	o, err := readOptions(os.Args[1:], os.Stdout)

@@ -60,6 +60,28 @@ func TestATerminalInTheForeground(t *testing.T) {
 	}
 }
 
+// TestRedirectedOutputHasNoCarriageReturns: as with runc, the caller's terminal adds them, and a file is none.
+func TestRedirectedOutputHasNoCarriageReturns(t *testing.T) {
+	r := newRuntime(t)
+	bundle := r.Bundle("tty; echo second", func(s *specs.Spec) { s.Process.Terminal = true })
+	own, slave, err := console.NewPty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	user, err := os.OpenFile(slave, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	var written strings.Builder
+	cmd := r.Command(t.Context(), "run", "--bundle", bundle, "one")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = user, &written, user
+	if err := cmd.Run(); err != nil || written.String() != "/dev/pts/0\nsecond\n" {
+		t.Errorf("%v, %q", err, written.String())
+	}
+}
+
 // TestATerminalNeedsTheCallers: there is nobody to show it to.
 func TestATerminalNeedsTheCallers(t *testing.T) {
 	r := newRuntime(t)

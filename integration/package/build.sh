@@ -13,8 +13,6 @@ STAGE=''
 cleanup() { [ -z "$STAGE" ] || rm -rf "$STAGE"; }
 trap cleanup EXIT
 
-pack() { gzip -9n >"$1"; }
-
 binaries() {
 	make --no-print-directory -s programs BIN="$STAGE/bin" VERSION="$VERSION"
 }
@@ -31,6 +29,7 @@ documents() {
 	# In the page, a backslash or a dot at a line's beginning would be troff's.
 	sed -e 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/' docs/clove.yaml |
 		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | pack "$STAGE/man/clove.yaml.5.gz"
+	third_party "$STAGE" | pack "$STAGE/third-party.gz"
 	pack "$STAGE/changelog.gz" <CHANGELOG.md
 	printf 'clove (%s) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' \
 		"$VERSION" "$MAINTAINER" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | pack "$STAGE/changelog.Debian.gz"

@@ -3,7 +3,8 @@
 #
 #   docker.sh build TAG [TARGET [VERSION]]  a stage of deploy/docker/Dockerfile, by default its last
 #   docker.sh stage FOLDER [VERSION]        only what would go to the engine: the files of
-#                                           deploy/docker, and clove's programs, built here and stripped
+#                                           deploy/docker, clove's programs, built here and stripped,
+#                                           and the licences of what they are linked with
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -15,6 +16,7 @@ trap cleanup EXIT
 stage() {
 	local folder=$1 version=${2:-0.0.0~dev}
 	make --no-print-directory -s programs BIN="$folder/bin" VERSION="$version"
+	third_party "$folder" | pack "$folder/third-party.gz"
 	cp deploy/docker/* "$folder/"
 }
 

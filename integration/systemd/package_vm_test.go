@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"clove.run/clove/internal/testhost"
 )
 
 // The life of the package: installed, upgraded with an agent alive, removed and
@@ -16,6 +18,8 @@ func TestSystemdPackageLife(t *testing.T) {
 	if version := do(t, "clove", "version"); !strings.HasPrefix(version, "clove "+firstVersion) {
 		t.Errorf("%s", version)
 	}
+	testhost.Licensed(t, do(t, "zcat", "/usr/share/doc/clove/third-party.gz"),
+		"/usr/bin/clove", "/usr/sbin/cloved", "/usr/bin/clove-oci", "/usr/libexec/clove/clove-init", "/usr/libexec/clove/clove-gate")
 	for unit, want := range map[string]string{"clove.service": "enabled", "clove.socket": "enabled"} {
 		if got := do(t, "systemctl", "is-enabled", unit); got != want {
 			t.Errorf("%s is %s", unit, got)

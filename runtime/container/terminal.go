@@ -16,6 +16,7 @@ import (
 // program stays in the foreground.
 type terminal struct {
 	host   console.Console // raw meanwhile: what ^C means is decided inside
+	waits  bool            // the process executes nothing until attach has returned
 	socket *os.File        // the master comes through it
 	master *os.File
 	pty    console.Console
@@ -35,7 +36,7 @@ func newTerminal(process *libcontainer.Process) (t *terminal, theirs *os.File, e
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	return &terminal{host: host, socket: os.NewFile(uintptr(fds[0]), "console")}, os.NewFile(uintptr(fds[1]), "console"), nil
+	return &terminal{host: host, waits: process.Init, socket: os.NewFile(uintptr(fds[0]), "console")}, os.NewFile(uintptr(fds[1]), "console"), nil
 }
 
 // hostConsole is the first of the streams that is a terminal: any of them may
@@ -69,7 +70,7 @@ func (t *terminal) attach() error {
 	if t.pty, err = console.ConsoleFromFile(t.master); err != nil {
 		return err
 	}
-	if err := t.makeRaw(); err != nil {
+	if err := t.setModes(); err != nil {
 		return fmt.Errorf("failed to set the terminal from the stdin: %w", err)
 	}
 	t.resize()
@@ -78,12 +79,15 @@ func (t *terminal) attach() error {
 	return nil
 }
 
-// makeRaw also turns off the output processing that the library leaves on: the
-// process's terminal adds the carriage returns already. To turn those off instead
-// would come too late for a process that has begun to write.
-func (t *terminal) makeRaw() error {
+// setModes makes the caller's terminal raw and has one of the two add carriage returns:
+// the caller's, as runc does it, so that what is redirected has none. A process that is
+// executed in a container may write already, so there its own terminal goes on adding them.
+func (t *terminal) setModes() error {
 	if err := t.host.SetRaw(); err != nil {
 		return err
+	}
+	if t.waits {
+		return console.ClearONLCR(t.pty.Fd())
 	}
 	mode, err := unix.IoctlGetTermios(int(t.host.Fd()), unix.TCGETS)
 	if err != nil {

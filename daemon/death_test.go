@@ -1,0 +1,24 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+
+	"clove.run/clove/api"
+)
+
+// TestServesWhileItCleansUp: a process that the kernel cannot kill holds up the cleaning, and no caller.
+func TestServesWhileItCleansUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	killed := make(chan struct{})
+	r.cleaning = killed
+	end := context.AfterFunc(within(t), func() { close(killed) })
+	c := r.serve()
+	_, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	must(t, err)
+	if !end() {
+		t.Fatal("cloved did not serve before everything was cleaned up")
+	}
+	close(killed)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func run(programs []string, to io.Writer) error {
+	if len(programs) == 0 {
+		return errors.New("no program is named: licences PROGRAM...")
+	}
+	linked := map[string]*part{}
+	for _, program := range programs {
+		if err := addProgram(linked, program); err != nil {
+			return fmt.Errorf("%s: %w", program, err)
+		}
+	}
+	all := make([]*part, 0, len(linked))
+	for _, p := range linked {
+		if err := p.check(); err != nil {
+			return err
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, (*part).compare)
+	buffered := bufio.NewWriter(to)
+	write(buffered, all)
+	return buffered.Flush()
+}
+
+// addProgram adds what one program is linked with.
+func addProgram(linked map[string]*part, program string) error {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	if err := addGo(linked, info.GoVersion); err != nil {
+		return err
+	}
+	if err := addModules(linked, info); err != nil {
+		return err
+	}
+	if setting(info, "CGO_ENABLED") != "1" {
+		return nil
+	}
+	return addLibraries(linked)
+}
