@@ -23,7 +23,7 @@ type sandboxes interface {
 	Remove(ref string) error
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) error) ([]agent.Change, error)
-	GC() ([]runtime.Problem, error)
+	Clean() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
 }
 
@@ -105,7 +105,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	if err := d.keeper.recall(); err != nil {
 		return err
 	}
-	if buried, err := d.sandboxes.GC(); err != nil {
+	if buried, err := d.sandboxes.Clean(); err != nil {
 		d.log.Error("cannot clean up", "error", err)
 	} else {
 		for _, problem := range buried {

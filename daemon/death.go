@@ -51,7 +51,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
 
-	buried, err := k.sandboxes.GC()
+	buried, err := k.sandboxes.Clean()
 	for _, problem := range buried {
 		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}

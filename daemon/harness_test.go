@@ -150,7 +150,7 @@ func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) 
 func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) error) ([]agent.Change, error) {
 	return nil, nil
 }
-func (r *rig) GC() ([]runtime.Problem, error) { return nil, nil }
+func (r *rig) Clean() ([]runtime.Problem, error) { return nil, nil }
 func (r *rig) Supervised(agent.ID) bool       { return true }
 func (r *rig) names() []string {
 	r.mu.Lock()
