@@ -23,7 +23,7 @@ type sandboxes interface {
 	Remove(ref string) error
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
-	GC() ([]runtime.Problem, error)
+	Clean() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
 }
 

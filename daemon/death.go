@@ -67,7 +67,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 
 // clean removes what dead supervisors left, and logs it.
 func (k *keeper) clean() {
-	buried, err := k.sandboxes.GC()
+	buried, err := k.sandboxes.Clean()
 	for _, problem := range buried {
 		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}

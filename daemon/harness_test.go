@@ -152,7 +152,7 @@ func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) 
 func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
 	return nil, nil
 }
-func (r *rig) GC() ([]runtime.Problem, error) {
+func (r *rig) Clean() ([]runtime.Problem, error) {
 	if r.cleaning != nil {
 		<-r.cleaning
 	}

@@ -45,13 +45,16 @@ func (r *Runtime) Check() ([]Problem, error) {
 		return nil, err
 	}
 	view, err := r.look()
-	if err == nil && len(view.orphans()) > 0 {
+	if err == nil && len(view.orphans())+len(view.lost) > 0 {
 		err = r.lookAgain(&view)
 	}
 	if err != nil {
 		return nil, err
 	}
-	problems := complaints
+	problems := append(complaints, r.displaced()...)
+	for _, run := range view.lost {
+		problems = append(problems, lostRun(run))
+	}
 	for _, run := range view.dead {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
@@ -74,8 +77,23 @@ func templates(names []string, message string) []Problem {
 }
 
 // GC removes what Check finds, apart from contradictions inside the store, and
-// templates that no run uses. It touches nothing that clove did not make.
+// templates that no run uses. It ends the agents that nobody can reach any more,
+// and touches nothing that clove did not make.
 func (r *Runtime) GC() ([]Problem, error) {
+	view, err := r.look()
+	if err == nil && len(view.lost) > 0 {
+		err = r.lookAgain(&view)
+	}
+	if err != nil {
+		return nil, err
+	}
+	failure := endLost(view.lost)
+	removed, err := r.Clean()
+	return removed, errors.Join(failure, err)
+}
+
+// Clean is GC for who was not told to end anything that lives.
+func (r *Runtime) Clean() ([]Problem, error) {
 	view, err := r.look()
 	if err != nil {
 		return nil, err
@@ -119,7 +137,7 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 // removes the run's directory. It does neither where the run lives: somebody
 // may have started it after gc had looked.
 func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error {
-	dir, err := claim(r.paths.runDirectory(id))
+	dir, err := claim(r.paths, id)
 	if err != nil {
 		if errors.Is(err, errAlive) {
 			return nil
@@ -147,7 +165,7 @@ func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error 
 // view is what Check and GC see.
 type view struct {
 	cgroups                                   *cgroups.Host
-	dead                                      []agent.Run
+	dead, lost                                []agent.Run
 	dirs, groups, layers, logs, gates, mounts []Problem
 }
 
@@ -168,6 +186,9 @@ func (r *Runtime) lookAgain(v *view) error {
 	if err != nil {
 		return err
 	}
+	v.lost = slices.DeleteFunc(v.lost, func(run agent.Run) bool {
+		return !slices.ContainsFunc(later.lost, func(l agent.Run) bool { return l.Spec.ID == run.Spec.ID })
+	})
 	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
 	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs, &v.gates} {
 		*kind = slices.DeleteFunc(*kind, gone)
@@ -206,7 +227,7 @@ func (r *Runtime) look() (view, error) {
 	var runs []agent.Run
 	var known map[agent.ID]bool
 	err = r.withStore(func(s *store.Store) (err error) {
-		if v.dead, err = r.dead(s); err != nil {
+		if v.dead, v.lost, err = r.unsupervised(s); err != nil {
 			return err
 		}
 		if known, err = s.IDs(); err != nil {

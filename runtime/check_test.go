@@ -34,22 +34,6 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	state, link := filepath.Join(dir, "state"), filepath.Join(dir, "link")
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(state, link); err != nil {
-		t.Fatal(err)
-	}
-	one, same, other := Paths{State: state}, Paths{State: link}, Paths{State: dir}
-	if one.owner() != same.owner() || one.owner() == other.owner() || len(one.owner()) != 8 {
-		t.Errorf("%s, through a link %s, another %s", one.owner(), same.owner(), other.owner())
-	}
-}
-
 // TestCheckFindsAndGCRemoves what belongs to no run, and leaves the rest. The
 // control is the same installation before anything was left in it.
 func TestCheckFindsAndGCRemoves(t *testing.T) {

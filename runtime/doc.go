@@ -55,7 +55,8 @@
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
 // lease, which any later clove removes (leftovers.go), because nobody holds the
-// lock in the run directory any more. A template in the making has such a lock
+// lock in the run directory any more, nor its equal in the state directory
+// (signs.go), which is there also when the run directory was removed. A template in the making has such a lock
 // too. A record that the store does not take stays in the run directory, or,
 // of a detached run, with its supervisor until there is a place for it.
 // clove-init sees the socket close and kills everything inside at once;

@@ -47,7 +47,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if err := errors.Join(failures...); err != nil {
 		return record, l.leave(record, err)
 	}
-	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil {
+	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil && !superseded(err) {
 		return record, l.leave(record, err)
 	}
 	// gofail: var finishRecorded string
@@ -90,6 +90,13 @@ func (l *launch) sendAway(patience time.Duration) error {
 	}
 }
 
+// superseded tells whether the store has ended the run already, or forgotten it:
+// then nobody will ever ask for this record.
+func superseded(err error) bool {
+	kind := agent.KindOf(err)
+	return kind == agent.KindConflict || kind == agent.KindNotFound
+}
+
 // leaveRetry is between two attempts to leave a record where there is no space.
 const leaveRetry = time.Second
 
@@ -104,15 +111,19 @@ func (l *launch) leave(record agent.Record, cause error) error {
 		<-time.After(leaveRetry)
 		err = l.dir.keep(record)
 	}
-	l.dir.lock.Close()
+	l.dir.letGo()
 	return &agent.Error{Step: "tear down", Message: "something of " + l.spec.Name + " is left",
 		Hint: "`clove check` lists it, `clove gc` removes it", Err: errors.Join(cause, err)}
 }
 
-// keep writes the record into the directory, all of it or nothing.
+// keep writes the record into the directory, all of it or nothing. Somebody may
+// have removed the directory.
 func (d *runDirectory) keep(record agent.Record) error {
 	text, err := json.Marshal(record)
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.path, runMode); err != nil {
 		return err
 	}
 	temporary := filepath.Join(d.path, recordFile+".new")

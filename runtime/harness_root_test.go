@@ -73,18 +73,21 @@ func newRuntime(t *testing.T) *Runtime {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	r := runtimeIn(dir, testhost.Binary(t, "clove-init"))
-	for _, path := range []string{r.paths.layers(), r.paths.templates(), r.paths.Run} {
-		if err := os.MkdirAll(path, runMode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return r
+	return runtimeIn(dir, testhost.Binary(t, "clove-init"))
 }
 
 func runtimeIn(dir, executable string) *Runtime {
 	paths := Paths{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
-	return &Runtime{paths: paths, init: executable, owner: paths.owner()}
+	for _, path := range []string{paths.layers(), paths.templates(), paths.Run} {
+		if err := os.MkdirAll(path, runMode); err != nil {
+			panic(err)
+		}
+	}
+	this, err := paths.installation()
+	if err != nil {
+		panic(err)
+	}
+	return &Runtime{paths: paths, init: executable, owner: this.ID}
 }
 
 // sleeper is a run that would last; no test waits for its end.

@@ -31,13 +31,14 @@ func bootID() string {
 
 // dead returns the runs that the store takes for live and nobody supervises.
 func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
-	return s.Live(func(id agent.ID) bool { return !r.supervised(id) })
+	dead, _, err := r.unsupervised(s)
+	return dead, err
 }
 
-// supervised tells whether somebody holds the lock of the run.
+// supervised tells whether somebody holds the lock of the run, or gives its sign.
 func (r *Runtime) supervised(id agent.ID) bool {
 	lives, err := lives(r.paths.runDirectory(id))
-	return err == nil && lives
+	return err == nil && lives || r.paths.signs().held(id)
 }
 
 // bury cleans up after runs whose supervisor died, each on its own: one that
@@ -59,7 +60,7 @@ func (r *Runtime) bury(dead []agent.Run) ([]Problem, error) {
 // buryOne claims the run first. What was read of it before that may be past:
 // another clove may have buried it, and cloved started it again.
 func (r *Runtime) buryOne(run agent.Run) error {
-	dir, err := claim(r.paths.runDirectory(run.Spec.ID))
+	dir, err := claim(r.paths, run.Spec.ID)
 	if err != nil {
 		if errors.Is(err, errAlive) {
 			return nil // another clove is at it
@@ -132,16 +133,21 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	record := l.record(seen, cgroups.Stats{}, time.Now())
 	record.Usage.OutputBytes = nil
 	if record.Status == agent.StatusKilled {
-		record.Error = lossOf(run, bootID())
+		record.Error = lossOf(run, bootID(), dir.made)
 	}
 	return record
 }
 
-// lossOf says why nobody was there when the agent ended.
-func lossOf(run agent.Run, boot string) *agent.Failure {
-	if run.Lease != nil && run.Lease.BootID != boot {
+// lossOf says why nobody was there when the agent ended. removed: the run had no
+// directory any more.
+func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
+	switch {
+	case run.Lease != nil && run.Lease.BootID != boot:
 		return &agent.Failure{Step: "supervise", Message: "the host was restarted while the agent ran",
 			Hint: "a --restart policy starts such an agent again"}
+	case removed:
+		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran: nobody could reach it any more",
+			Hint: "leave what is below --run-dir alone while agents live"}
 	}
 	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
 		Hint: "the agent was ended with it"}

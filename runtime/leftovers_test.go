@@ -26,8 +26,7 @@ func deadRun(t *testing.T, r *Runtime, change func(*agent.Spec)) (agent.Run, str
 		t.Fatal(err)
 	}
 	run := begin(t, r, spec)
-	dir.lock.Close()
-	dir.exit.Close()
+	dir.letGo()
 	return run, dir.path
 }
 
@@ -242,7 +241,7 @@ func TestWhatIsKnownOfALostRun(t *testing.T) {
 func TestLossOf(t *testing.T) {
 	t.Parallel()
 	for boot, want := range map[string]string{"this": "clove itself was killed", "another": "the host was restarted"} {
-		f := lossOf(agent.Run{Lease: &agent.Lease{BootID: "this"}}, boot)
+		f := lossOf(agent.Run{Lease: &agent.Lease{BootID: "this"}}, boot, false)
 		if !strings.Contains(f.Message, want) || f.Hint == "" {
 			t.Errorf("%s: %+v", boot, f)
 		}

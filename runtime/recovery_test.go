@@ -28,8 +28,7 @@ func TestADeadDirectoryIsTakenOver(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(first.path, recordFile), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first.exit.Close()
-	first.lock.Close() // as the kernel does
+	first.letGo() // as the kernel does
 	second, err := makeRunDirectory(r.paths, spec.ID)
 	if err != nil {
 		t.Fatal(err)

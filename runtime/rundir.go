@@ -24,6 +24,7 @@ const (
 type runDirectory struct {
 	path string
 	lock *os.File
+	sign *os.File // in the state directory: the lock's equal, which no removal of the directory takes away
 	exit *os.File // clove-init writes its end here; it outlives clove
 	made bool     // by a claim: the run had none
 }
@@ -45,10 +46,29 @@ func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	}
 }
 
+// enter gives the run's sign of life. It returns errAlive when somebody else
+// does, and refuses where what lives has another run directory.
+func enter(paths Paths, id agent.ID) (d *runDirectory, err error) {
+	d = &runDirectory{path: paths.runDirectory(id)}
+	err = exclusively(paths.State, func() (err error) {
+		if err = paths.bind(); err == nil {
+			d.sign, err = paths.signs().give(signOf(id))
+		}
+		return err
+	})
+	return d, err
+}
+
 // makeRunDirectory is one attempt; fs.ErrExist when there is one.
 func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
-	d := &runDirectory{path: paths.runDirectory(id)}
-	err := exclusively(paths.Run, func() (err error) {
+	d, err := enter(paths, id)
+	if errors.Is(err, errAlive) {
+		return nil, &os.PathError{Op: "mkdir", Path: d.path, Err: fs.ErrExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = exclusively(paths.Run, func() (err error) {
 		err = os.Mkdir(d.path, runMode)
 		if errors.Is(err, fs.ErrExist) {
 			err = replaceDead(d.path)
@@ -60,6 +80,7 @@ func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 		return err
 	})
 	if err != nil {
+		takeBack(d.sign)
 		return nil, err
 	}
 	d.exit, err = os.OpenFile(filepath.Join(d.path, exitFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
@@ -156,19 +177,23 @@ func lives(path string) (alive bool, err error) {
 // claim takes the run directory of a run that nobody supervises, and makes it
 // where there is none: while it is held the run cannot be started again. It
 // returns errAlive when somebody else has it. release or remove gives it up.
-func claim(path string) (*runDirectory, error) {
-	d := &runDirectory{path: path}
-	err := exclusively(filepath.Dir(path), func() (err error) {
-		switch err := os.Mkdir(path, runMode); {
+func claim(paths Paths, id agent.ID) (*runDirectory, error) {
+	d, err := enter(paths, id)
+	if err != nil {
+		return nil, err
+	}
+	err = exclusively(paths.Run, func() (err error) {
+		switch err := os.Mkdir(d.path, runMode); {
 		case err == nil:
 			d.made = true
 		case !errors.Is(err, fs.ErrExist):
 			return err
 		}
-		d.lock, err = lockIn(path)
+		d.lock, err = lockIn(d.path)
 		return err
 	})
 	if err != nil {
+		takeBack(d.sign)
 		return nil, err
 	}
 	return d, nil
@@ -180,7 +205,16 @@ func (d *runDirectory) release() {
 		_ = d.remove() // gc finds it
 		return
 	}
+	d.letGo()
+}
+
+// letGo ends the signs of life, and leaves the directory to whoever comes.
+func (d *runDirectory) letGo() {
+	if d.exit != nil {
+		d.exit.Close()
+	}
 	_ = unlock(d.lock)
+	takeBack(d.sign)
 }
 
 // remove deletes the directory, then gives up the lock. Nobody may look for a
@@ -188,10 +222,7 @@ func (d *runDirectory) release() {
 // would keep the directory there, for nobody.
 func (d *runDirectory) remove() error {
 	err := exclusively(filepath.Dir(d.path), func() error { return os.RemoveAll(d.path) })
-	if d.exit != nil {
-		d.exit.Close()
-	}
-	d.lock.Close()
+	d.letGo()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

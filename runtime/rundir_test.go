@@ -11,7 +11,7 @@ import (
 
 func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	t.Parallel()
-	paths := Paths{Run: t.TempDir()}
+	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	if _, err := lives(paths.runDirectory(id)); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no directory: got %v", err)
@@ -23,18 +23,18 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	if alive, err := lives(d.path); err != nil || !alive {
 		t.Errorf("alive: got %v, %v", alive, err)
 	}
-	if _, err := claim(d.path); !errors.Is(err, errAlive) {
+	if _, err := claim(paths, id); !errors.Is(err, errAlive) {
 		t.Errorf("claimed while it is alive: %v", err)
 	}
 	if _, err := makeRunDirectory(paths, id); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second run with the same id: got %v", err)
 	}
-	d.lock.Close() // as the kernel does when the supervisor dies
-	claimed, err := claim(d.path)
+	d.letGo() // as the kernel does when the supervisor dies
+	claimed, err := claim(paths, id)
 	if err != nil {
 		t.Fatalf("dead: got %v", err)
 	}
-	if _, err := claim(d.path); !errors.Is(err, errAlive) {
+	if _, err := claim(paths, id); !errors.Is(err, errAlive) {
 		t.Errorf("claimed twice: %v", err)
 	}
 	if err := claimed.remove(); err != nil {
@@ -49,21 +49,20 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 // before the claim, and with nothing where the claim made it.
 func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	t.Parallel()
-	paths := Paths{Run: t.TempDir()}
+	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
 	const id = "0123456789abcdef"
-	claimed, err := claim(paths.runDirectory(id))
+	claimed, err := claim(paths, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claim(claimed.path); !errors.Is(err, errAlive) {
+	if _, err := claim(paths, id); !errors.Is(err, errAlive) {
 		t.Errorf("claimed twice: %v", err)
 	}
 	started := make(chan error, 1)
 	go func() {
 		d, err := newRunDirectory(paths, id)
 		if err == nil {
-			d.exit.Close()
-			d.lock.Close() // it dies at once
+			d.letGo() // it dies at once
 		}
 		started <- err
 	}()
@@ -74,7 +73,7 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	if err := <-started; err != nil {
 		t.Errorf("the start that waited: %v", err)
 	}
-	if claimed, err = claim(claimed.path); err != nil {
+	if claimed, err = claim(paths, id); err != nil {
 		t.Fatal(err)
 	}
 	claimed.release()
@@ -86,14 +85,13 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 // TestManyMayLookAtTheDead, and none takes another's look for life.
 func TestManyMayLookAtTheDead(t *testing.T) {
 	t.Parallel()
-	paths := Paths{Run: t.TempDir()}
+	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	d, err := newRunDirectory(paths, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.exit.Close()
-	d.lock.Close() // as the kernel does
+	d.letGo() // as the kernel does
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -112,7 +110,7 @@ func TestManyMayLookAtTheDead(t *testing.T) {
 // it, which would leave the directory to nobody.
 func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 	t.Parallel()
-	paths := Paths{Run: t.TempDir()}
+	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
 	const id = "0123456789abcdef"
 	ended, looked := make(chan struct{}), make(chan struct{})
 	go func() {

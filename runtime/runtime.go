@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -61,18 +59,11 @@ func Open(paths Paths) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{paths: paths, init: executable, owner: paths.owner()}, nil
-}
-
-// owner tells installations with other state directories apart: they share
-// the host's cgroup tree, and must not take each other's agents for orphans.
-func (p Paths) owner() string {
-	path := p.State
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	this, err := paths.installation()
+	if err != nil {
+		return nil, agent.Failed("installation", err)
 	}
-	sum := sha256.Sum256([]byte(path))
-	return hex.EncodeToString(sum[:4])
+	return &Runtime{paths: paths, init: executable, owner: this.ID}, nil
 }
 
 // cgroupName is what the directories of an agent's cgroups are called.
@@ -81,6 +72,7 @@ func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.o
 // layerSuffix follows the run's id in the name of its layer's image.
 const layerSuffix = ".img"
 
+func (p Paths) identity() string                { return filepath.Join(p.State, "installation") }
 func (p Paths) database() string                { return filepath.Join(p.State, "clove.db") }
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
@@ -130,8 +122,10 @@ func isProgram(path string) bool {
 func besideInit(init, name string) string { return filepath.Join(filepath.Dir(init), name) }
 
 // withStore runs one short use of the store.
-func (r *Runtime) withStore(use func(*store.Store) error) error {
-	s, err := store.Open(r.paths.database(), storeTimeout)
+func (r *Runtime) withStore(use func(*store.Store) error) error { return r.paths.withStore(use) }
+
+func (p Paths) withStore(use func(*store.Store) error) error {
+	s, err := store.Open(p.database(), storeTimeout)
 	if err != nil {
 		return err
 	}

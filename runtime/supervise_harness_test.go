@@ -205,7 +205,11 @@ func testRuntime(t *testing.T) *Runtime {
 			t.Fatal(err)
 		}
 	}
-	return &Runtime{paths: paths, owner: paths.owner()}
+	this, err := paths.installation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Runtime{paths: paths, owner: this.ID}
 }
 
 // begin enters a run in the store.

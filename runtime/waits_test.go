@@ -9,11 +9,16 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Whoever listens hears of a record that finds no place, and only of such a one.
+// Whoever listens hears of a record that finds no place, and only of such a one: a
+// directory that was removed is made anew, which a file in its way prevents.
 func TestARecordThatFindsNoPlaceIsTold(t *testing.T) {
 	t.Parallel()
 	there := t.TempDir()
-	for path, want := range map[string]int{there: 0, filepath.Join(there, "absent"): 1} {
+	file := filepath.Join(there, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{there: 0, filepath.Join(there, "removed"): 0, filepath.Join(file, "run"): 1} {
 		lock, err := os.CreateTemp(there, "lock")
 		if err != nil {
 			t.Fatal(err)

@@ -121,6 +121,11 @@ func serve(o options) error {
 		return err
 	}
 	defer lock.Close()
+	sign, err := sandboxes.Serve()
+	if err != nil {
+		return err
+	}
+	defer sign.Close()
 	clove, err := daemon.FindClove()
 	if err != nil {
 		return err

@@ -1,0 +1,222 @@
+package runtime
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// installation is what the state directory says of itself. Installations share
+// the host's cgroup tree, and must not take each other's agents for orphans. The
+// path of the state directory does not tell them apart: another mount namespace
+// has another directory there.
+type installation struct {
+	ID  string    `json:"id"`  // in the names of its cgroups: installationDigits hexadecimal digits
+	Run directory `json:"run"` // the one in which its live runs are
+}
+
+// installationDigits is what the pattern of cgroups' names has room for.
+const installationDigits = 8
+
+// directory names a directory for people, and the kernel's numbers say whether
+// another is the same: one path leads to different directories after a removal
+// and in other mount namespaces, and different paths to one.
+type directory struct {
+	Path   string `json:"path"`
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+}
+
+func (d directory) is(other directory) bool {
+	return d.Device == other.Device && d.Inode == other.Inode
+}
+
+func identify(path string) (directory, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	var about unix.Stat_t
+	if err := unix.Stat(path, &about); err != nil {
+		return directory{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return directory{Path: path, Device: about.Dev, Inode: about.Ino}, nil
+}
+
+// installation reads which installation this is, and decides it at the first use
+// of the state directory.
+func (p Paths) installation() (installation, error) {
+	found, err := p.readInstallation()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return found, err
+	}
+	err = exclusively(p.State, func() (err error) {
+		if found, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
+			found, err = p.newInstallation()
+		}
+		return err
+	})
+	return found, err
+}
+
+func (p Paths) readInstallation() (found installation, err error) {
+	text, err := os.ReadFile(p.identity())
+	if err != nil {
+		return found, err
+	}
+	if err = json.Unmarshal(text, &found); err == nil {
+		var id []byte
+		if id, err = hex.DecodeString(found.ID); err == nil && len(id) != installationDigits/2 {
+			err = fmt.Errorf("the id %q has not %d digits", found.ID, installationDigits)
+		}
+	}
+	if err != nil {
+		return found, &agent.Error{Step: "installation", Message: p.identity() + " is damaged",
+			Hint: "end all agents and cloved, and remove that file: a new one is made", Err: err}
+	}
+	return found, nil
+}
+
+// newInstallation has a random id, but where runs are live already: the clove
+// that started them, which kept no id, has named their cgroups. It is used under
+// the state directory's lock.
+func (p Paths) newInstallation() (made installation, err error) {
+	var random [installationDigits / 2]byte
+	rand.Read(random[:]) // never fails, see crypto/rand
+	made.ID = hex.EncodeToString(random[:])
+	live, err := p.live()
+	if err != nil {
+		return made, err
+	}
+	for _, run := range live {
+		if id := ownerOf(run); id != "" {
+			made.ID = id
+			break
+		}
+	}
+	if len(p.elsewhere(live)) == 0 { // else it stays no directory at all, which bind refuses
+		if made.Run, err = identify(p.Run); err != nil {
+			return made, err
+		}
+	}
+	return made, p.write(made)
+}
+
+// ownerOf is the id of the installation in the names of a run's cgroups.
+func ownerOf(run agent.Run) string {
+	for _, path := range run.Lease.Cgroups {
+		if id, owner, _ := strings.Cut(filepath.Base(path), "-"); id == string(run.Spec.ID) {
+			return owner
+		}
+	}
+	return ""
+}
+
+// write replaces the file as a whole.
+func (p Paths) write(i installation) error {
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	temporary := p.identity() + ".new" // the state directory is locked: a left-over at most
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(temporary, p.identity())
+	}
+	if err != nil {
+		os.Remove(temporary)
+	}
+	return err
+}
+
+// live are the runs that hold a lease; none where there is no store yet.
+func (p Paths) live() (runs []agent.Run, err error) {
+	if !exists(p.database()) {
+		return nil, nil
+	}
+	err = p.withStore(func(s *store.Store) error {
+		runs, err = s.Live(func(agent.ID) bool { return true })
+		return err
+	})
+	return runs, err
+}
+
+// elsewhere are those of the live runs whose supervisor lives and holds no run
+// directory in p.Run.
+func (p Paths) elsewhere(live []agent.Run) (others []agent.Run) {
+	for _, run := range live {
+		if here, err := lives(p.runDirectory(run.Spec.ID)); (err != nil || !here) && p.survives(run) {
+			others = append(others, run)
+		}
+	}
+	return others
+}
+
+// bind makes p.Run the run directory of this installation, unless somebody uses
+// another one: who lives there could not be seen, and would be taken for dead. It
+// is used under the state directory's lock.
+func (p Paths) bind() error {
+	noted, here, err := p.binding()
+	if err != nil || noted.Run.is(here) {
+		return err
+	}
+	if err := p.unused(noted, here); err != nil {
+		return err
+	}
+	noted.Run = here
+	return p.write(noted)
+}
+
+// unused is an error while somebody uses the run directory that was noted.
+func (p Paths) unused(noted installation, here directory) error {
+	used, err := p.signs().any()
+	if err != nil {
+		return err
+	}
+	if !used { // supervisors of a clove that gave no signs
+		live, err := p.live()
+		if err != nil {
+			return err
+		}
+		used = len(p.elsewhere(live)) > 0
+	}
+	if used {
+		return otherDirectory(p.State, noted.Run.Path, here.Path)
+	}
+	return nil
+}
+
+// binding is the run directory that was noted, and the one that is used here.
+func (p Paths) binding() (noted installation, here directory, err error) {
+	if noted, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
+		noted, err = p.newInstallation() // somebody removed it
+	}
+	if err == nil {
+		here, err = identify(p.Run)
+	}
+	return noted, here, err
+}
+
+func otherDirectory(state, noted, here string) error {
+	message := fmt.Sprintf("what lives of %s uses the run directory %s, not %s", state, noted, here)
+	if noted == here || noted == "" {
+		message = fmt.Sprintf("what lives of %s uses another directory than this %s: it was removed, or this is another mount namespace", state, here)
+	}
+	return &agent.Error{Kind: agent.KindConflict, Step: "run directory", Message: message,
+		Hint: "one state directory has one run directory: name both (--root, --run-dir) or neither; after a loss `clove check` lists " +
+			"the agents that nobody can reach and `clove gc` ends them; then restart cloved, if it runs"}
+}

@@ -1,0 +1,60 @@
+package runtime
+
+import (
+	"errors"
+	"os"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// Serve refuses where what lives of this installation has another run directory,
+// and keeps others from using another one for as long as the file that it returns
+// is open. cloved holds it.
+func (r *Runtime) Serve() (sign *os.File, err error) {
+	err = exclusively(r.paths.State, func() (err error) {
+		if err = r.paths.bind(); err == nil {
+			sign, err = r.paths.signs().give(serverSign)
+		}
+		return err
+	})
+	if errors.Is(err, errAlive) {
+		err = &agent.Error{Kind: agent.KindBusy, Message: "another cloved serves " + r.paths.State, Hint: "use that one"}
+	}
+	return sign, agent.Failed("run directory", err)
+}
+
+// unsupervised returns the runs that the store takes for live and nobody
+// supervises in the run directory: the dead, and those whose supervisor lives
+// where nobody looks for it.
+func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err error) {
+	runs, err := s.Live(func(id agent.ID) bool {
+		here, err := lives(r.paths.runDirectory(id))
+		return err != nil || !here
+	})
+	for _, run := range runs {
+		if r.paths.survives(run) {
+			lost = append(lost, run)
+		} else {
+			dead = append(dead, run)
+		}
+	}
+	return dead, lost, err
+}
+
+// displaced reports a run directory that is not the one that somebody uses.
+func (r *Runtime) displaced() []Problem {
+	var where string
+	err := exclusively(r.paths.State, func() error {
+		noted, here, err := r.paths.binding()
+		if err != nil || noted.Run.is(here) {
+			return err
+		}
+		where = noted.Run.Path
+		return r.paths.unused(noted, here)
+	})
+	if err == nil {
+		return nil
+	}
+	return []Problem{{ProblemDir, where, agent.FailureOf(err).Message}}
+}

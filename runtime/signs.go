@@ -1,0 +1,84 @@
+package runtime
+
+import (
+	"errors"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// signs is the file in the state directory on which everybody who lives holds a
+// lock: a byte for each run, and one for cloved. A run directory has a lock too,
+// but it may be removed, or be another one in another mount namespace; the store
+// lies where these locks are. They belong to the open file (F_OFD_SETLK, see
+// fcntl(2)): the kernel frees them however their process ends.
+type signs string
+
+func (p Paths) signs() signs { return signs(p.State + "/alive.lock") }
+
+// serverSign is cloved's byte, behind those of all runs.
+const serverSign = 1 << 62
+
+// signOf is the byte of a run. Two runs of 64 random bits do not meet.
+func signOf(id agent.ID) int64 {
+	hash := fnv.New64a()
+	hash.Write([]byte(id))
+	return int64(hash.Sum64() % serverSign)
+}
+
+// give holds the byte for as long as the file that it returns is open. The
+// error is errAlive when somebody else holds it.
+func (s signs) give(byte int64) (*os.File, error) {
+	file, err := os.OpenFile(string(s), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: byte, Len: 1})
+	if err == nil {
+		return file, nil
+	}
+	file.Close()
+	if errors.Is(err, unix.EAGAIN) {
+		err = errAlive
+	}
+	return nil, err
+}
+
+// takeBack does not only close: a child of this process has a copy of the
+// descriptor between fork and exec.
+func takeBack(sign *os.File) {
+	if sign == nil {
+		return
+	}
+	_ = unix.FcntlFlock(sign.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Whence: io.SeekStart})
+	sign.Close()
+}
+
+// held tells whether somebody gives the sign of the run; in doubt it is.
+func (s signs) held(id agent.ID) bool {
+	held, err := s.inRange(signOf(id), 1)
+	return held || err != nil
+}
+
+// any tells whether somebody gives any sign.
+func (s signs) any() (bool, error) { return s.inRange(0, 0) }
+
+// inRange looks at length bytes, 0 is all that follow.
+func (s signs) inRange(first, length int64) (bool, error) {
+	file, err := os.Open(string(s))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	look := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: first, Len: length}
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &look)
+	return look.Type != unix.F_UNLCK, err
+}

@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// survivor is the living supervisor of a run, told by the lock of a run directory
+// that it holds, wherever that is, or was: its number alone may be another's by now.
+type survivor struct {
+	process *os.File // a pidfd
+	pid     int
+	lock    string // path of the lock, as far as it can be told here
+	removed bool   // the lock, and so the run directory: nobody will find it again
+}
+
+// survivorOf is nil where there is none, and where this pid namespace does not
+// show it.
+func survivorOf(run agent.Run) *survivor {
+	if run.Lease == nil || run.Lease.SupervisorPID <= 0 {
+		return nil
+	}
+	pid := run.Lease.SupervisorPID
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil
+	}
+	s := &survivor{process: os.NewFile(uintptr(fd), "supervisor"), pid: pid}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	for _, name := range names(dir) {
+		if s.holds(dir, name, run.Spec.ID) {
+			return s
+		}
+	}
+	s.process.Close()
+	return nil
+}
+
+// holds tells whether a descriptor is the run's lock, and is locked. A file that was
+// removed is shown with its last path and a remark (proc(5)).
+func (s *survivor) holds(dir, descriptor string, id agent.ID) bool {
+	path := filepath.Join(dir, descriptor)
+	target, err := os.Readlink(path)
+	if err != nil {
+		return false
+	}
+	s.lock = strings.TrimSuffix(target, " (deleted)")
+	info, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "fdinfo", descriptor))
+	if !strings.HasSuffix(s.lock, "/"+string(id)+"/"+lockFile) || err != nil || !strings.Contains(string(info), "FLOCK") {
+		return false
+	}
+	var about unix.Stat_t
+	err = unix.Stat(path, &about)
+	s.removed = err == nil && about.Nlink == 0
+	return err == nil
+}
+
+// survives tells whether the run's supervisor lives, by its sign or as a process.
+func (p Paths) survives(run agent.Run) bool {
+	if p.signs().held(run.Spec.ID) {
+		return true
+	}
+	s := survivorOf(run)
+	if s != nil {
+		s.process.Close()
+	}
+	return s != nil
+}
+
+// lostRun says of a run that nobody can reach what becomes of it.
+func lostRun(run agent.Run) Problem {
+	what := "its run directory is gone: nobody can reach it, and `clove gc` ends it"
+	if s := survivorOf(run); s != nil {
+		s.process.Close()
+		if err := s.inUse(); err != nil {
+			what = err.Error()
+		}
+	} else {
+		what = errUnseen.Error()
+	}
+	return Problem{ProblemRun, string(run.Spec.ID), fmt.Sprintf("%s is %s, but %s", run.Spec.Name, run.State, what)}
+}
+
+var errUnseen = errors.New("its supervisor is in another pid namespace: look after it there")
+
+// inUse is an error where the run directory is only not the one that is used here.
+func (s *survivor) inUse() error {
+	if s.removed {
+		return nil
+	}
+	return fmt.Errorf("its supervisor, process %d, has the run directory %s: look after it with that one", s.pid, filepath.Dir(filepath.Dir(s.lock)))
+}
+
+// endLost kills the supervisors that nobody can reach: with each its agent ends,
+// and it is a dead run like others.
+func endLost(lost []agent.Run) error {
+	var failures []error
+	for _, run := range lost {
+		err := errUnseen
+		if s := survivorOf(run); s != nil {
+			err = s.end(killTimeout)
+			s.process.Close()
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("cannot end %s (%s): %w", run.Spec.Name, run.Spec.ID, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// end kills it and waits for its end.
+func (s *survivor) end(patience time.Duration) error {
+	if err := s.inUse(); err != nil {
+		return err
+	}
+	fd := int(s.process.Fd())
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	for deadline := time.Now().Add(patience); ; {
+		left := max(0, time.Until(deadline))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		switch {
+		case n > 0:
+			return nil
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return err
+		case left == 0:
+			return fmt.Errorf("its supervisor, process %d, was killed and is still there after %s", s.pid, patience)
+		}
+	}
+}
