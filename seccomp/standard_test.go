@@ -86,6 +86,10 @@ var standardCalls = []struct {
 	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_REUSEPORT}}, "allow"},
 	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_IPV6, unix.SO_ATTACH_FILTER}}, "allow"}, // IPV6_V6ONLY
 	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}}, "allow"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, unix.TCP_MD5SIG}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP | high, unix.TCP_MD5SIG_EXT | high}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, tcpAddKey}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_UDP, unix.TCP_MD5SIG}}, "allow"},
 	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_VSOCK, 0}}, "allow"},
 	{call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER}}, "EINVAL"},
 	{call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP | high, unix.SECCOMP_MODE_FILTER}}, "EINVAL"},

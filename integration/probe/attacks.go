@@ -98,7 +98,7 @@ func kernelCommands() []Command {
 				"packet-high-bit", "alg-high-bit", "generic-high-bit", "raw-high-bit", "pair-tipc")...),
 			Passes: []string{"socket unix", "socket tcp", "socket tcp6", "socket udp", "socket route", "socket tcp-high-bit", "socket pair-unix"}},
 		{Args: []string{"filter"},
-			Attacks: append(append(held("EPERM", "filter", "socket", "socket-high-bits", "reuseport", "bpf", "reuseport-bpf"),
+			Attacks: append(append(held("EPERM", "filter", "socket", "socket-high-bits", "reuseport", "bpf", "reuseport-bpf", "tcp-key", "tcp-key-ext"),
 				held("EINVAL", "filter", "prctl", "prctl-high-bit")...), held("ENOSYS", "filter", "seccomp")...),
 			Passes: []string{"filter ordinary"}},
 		{Args: []string{"tty"},

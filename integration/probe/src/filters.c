@@ -2,6 +2,8 @@
  * its own system calls. Each attempt loads one at most, which goes with it. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -43,6 +45,15 @@ static void by_descriptor(const void *arg, struct outcome *out)
 	done(out, setsockopt(datagrams(), SOL_SOCKET, *(const int *)arg, &none, sizeof(none)));
 }
 
+/* A key of TCP's: the kernel looks at the address that it is for first. */
+static void by_key(const void *arg, struct outcome *out)
+{
+	struct tcp_md5sig key = {.tcpm_keylen = 4};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	key.tcpm_addr.ss_family = AF_INET;
+	done(out, setsockopt(fd < 0 ? datagrams() : fd, IPPROTO_TCP, *(const int *)arg, &key, sizeof(key)));
+}
+
 static void by_seccomp(const void *arg, struct outcome *out)
 {
 	(void)arg;
@@ -70,6 +81,8 @@ static const struct variant ways[] = {
 	{"reuseport", by_option, &(const int){SO_ATTACH_REUSEPORT_CBPF}},
 	{"bpf", by_descriptor, &(const int){SO_ATTACH_BPF}},
 	{"reuseport-bpf", by_descriptor, &(const int){SO_ATTACH_REUSEPORT_EBPF}},
+	{"tcp-key", by_key, &(const int){TCP_MD5SIG}},
+	{"tcp-key-ext", by_key, &(const int){TCP_MD5SIG_EXT}},
 	{"seccomp", by_seccomp, NULL},
 	{"prctl", by_prctl, &(const long){0}},
 	{"prctl-high-bit", by_prctl, &(const long){1L << 32}},
