@@ -84,6 +84,10 @@ type Limits struct {
 	ShmBytes        int64         `json:"shm_bytes"`               // /dev/shm
 }
 
+// SocketBytes is how much sockets may hold that MemoryBytes does not count:
+// netlink queues, and on cgroup v1 the buffers of TCP and UDP.
+func (l Limits) SocketBytes() int64 { return l.MemoryBytes / 4 }
+
 // RlimitInfinity is RLIM_INFINITY of getrlimit(2).
 const RlimitInfinity = ^uint64(0)
 
@@ -129,6 +133,7 @@ const (
 	ControlMemorySwap = "memory-swap"
 	ControlCPU        = "cpu"
 	ControlCPUSet     = "cpuset"
+	ControlSockets    = "sockets" // what sockets hold beside memory, see Limits.SocketBytes
 	ControlPids       = "pids"
 	ControlRlimits    = "rlimits"
 	ControlCPUTime    = "cpu-time"

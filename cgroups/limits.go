@@ -15,6 +15,7 @@ import (
 type Limits struct {
 	MemoryBytes *int64
 	SwapBytes   *int64 // memory and swap together on v1, swap alone on v2
+	SocketBytes *int64 // what TCP and UDP sockets hold beside memory, on v1
 	Pids        *int64
 	CPUs        *float64 // CPU seconds per second
 }
@@ -27,6 +28,7 @@ func (g *Group) Limits() (Limits, error) {
 		memory, cpu := g.paths["memory"], g.paths["cpu"]
 		l.MemoryBytes = bounded64(f.number(memory, "memory.limit_in_bytes"))
 		l.SwapBytes = bounded64(f.number(memory, "memory.memsw.limit_in_bytes"))
+		l.SocketBytes = bounded64(f.number(memory, socketFile))
 		l.Pids = f.number(g.paths["pids"], "pids.max")
 		l.CPUs = quota(append(f.words(cpu, "cpu.cfs_quota_us"), f.words(cpu, "cpu.cfs_period_us")...))
 	} else {

@@ -46,11 +46,14 @@ func create() (*Namespace, error) {
 	}
 	n := &Namespace{thread: thread}
 	err = thread.Do(func() (err error) {
-		n.file, err = os.Open(ownPath)
-		return err
+		if n.file, err = os.Open(ownPath); err != nil {
+			return err
+		}
+		return boundOptions("/proc/sys/net/core/optmem_max")
 	})
 	if err != nil {
 		thread.Close()
+		n.file.Close() // of nil it is harmless
 		return nil, fmt.Errorf("cannot hold the new network namespace: %w", err)
 	}
 	return n, nil

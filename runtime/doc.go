@@ -15,7 +15,8 @@
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
 //	  │ 8 orders      argv, environment, ids, rlimits over a socket
 //	  │               └─ clove-init starts the agent as its own user
-//	  │ 9 supervise   socket, OOM, CPU time, output, signals, until the end
+//	  │ 9 supervise   socket, OOM, CPU time, output, the sandbox's sockets,
+//	  │               signals, until the end
 //	  │ 10 end        cgroup kill, destroy, record; lease given back
 //
 // Steps 2 to 8 stand on one undo stack: a step that fails takes back those

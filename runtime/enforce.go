@@ -26,16 +26,19 @@ type control struct {
 
 func always(agent.Spec) bool { return true }
 
+func ownNetwork(s agent.Spec) bool { return s.Network != agent.NetworkHost }
+
 // controls lists every control that a record names, in the order in which a
 // refusal reports them.
 var controls = []control{
 	{agent.ControlNamespaces, always},
 	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
 	{agent.ControlDevices, always},
-	{agent.ControlNetwork, func(s agent.Spec) bool { return s.Network != agent.NetworkHost }},
+	{agent.ControlNetwork, ownNetwork},
 	{agent.ControlEgress, agent.Spec.Gated},
 	{agent.ControlMemory, always},
 	{agent.ControlMemorySwap, always},
+	{agent.ControlSockets, ownNetwork}, // in the host's, nobody can tell whose queue is whose
 	{agent.ControlPids, always},
 	{agent.ControlDisk, always},
 	{agent.ControlShm, always},
@@ -51,7 +54,7 @@ var controls = []control{
 // others have no weaker form that would still be a sandbox, or always hold.
 var weakenable = []string{
 	agent.ControlCPU, agent.ControlCPUSet, agent.ControlCPUTime, agent.ControlMemory,
-	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits,
+	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits, agent.ControlSockets,
 }
 
 // enforcement is the honest account of what holds a run.
@@ -81,7 +84,8 @@ func enforce(spec agent.Spec, h host) (enforcement, error) {
 		switch {
 		case how != "":
 			e.enforced[c.name] = how
-		case slices.Contains(spec.AllowUnenforced, c.name):
+		case slices.Contains(spec.AllowUnenforced, c.name),
+			c.name == agent.ControlSockets && e.lacks(agent.ControlMemory): // a share of a limit that is not there
 			e.unenforced = append(e.unenforced, c.name)
 		default:
 			return e, refusal(c.name, why, remedy)
@@ -92,8 +96,8 @@ func enforce(spec agent.Spec, h host) (enforcement, error) {
 	} else {
 		e.enforced[agent.ControlSeccomp] = spec.Seccomp.Profile
 	}
-	if spec.Network == agent.NetworkHost {
-		e.unenforced = append(e.unenforced, agent.ControlNetwork)
+	if !ownNetwork(spec) {
+		e.unenforced = append(e.unenforced, agent.ControlNetwork, agent.ControlSockets)
 	}
 	slices.Sort(e.unenforced)
 	return e, nil

@@ -138,6 +138,25 @@ func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
 	}
 }
 
+// TestSocketsGoWithMemoryAndTheNetwork: their limit is a share of the one, and
+// needs a namespace.
+func TestSocketsGoWithMemoryAndTheNetwork(t *testing.T) {
+	t.Parallel()
+	spec := policies.Standard()
+	spec.AllowUnenforced = []string{agent.ControlMemory}
+	h := fakeHost{missing: map[string]string{agent.ControlMemory: "not mounted", agent.ControlSockets: "not mounted"}, hard: 20000}
+	e, err := enforce(spec, h)
+	if err != nil || !slices.Equal(e.unenforced, []string{agent.ControlMemory, agent.ControlSockets}) {
+		t.Errorf("without memory: %v, %v", e.unenforced, err)
+	}
+	spec = policies.Standard()
+	spec.Network = agent.NetworkHost
+	e, err = enforce(spec, fakeHost{hard: 20000})
+	if err != nil || !slices.Equal(e.unenforced, []string{agent.ControlNetwork, agent.ControlSockets}) {
+		t.Errorf("in the host's network: %v, %v", e.unenforced, err)
+	}
+}
+
 func TestUnconfinedIsRecorded(t *testing.T) {
 	t.Parallel()
 	spec := policies.Standard()

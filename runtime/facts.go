@@ -57,6 +57,7 @@ var probes = []probe{
 	{"cgroup layout", nil, "where the limits live", "mount cgroup2 at /sys/fs/cgroup", findLayout},
 	{"memory controller", []string{agent.ControlMemory}, "--memory; the whole agent dies when it is out of it", "boot with cgroup_enable=memory", controllerProbe("memory")},
 	{"swap accounting", []string{agent.ControlMemorySwap}, "--memory-swap; no swap by default", "boot with swapaccount=1, or turn swap off", findSwap},
+	{"socket buffers", []string{agent.ControlSockets}, "what sockets hold beside --memory stays below a quarter of it", kernelRemedy("MEMCG_V1"), findSocketBuffers},
 	{"pids controller", []string{agent.ControlPids}, "--pids-limit; a fork bomb ends at its limit", kernelRemedy("CGROUP_PIDS"), controllerProbe("pids")},
 	{"cpu controller", []string{agent.ControlCPU}, "--cpus", kernelRemedy("CFS_BANDWIDTH"), controllerProbe("cpu")},
 	{"cpuset controller", []string{agent.ControlCPUSet}, "--cpuset-cpus", kernelRemedy("CPUSETS"), controllerProbe("cpuset")},

@@ -72,6 +72,17 @@ func findSwap(f *facts) (found, missing string) {
 	return "", "the kernel does not count swap"
 }
 
+// findSocketBuffers: netlink queues are in no cgroup, so a watch holds them. See sockets.go.
+func findSocketBuffers(f *facts) (found, missing string) {
+	if found, missing = controllerProbe("memory")(f); missing != "" {
+		return "", missing
+	}
+	if !f.cgroups.CountsSockets() {
+		return "", "the kernel does not count socket buffers"
+	}
+	return found + ",watch", ""
+}
+
 func findRlimits(*facts) (found, missing string) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {

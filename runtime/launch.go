@@ -221,6 +221,9 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
+	if err := l.limitSockets(l.spec.Limits); err != nil {
+		return err
+	}
 	// Now: libcontainer has just given them to clove-init.
 	host := l.run.Lease.HostID()
 	if err := l.pipes.giveTo(int(host+l.spec.User.UID), int(host+l.spec.User.GID)); err != nil {

@@ -24,6 +24,7 @@ type outcome struct {
 	wall       time.Duration
 	cpu        *time.Duration
 	output     int64
+	sockets    int64 // bytes that sockets held beside memory, when they were too many
 	memoryPeak *int64
 	diskUsed   *int64
 }
@@ -36,6 +37,7 @@ const (
 	causeDeadline cause = "deadline"
 	causeCPUTime  cause = "cpu-time"
 	causeOutput   cause = "output"
+	causeSockets  cause = "sockets"
 	causeUser     cause = "user"     // asked to stop
 	causeLifeline cause = "lifeline" // the supervisor is gone
 )
@@ -70,6 +72,8 @@ func judge(limits agent.Limits, o outcome) verdict {
 		return o.byLimit(agent.StatusCPUTime, agent.ExitTimeout, agent.ControlCPUTime, limits.CPUTime.Milliseconds(), millis(o.cpu))
 	case o.cause == causeOutput:
 		return o.byLimit(agent.StatusOutputLimit, agent.ExitKilled, agent.ControlOutput, limits.OutputBytes, &o.output)
+	case o.cause == causeSockets:
+		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlSockets, limits.SocketBytes(), &o.sockets)
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):

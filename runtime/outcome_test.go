@@ -30,6 +30,7 @@ func TestJudge(t *testing.T) {
 		{"deadline, but it exited 0 on TERM", outcome{exitKnown: true, cause: causeDeadline}, "timeout", 124, "", "wall-clock"},
 		{"cpu time", outcome{exitKnown: true, cause: causeCPUTime, signal: 9, cpu: &cpu}, "cpu-time", 124, "SIGKILL", "cpu-time"},
 		{"output", outcome{cause: causeOutput, output: 11}, "output-limit", 137, "SIGKILL", "output"},
+		{"sockets", outcome{cause: causeSockets, sockets: 11}, "oom", 137, "SIGKILL", "sockets"},
 		{"oom", outcome{exitKnown: true, signal: 9, oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
 		{"oom took clove-init too", outcome{oomKills: 3}, "oom", 137, "SIGKILL", "memory"},
 		{"oom during the launch", outcome{startError: errors.New("x"), oomKills: 1}, "oom", 137, "SIGKILL", "memory"},

@@ -20,9 +20,10 @@ type supervisor struct {
 	seen     outcome
 	messages <-chan initproto.Message // closed when clove-init is gone
 	oom      <-chan struct{}
-	cpu      *time.Timer // next look at the CPU clock; stopped without a limit
-	last     *time.Timer // clove's own deadline, behind clove-init's
-	began    int64       // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
+	sockets  <-chan int64 // see watchSockets
+	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
+	last     *time.Timer  // clove's own deadline, behind clove-init's
+	began    int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
 	visitors map[*terminal]bool // of Live.Exec
 	gateEnd  <-chan error       // why the gate ended; nil: there is none to watch
@@ -74,7 +75,14 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch memory", err)}
 	}
+	looked := make(chan struct{})
+	if s.sockets, err = l.watchSockets(watching, looked); err != nil {
+		l.killAll()
+		return outcome{startError: agent.Failed("watch sockets", err)}
+	}
 	s.watch(ctx.Done(), signals)
+	cancel()
+	<-looked
 	s.terminal.restore()
 	return s.seen
 }
@@ -90,6 +98,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			// The kernel killed one process; the agent is one thing.
 			s.oom = nil
 			s.killAll()
+		case held := <-s.sockets:
+			s.checkSockets(held)
 		case <-s.pipes.exceeded:
 			s.pipes.exceeded = nil
 			s.end(causeOutput, 0)

@@ -85,6 +85,26 @@ func TestTooMuchOutputKills(t *testing.T) {
 	}
 }
 
+// TestTooMuchInSocketsKills: the share itself may be used, and what was found first
+// stays.
+func TestTooMuchInSocketsKills(t *testing.T) {
+	t.Parallel()
+	s := newSupervised(t, nil)
+	share := s.launch.spec.Limits.SocketBytes()
+	loop := newSupervisor(s.launch)
+	defer loop.close()
+	if loop.checkSockets(share); loop.seen.cause != causeNone {
+		t.Errorf("at its share: %+v", loop.seen)
+	}
+	kill := s.watchKill()
+	loop.checkSockets(share + 1)
+	kill.wait()
+	loop.checkSockets(share + 2)
+	if loop.seen.cause != causeSockets || loop.seen.sockets != share+1 {
+		t.Errorf("above it: %+v", loop.seen)
+	}
+}
+
 // TestTooMuchCPUTime asks first. The control: below the limit it only looks.
 func TestTooMuchCPUTime(t *testing.T) {
 	t.Parallel()

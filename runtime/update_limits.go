@@ -34,8 +34,8 @@ func (s *supervisor) applyLimits(from, to agent.Limits, steps *undo.Stack) error
 		}
 	}
 	back, _ := resourcesBetween(to, from, s.facts.cgroups.SwapAccounting())
-	steps.Add("limits", func() error { return s.writeLimits(back) })
-	if err := s.writeLimits(change); err != nil {
+	steps.Add("limits", func() error { return errors.Join(s.writeLimits(back), s.limitSockets(from)) })
+	if err := errors.Join(s.writeLimits(change), s.limitSockets(to)); err != nil {
 		return s.limitRefused(to, err)
 	}
 	return s.verifyLimits(from, to)
@@ -106,6 +106,9 @@ func (s *supervisor) verifyLimits(from, to agent.Limits) error {
 	// The kernel counts memory in pages.
 	if from.MemoryBytes != to.MemoryBytes && (held.MemoryBytes == nil || *held.MemoryBytes > to.MemoryBytes) {
 		wrong = append(wrong, agent.ControlMemory)
+	}
+	if from.MemoryBytes != to.MemoryBytes && held.SocketBytes != nil && *held.SocketBytes > to.SocketBytes()/2 {
+		wrong = append(wrong, agent.ControlSockets)
 	}
 	if from.Pids != to.Pids {
 		if held.Pids == nil || *held.Pids != to.Pids {

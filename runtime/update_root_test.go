@@ -71,6 +71,9 @@ func TestUpdateHoldsInTheKernelAndInTheStore(t *testing.T) {
 		if *held.MemoryBytes != *u.MemoryBytes || *held.Pids != *u.Pids || math.Abs(*held.CPUs-*u.CPUs) > 1e-4 {
 			t.Errorf("the kernel holds %d, %d, %v", *held.MemoryBytes, *held.Pids, *held.CPUs)
 		}
+		if held.SocketBytes != nil && *held.SocketBytes != *u.MemoryBytes/8 { // v1
+			t.Errorf("sockets may hold %d of %d", *held.SocketBytes, *u.MemoryBytes)
+		}
 		if stored.MemoryBytes != *u.MemoryBytes || stored.MemorySwapBytes != *u.MemoryBytes || stored.Pids != *u.Pids || stored.CPUs != *u.CPUs {
 			t.Errorf("the store has %+v", stored)
 		}

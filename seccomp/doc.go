@@ -22,6 +22,7 @@
 //	native call, listed             allowed, where its arguments satisfy a row
 //	native call, refused            EPERM, or the errno in its row
 //	socket for NETLINK_AUDIT        EPROTONOSUPPORT, as from a kernel without
+//	a filter of its own             as from a kernel without: EINVAL, ENOSYS
 //	native call, newer than any     ENOSYS (see below)
 //	  that the profile names
 //	x32 or 32-bit call              the thread is killed with SIGSYS

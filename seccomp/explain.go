@@ -23,7 +23,11 @@ func Explain(p *specs.LinuxSeccomp, name string) string {
 		return phrase(outcomeOf(p.DefaultAction, p.DefaultErrnoRet)) + unlisted(level, p, name)
 	case level != nil && level.conditionOf(name) != nil:
 		row := level.conditionOf(name)
-		return fmt.Sprintf("allowed for %s; otherwise refused with EPERM because %s", row.allowed, row.reason)
+		errno := "EPERM"
+		if len(row.absent) > 0 {
+			errno += " or " + unix.ErrnoName(row.absentErrno)
+		}
+		return fmt.Sprintf("allowed for %s; otherwise refused with %s because %s", row.allowed, errno, row.reason)
 	case level != nil && level.refusalOf(name) != nil:
 		return phrase(outcomeOf(rules[0].Action, rules[0].ErrnoRet)) + " because " + level.refusalOf(name).reason
 	}

@@ -57,14 +57,15 @@ type condition struct {
 	allowed string                    // completes "allowed for …"
 	reason  string                    // why everything else is refused
 	accept  [][]specs.LinuxSeccompArg // alternatives; all of one's arguments must match
-	// absent are alternatives answered with EPROTONOSUPPORT, as by a kernel
+	// absent are alternatives answered with absentErrno, as by a kernel
 	// without them. They overlap with none of accept.
-	absent [][]specs.LinuxSeccompArg
+	absent      [][]specs.LinuxSeccompArg
+	absentErrno unix.Errno
 }
 
 func builtins() []builtin {
-	standard := builtin{Standard, standardRefusals, standardConditions()}
-	strict := builtin{Strict, slices.Concat(standardRefusals, strictRefusals), strictConditions(standard.conditions)}
+	standard := builtin{Standard, slices.Concat(filterRefusals, standardRefusals), standardConditions()}
+	strict := builtin{Strict, slices.Concat(standard.refusals, strictRefusals), strictConditions(standard.conditions)}
 	return []builtin{standard, strict}
 }
 
@@ -129,7 +130,7 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 	}
 	for _, c := range b.conditions {
 		for _, args := range c.absent {
-			errno := uint(unix.EPROTONOSUPPORT)
+			errno := uint(c.absentErrno)
 			rules = append(rules, specs.LinuxSyscall{Names: []string{c.name}, Action: specs.ActErrno, ErrnoRet: &errno, Args: args})
 		}
 	}

@@ -58,6 +58,7 @@ func TestExplainBuiltins(t *testing.T) {
 		{Standard, "mount", "refused with EPERM because an agent changes no mounts"},
 		{Standard, "clone3", "refused with ENOSYS because its flags are behind a pointer, where a filter cannot look for new namespaces; programs fall back to clone"},
 		{Standard, "socketpair", "allowed for AF_UNIX; otherwise refused with EPERM because no other family that an agent may use has pairs"},
+		{Standard, "prctl", "allowed for every option but PR_SET_SECCOMP; otherwise refused with EPERM or EINVAL because programs in the kernel are the host's, and no limit holds their number"},
 		{Standard, "memfd_create", "allowed for pages of ordinary size, and transparent huge ones; otherwise refused with EPERM because the host reserved its huge pages for somebody, and no memory limit counts them"},
 		{Strict, "memfd_create", "refused with EPERM because code that runs should be a file that can be seen"},
 		{Strict, "mount", "refused with EPERM because an agent changes no mounts"},

@@ -80,7 +80,7 @@ const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 
 // standardConditions are the calls that standard allows for some arguments.
 func standardConditions() []condition {
-	return []condition{
+	return append(filterConditions(), []condition{
 		{name: "clone",
 			allowed: "processes and threads without a new namespace",
 			reason:  "an agent lives in the namespaces that it was given",
@@ -90,7 +90,8 @@ func standardConditions() []condition {
 			reason:  "other families and protocols are kernel code that agents have no use for, and some lead out of the network namespace",
 			accept:  socketKinds(),
 			// useradd and passwd stop on EPERM, and so would packages that add a user.
-			absent: [][]specs.LinuxSeccompArg{all(equals(0, unix.AF_NETLINK), equals(2, unix.NETLINK_AUDIT))}},
+			absent:      [][]specs.LinuxSeccompArg{all(equals(0, unix.AF_NETLINK), equals(2, unix.NETLINK_AUDIT))},
+			absentErrno: unix.EPROTONOSUPPORT},
 		{name: "socketpair",
 			allowed: "AF_UNIX",
 			reason:  "no other family that an agent may use has pairs",
@@ -118,7 +119,7 @@ func standardConditions() []condition {
 			allowed: "Linux itself, with or without the 2.6 version number, 32-bit machine name, and reading the current value",
 			reason:  "the rest weakens address randomisation or emulates other systems",
 			accept:  oneOf(0, 0, perLinux32, uname26, uname26|perLinux32, readPersonality)},
-	}
+	}...)
 }
 
 // shmHugeTLB is SHM_HUGETLB of linux/shm.h.

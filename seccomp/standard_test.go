@@ -76,6 +76,29 @@ var standardCalls = []struct {
 	{call{name: "socketpair", args: [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}}, "allow"},
 	{call{name: "socketpair", args: [6]uint64{unix.AF_TIPC, unix.SOCK_STREAM}}, "EPERM"},
 
+	// Programs in the kernel.
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET | high, unix.SO_ATTACH_FILTER | high}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_BPF}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_EBPF}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_DETACH_FILTER}}, "allow"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_REUSEPORT}}, "allow"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_IPV6, unix.SO_ATTACH_FILTER}}, "allow"}, // IPV6_V6ONLY
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}}, "allow"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, unix.TCP_MD5SIG}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP | high, unix.TCP_MD5SIG_EXT | high}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_TCP, tcpAddKey}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.IPPROTO_UDP, unix.TCP_MD5SIG}}, "allow"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_VSOCK, 0}}, "allow"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER}}, "EINVAL"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP | high, unix.SECCOMP_MODE_FILTER}}, "EINVAL"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_GET_SECCOMP}}, "allow"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_NAME}}, "allow"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_VMA}}, "allow"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_PTRACER}}, "allow"},
+	{call{name: "seccomp", args: [6]uint64{unix.SECCOMP_SET_MODE_FILTER}}, "ENOSYS"},
+
 	// Bits that the kernel drops neither open nor close anything.
 	{call{name: "socket", args: [6]uint64{unix.AF_INET | high, unix.SOCK_STREAM | high, high}}, "allow"},
 	{call{name: "socket", args: [6]uint64{unix.AF_ALG | high, unix.SOCK_SEQPACKET}}, "EPERM"},
@@ -137,7 +160,7 @@ func TestStandardAnswers(t *testing.T) {
 func TestStandardRefusesByName(t *testing.T) {
 	t.Parallel()
 	f := compileBuiltin(t, Standard)
-	for _, row := range standardRefusals {
+	for _, row := range builtins()[0].refusals {
 		want := "EPERM"
 		if row.errno != 0 {
 			want = unix.ErrnoName(unix.Errno(row.errno))

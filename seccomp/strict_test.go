@@ -26,6 +26,10 @@ var strictCalls = []struct {
 	{call{name: "socket", args: [6]uint64{unix.AF_INET, unix.SOCK_STREAM}}, "EPERM"},
 	{call{name: "socket", args: [6]uint64{unix.AF_INET6, unix.SOCK_DGRAM}}, "EPERM"},
 	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}}, "EPERM"},
+	{call{name: "setsockopt", args: [6]uint64{3, unix.SOL_SOCKET, unix.SO_SNDBUF}}, "allow"},
+	{call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER}}, "EINVAL"},
+	{call{name: "seccomp"}, "ENOSYS"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TCGETS}}, "allow"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSCTTY}}, "allow"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCGWINSZ | high}}, "allow"},
@@ -130,7 +134,7 @@ func TestHighHalvesDoNotCount(t *testing.T) {
 }
 
 // limited are calls of which standard allows a part.
-var limited = []string{"ioctl", "socket", "clone", "mknodat", "personality", "socketpair"}
+var limited = []string{"ioctl", "socket", "clone", "mknodat", "personality", "socketpair", "setsockopt", "prctl"}
 
 // drawCall draws a native call, often one with conditions.
 func drawCall(t *rapid.T) call {

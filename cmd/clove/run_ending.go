@@ -32,6 +32,9 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case known && record.Limit != nil && record.Limit.Name == agent.LimitDiskFiles:
 		lines = append(lines, fmt.Sprintf("disk limit reached with %d files: raise --disk, which brings room for more, or let the agent remove what it no longer needs",
 			record.Limit.Value))
+	case known && record.Limit != nil && record.Limit.Name == agent.ControlSockets:
+		lines = append(lines, fmt.Sprintf("more than %s, a quarter of the memory limit, waited unread in sockets%s: raise --memory, or let the agent read what is sent to it",
+			size(record.Limit.Value), peak(record.Limit.Peak, size)))
 	case record.Status == agent.StatusOOM && record.Limit != nil && farBelow(record.Limit.Peak, record.Limit.Value):
 		lines = append(lines, fmt.Sprintf("out of memory at %s, below the limit of %s: the host, or the container that clove runs in, had no more; give that more, or let the agent hold less at once",
 			size(*record.Limit.Peak), size(record.Limit.Value)))

@@ -145,6 +145,8 @@ func TestEndings(t *testing.T) {
 			[]string{"out of memory at 94MiB, below the limit of 512MiB: the host, or the container that clove runs in, had no more; give that more, or let the agent hold less at once"}},
 		{agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: hit("memory", 256<<20, nil)},
 			[]string{"memory limit of 256MiB reached: raise --memory, or let the agent hold less at once"}},
+		{agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: hit("sockets", 16<<20, number(20<<20))},
+			[]string{"more than 16MiB, a quarter of the memory limit, waited unread in sockets (peak 20MiB): raise --memory, or let the agent read what is sent to it"}},
 		{agent.Record{Status: agent.StatusTimeout, ExitCode: 124, Limit: hit("wall-clock", 1500, number(1502))},
 			[]string{"wall clock limit of 1.5s reached (peak 1.502s): raise --timeout, or let the agent finish sooner"}},
 		{agent.Record{Status: agent.StatusCPUTime, ExitCode: 124, Limit: hit("cpu-time", 60000, number(60010))},

@@ -35,6 +35,7 @@ static const struct command {
 	{"fds", cmd_fds, ""},
 	{"kernel", cmd_kernel, "[CALL...]"},
 	{"socket", cmd_socket, "[FAMILY...]"},
+	{"filter", cmd_filter, "[WAY...]"},
 	{"reach", cmd_reach, "ADDRESS[%INTERFACE-NUMBER] PORT [WAY...]"},
 	{"tty", cmd_tty, "[COMMAND...]"},
 	{"abi", cmd_abi, "[WAY...]"},

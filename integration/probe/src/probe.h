@@ -69,6 +69,7 @@ int cmd_kill(int argc, char **argv);
 int cmd_fds(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);	  /* kernel.c */
 int cmd_socket(int argc, char **argv);	  /* sockets.c */
+int cmd_filter(int argc, char **argv);	  /* filters.c */
 int cmd_reach(int argc, char **argv);	  /* reach.c */
 int cmd_tty(int argc, char **argv);	  /* terminals.c */
 int cmd_abi(int argc, char **argv);	  /* abi.c */
