@@ -5,6 +5,7 @@ package cgroups
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func TestOOMIsCountedAndSeenWheneverTheWatchBegan(t *testing.T) {
 	if err != nil || n < 1 {
 		t.Errorf("reported, but counted %d, %v", n, err)
 	}
+	wantNoInotify(t)
 	after, err := g.WatchOOM(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +57,21 @@ func TestOOMIsCountedAndSeenWheneverTheWatchBegan(t *testing.T) {
 	case <-after:
 	case <-within:
 		t.Fatal("a watch that began after the kill never reported it")
+	}
+}
+
+// wantNoInotify: root has 128 inotify instances for all of a host's programs
+// (fs.inotify.max_user_instances), so a watch for each agent must not take one.
+func wantNoInotify(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if to, _ := os.Readlink("/proc/self/fd/" + entry.Name()); strings.Contains(to, "inotify") {
+			t.Errorf("a watch holds an inotify instance, descriptor %s", entry.Name())
+		}
 	}
 }
 

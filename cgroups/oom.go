@@ -55,9 +55,10 @@ func oomKillsIn(dir, name string) (int64, error) {
 // WatchOOM returns a channel that gets a value each time OOMKills has grown,
 // once at once if it is above 0 already, so that no kill is missed whenever
 // the watch begins. Kills in a quick row may come as one value. The channel is
-// never closed: to receive from it is to have seen a kill. The watch ends with
-// ctx or with the group. A group that is there but in no memory controller has
-// nothing to watch, and its channel stays silent.
+// never closed: to receive from it is to have seen a kill. The watch holds one
+// descriptor and ends with ctx; on v1, where the kernel announces it, also with the
+// group. A group that is there but in no memory controller has nothing to watch, and
+// its channel stays silent.
 func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 	arm := armV2
 	dir, isV1 := g.paths["memory"]
@@ -81,7 +82,7 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 // oomWatch is the state of one watch; only its goroutine touches it.
 type oomWatch struct {
 	group  *Group
-	events *os.File // readable when something happened; what it says is of no interest
+	events *os.File // the kernel wakes who polls it when something happened; it is not read
 	kills  chan struct{}
 	seen   int64
 	// notifiedEarly: v1 announces that memory ran out, and counts the kill a
@@ -90,23 +91,24 @@ type oomWatch struct {
 	patience      time.Duration // with a count that does not come
 }
 
+// run looks once at what was before the watch was armed, and then after each event.
 func (w *oomWatch) run(ctx context.Context) {
 	defer w.events.Close()
-	// A deadline in the past wakes the blocked Read.
+	// A deadline in the past wakes who waits in Read.
 	stop := context.AfterFunc(ctx, func() { w.events.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := w.look(); err != nil { // what was before the watch was armed
+	conn, err := w.events.SyscallConn()
+	if err != nil {
 		return
 	}
-	buffer := make([]byte, 4096) // inotify(7): room for any event
-	for {
-		if _, err := w.events.Read(buffer); err != nil {
-			return
-		}
-		if err := w.settle(ctx); err != nil {
-			return
-		}
-	}
+	look := func(context.Context) error { _, err := w.look(); return err }
+	// Go polls edge-triggered (epoll(7), EPOLLET), and an event that comes while the
+	// function looks has Read call it again.
+	_ = conn.Read(func(uintptr) (done bool) {
+		err := look(ctx)
+		look = w.settle
+		return err != nil
+	})
 }
 
 // settleTime bounds the wait for the count after v1's announcement. In between
@@ -160,16 +162,16 @@ func armV1(dir string) (*os.File, error) {
 	return events, nil
 }
 
-// armV2 watches memory.events, whose counts include those of all sub-cgroups.
+// armV2 opens memory.events, whose counts include those of all sub-cgroups, to be
+// polled (the kernel's cgroup-v2.rst: a changed value wakes poll). inotify would take
+// one of the 128 instances that the host's root has for everything.
 func armV2(dir string) (*os.File, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	events, err := os.Open(filepath.Join(dir, "memory.events"))
 	if err != nil {
 		return nil, err
 	}
-	events := os.NewFile(uintptr(fd), "inotify")
-	path := filepath.Join(dir, "memory.events")
-	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
-		return nil, errors.Join(&os.PathError{Op: "inotify", Path: path, Err: err}, events.Close())
+	if err := events.SetReadDeadline(time.Time{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot poll %s: %w", events.Name(), err), events.Close())
 	}
 	return events, nil
 }

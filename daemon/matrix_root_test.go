@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -39,8 +42,7 @@ func TestMatrixOverConnections(t *testing.T) {
 	path := r.serveGroup(matrixGroup)
 	threads := map[string]*nsthread.Thread{}
 	for _, who := range identities {
-		thread, err := nsthread.StartAs(who.id)
-		must(t, err)
+		thread := asCaller(t, who.id)
 		defer thread.Close()
 		threads[who.name] = thread
 	}
@@ -57,6 +59,29 @@ func TestMatrixOverConnections(t *testing.T) {
 			_ = r.records.with(forgetRun(run.Spec.ID))
 		}
 	}
+}
+
+// asCaller makes a thread whose connections are the caller's: the kernel tells of the
+// effective ids.
+func asCaller(t *testing.T, who nsthread.Identity) *nsthread.Thread {
+	t.Helper()
+	thread, err := nsthread.Start(0)
+	must(t, err)
+	must(t, thread.Do(func() error {
+		groups := append([]uint32{who.GID}, who.Groups...)
+		_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0)
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall(unix.SYS_SETRESGID, uintptr(who.GID), uintptr(who.GID), uintptr(who.GID))
+		}
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, uintptr(who.UID), uintptr(who.UID), uintptr(who.UID))
+		}
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}))
+	return thread
 }
 
 // askAs makes one request on a connection that the thread's identity opens.

@@ -33,6 +33,11 @@ func TestDaemonLife(t *testing.T) {
 	if err := json.Unmarshal([]byte(d.ok("inspect", "one")), &run); err != nil || run.State != agent.StateRunning || string(run.Spec.ID) != id {
 		t.Errorf("inspect: %v, %+v", err, run)
 	}
+	if pids := d.supervisors(); len(pids) != 1 {
+		t.Errorf("supervisors: %v", pids)
+	} else {
+		wantNoInotify(t, pids[0])
+	}
 	follow := d.follow("logs", "-f", "one")
 	if a, b := follow.line(), follow.line(); a+b != "outerr" && a+b != "errout" {
 		t.Errorf("logs -f: %q, %q", a, b)

@@ -9,6 +9,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // written remembers where a file with several names was written, so that its
@@ -72,7 +74,7 @@ func (a *applier) openStaged(flags uint64) (*os.File, error) {
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(int(file.Fd()), &st)
-	if err == nil && (st.Uid != uint32(os.Geteuid()) || fileType(st.Mode) != TypeDir && st.Nlink != 1) {
+	if err == nil && (st.Uid != nsthread.FileUID() || fileType(st.Mode) != TypeDir && st.Nlink != 1) {
 		err = refusal("something else was put in its place")
 	}
 	if err != nil {
@@ -94,7 +96,7 @@ func (a *applier) handOver(file *os.File, e layerEntry) error {
 // give makes the owner of the target the owner of file. Somebody else than
 // root keeps what he makes, and gives it the target's group where he may.
 func (a *applier) give(file *os.File) error {
-	uid, own := int(a.owner.Uid), os.Geteuid()
+	uid, own := int(a.owner.Uid), nsthread.FileUID()
 	if own != 0 {
 		uid = -1
 	}

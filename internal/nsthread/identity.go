@@ -13,9 +13,15 @@ type Identity struct {
 	Groups   []uint32 // the supplementary ones
 }
 
-// StartAs makes a thread that is somebody else for good: what it may do is
-// what the kernel lets that user do, whoever planted the paths that it meets.
-// For root it is a thread like any other.
+// StartAs makes a thread that is somebody else for files and sockets: what it may
+// open is what the kernel lets that user open, whoever planted the paths that it
+// meets, and a socket that it makes is that user's (iptables -m owner, ss -e). It
+// has no capability. For root it is a thread like any other.
+//
+// Its real, effective and saved ids stay root's: with the user's, the user could end
+// this whole process by a signal to the thread (kill(2) takes a thread's id) and
+// change its limits and scheduling (prlimit(2), sched_setscheduler(2)). So a program
+// that it executed would be root, and a peer on a Unix socket sees root.
 func StartAs(who Identity) (*Thread, error) {
 	t, err := Start(0)
 	if err != nil {
@@ -54,22 +60,36 @@ func (t *Thread) become(who Identity) (*Thread, error) {
 	return t, nil
 }
 
-// become changes the ids of this thread alone: the raw calls, because those of
-// the library change all threads. The user's id comes last, for it takes the
-// right to change the others, and every capability.
+// become changes the ids of this thread alone: the raw calls, because those of the
+// library change all threads. The user's id comes behind the groups, and the
+// capabilities, which take the right to change any of them, last.
 func become(who Identity) error {
 	groups := append(append([]uint32{}, who.Groups...), who.GID) // never empty, so that it has an address
-	gid, uid := uintptr(who.GID), uintptr(who.UID)
 	// The conversion of a pointer has to stand in the call itself (package unsafe).
 	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0)
-	if errno == 0 {
-		_, _, errno = unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid)
-	}
-	if errno == 0 {
-		_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid)
-	}
 	if errno != 0 {
 		return errno
 	}
-	return nil
+	if !setID(unix.SYS_SETFSGID, who.GID) || !setID(unix.SYS_SETFSUID, who.UID) {
+		return unix.EPERM
+	}
+	none := [2]unix.CapUserData{}
+	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 }
+
+// setID calls setfsuid(2) or setfsgid(2), which tell no error but the id that holds.
+func setID(call uintptr, id uint32) bool {
+	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
+	return fileID(call) == id
+}
+
+// fileID asks for an id that no user can have, which changes nothing.
+func fileID(call uintptr) uint32 {
+	const nobodys = 1<<32 - 1
+	now, _, _ := unix.RawSyscall(call, nobodys, 0, 0)
+	return uint32(now)
+}
+
+// FileUID is the user whose files the calling thread makes, which os.Geteuid does not
+// tell inside of Do.
+func FileUID() uint32 { return fileID(unix.SYS_SETFSUID) }

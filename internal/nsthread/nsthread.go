@@ -7,9 +7,10 @@
 // file system or network. The thread is never given back to the Go scheduler:
 // Close ends it, and with it every namespace that nobody else holds.
 //
-// A thread can also be somebody else (StartAs): where root acts for a user, the
-// kernel itself then says what that user may do, and no check can be outrun by
-// whoever moves a path behind it.
+// A thread can also be somebody else (StartAs) for files and sockets: where root
+// acts for a user, the kernel itself then says what that user may do, and no check
+// can be outrun by whoever moves a path behind it. Signals go by other ids, which
+// stay root's.
 //
 // A process that is started inside Do inherits the thread's namespaces, and
 // its parent-death signal (prctl(2), PR_SET_PDEATHSIG) is tied to this thread,

@@ -10,8 +10,7 @@ import (
 const scopeSuffix = ".scope"
 
 // watchMemory hears of kills for want of memory as they happen, where the end may
-// be too late. Elsewhere it would only take one of the 128 inotify instances that
-// the host's root has for everything.
+// be too late to count them.
 func (k *keeper) watchMemory() {
 	if k.order.Record == "" || k.pidfd < 0 {
 		return

@@ -1,7 +1,11 @@
+//go:build root
+
 package keeper
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,42 +14,60 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/testhost"
 )
 
-// memoryGroup is a v2 cgroup of plain files in which two kills can be counted, and
-// which may be removed.
+// memoryGroup is a cgroup in which the kernel kills for want of memory, once for
+// each call of kill, and which can be removed.
 func memoryGroup(t *testing.T) (g *cgroups.Group, kill, remove func()) {
 	t.Helper()
-	directory := filepath.Join(t.TempDir(), "clove", string(agent.NewID()))
-	if err := os.MkdirAll(directory, 0o755); err != nil {
-		t.Fatal(err)
+	h, err := cgroups.Detect()
+	if err == nil {
+		err = h.Prepare()
 	}
-	events, err := os.Create(filepath.Join(directory, "memory.events"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { events.Close() })
-	write := func(text string) {
-		t.Helper()
-		if _, err := events.WriteAt([]byte(text), 0); err != nil { // no moment without a text
-			t.Fatal(err)
-		}
+	all := h.Place(string(agent.NewID())).Paths
+	paths := map[string]string{"": all[""]}
+	if v1, ok := all["memory"]; ok {
+		paths = map[string]string{"memory": v1}
 	}
-	write("oom_kill 0\n")
-	if g, err = cgroups.Open(map[string]string{"": directory}); err != nil {
+	if g, err = cgroups.Open(paths); err != nil {
 		t.Fatal(err)
 	}
-	return g, func() { t.Helper(); write("oom_kill 2\n") }, func() {
+	remove = func() {
 		t.Helper()
-		if err := os.RemoveAll(directory); err != nil {
+		if err := g.Remove(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(remove)
+	for _, directory := range paths {
+		if err := os.MkdirAll(directory, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"memory.limit_in_bytes": "16M", "memory.max": "16M", "memory.swap.max": "0"} {
+			if err := os.WriteFile(filepath.Join(directory, name), []byte(value), 0); err != nil && !os.IsNotExist(err) && !os.IsPermission(err) {
+				t.Fatal(err)
+			}
+		}
+		kill = func() {
+			t.Helper()
+			eat := exec.Command("sh", "-c", `echo $$ >"$1/cgroup.procs" && head -c 64M /dev/zero | tail -c 64M >/dev/null`, "sh", directory)
+			if err := eat.Run(); eat.ProcessState.ExitCode() != 128+int(unix.SIGKILL) {
+				t.Fatalf("it was not killed: %v", err)
+			}
+		}
+	}
+	return g, kill, remove
 }
 
 // TestAKillIsKnownWhenItsCgroupIsGone: systemd may have removed it. The control is
 // a cgroup that stays until the container is removed, and is only asked in the end.
 func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
+	testhost.Root(t)
+	testhost.NoResidue(t)
 	for name, row := range map[string]struct {
 		path    string
 		counted bool // or the watch has only told of it yet
@@ -64,12 +86,13 @@ func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
 			t.Fatalf("%s: it is watched: %t", name, k.memory != nil)
 		}
 		kill()
-		for deadline := time.Now().Add(patience); k.memory != nil && len(k.memory) == 0; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(testhost.Patience(patience)); k.memory != nil && len(k.memory) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: nobody told", name)
 			}
 		}
 		if row.counted {
+			kill()
 			k.countKills(1)
 		}
 		remove()

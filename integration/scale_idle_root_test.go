@@ -1,0 +1,129 @@
+//go:build root
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+	"clove.run/clove/internal/testhost"
+)
+
+// supervisors are the processes that look after this cloved's agents.
+func (d *cloved) supervisors() (pids []int) {
+	d.t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	program := filepath.Join(d.bin, "clove")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+		if argv := bytes.Split(words, []byte{0}); string(argv[0]) == program && bytes.Contains(words, []byte("\x00supervise\x00")) &&
+			bytes.Contains(words, []byte(d.run)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// wantNoInotify: root has only so many inotify instances for all programs of the host
+// (fs.inotify.max_user_instances, 128), so an agent must not cost one.
+func wantNoInotify(t *testing.T, pid int) {
+	t.Helper()
+	directory := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if to, _ := os.Readlink(filepath.Join(directory, entry.Name())); strings.Contains(to, "inotify") {
+			t.Errorf("supervisor %d holds an inotify instance: descriptor %s", pid, entry.Name())
+		}
+	}
+}
+
+// TestIdleAgentsDoNotCostInstances holds many agents at once, each with a supervisor.
+// The control: the whole number is above what the kernel gives root in instances.
+func TestIdleAgentsDoNotCostInstances(t *testing.T) {
+	d, number := newCloved(t), testhost.Sample(1000, 24, 140)
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if number >= 140 && number <= most {
+		testhost.Missing(t, "%d agents do not exceed fs.inotify.max_user_instances, %d", number, most)
+	}
+	c, err := client.Dial(context.Background(), d.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	each(number, func(i int) {
+		if _, err := c.Start(context.Background(), api.StartParams{Spec: sleeper(fmt.Sprintf("idle-%d", i))}); err != nil {
+			t.Error(err)
+		}
+	})
+	listed, err := c.List(context.Background(), listAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := 0
+	for _, run := range listed.Runs {
+		if run.State == agent.StateRunning {
+			running++
+		}
+	}
+	pids := d.supervisors()
+	if running != number || len(pids) != number {
+		t.Errorf("%d agents run with %d supervisors, want %d", running, len(pids), number)
+	}
+	for _, pid := range pids {
+		wantNoInotify(t, pid)
+	}
+	if fd, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+		t.Errorf("root's own programs get no inotify instance: %v", err)
+	} else {
+		unix.Close(fd)
+	}
+	descriptors, threads := d.held()
+	t.Logf("%d agents: cloved holds %d descriptors and %d threads", number, descriptors, threads)
+	each(number, func(i int) {
+		if err := c.Remove(context.Background(), fmt.Sprintf("idle-%d", i), true); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// each calls do for 0 to number-1, eight at a time.
+func each(number int, do func(int)) {
+	var all sync.WaitGroup
+	for first := range 8 {
+		all.Go(func() {
+			for i := first; i < number; i += 8 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}
