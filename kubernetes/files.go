@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,7 +26,7 @@ type placed struct {
 	text      []byte
 }
 
-var notInKey = regexp.MustCompile(`[^-._a-zA-Z0-9]`)
+var notInKey = pattern(`[^-._a-zA-Z0-9]`)
 
 // place gives each file a key: its path, as far as a key may look like one.
 func place(files []File) ([]placed, error) {
@@ -38,7 +37,7 @@ func place(files []File) ([]placed, error) {
 			return nil, &agent.Error{Kind: agent.KindInvalid, Step: "workspace", Message: fmt.Sprintf("a pod cannot mount a file called %q", f.Path),
 				Hint: "rename it; colons, control characters and what is not UTF-8 do not go into a mount's path"}
 		}
-		stem := notInKey.ReplaceAllString(f.Path, "_")
+		stem := notInKey().ReplaceAllString(f.Path, "_")
 		stem = stem[:min(len(stem), 200)] // a key has at most 253 characters
 		key := stem
 		for n := 2; taken[key] || key == "." || strings.HasPrefix(key, ".."); n++ {

@@ -9,18 +9,24 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 )
 
 // What Kubernetes takes for names (RFC 1123's label and subdomain) and labels.
 var (
-	dnsLabel   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	dnsName    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	labelWord  = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	secretWord = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
-	notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
+	dnsLabel   = pattern(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	dnsName    = pattern(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelWord  = pattern(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	secretWord = pattern(`^[-._a-zA-Z0-9]{1,253}$`)
+	notInLabel = pattern(`[^a-z0-9]+`)
 )
+
+// pattern compiles when it is first used: every launch pays package initialisation twice.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // uniqueName is the stem and a hash of everything else: the same run has the
 // same name, so that applying it again changes nothing, and a changed one does
@@ -31,7 +37,7 @@ func uniqueName(run Run) (string, error) {
 		return "", fmt.Errorf("cannot name the Job: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	stem := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(run.Stem), "-"), "-")
+	stem := strings.Trim(notInLabel().ReplaceAllString(strings.ToLower(run.Stem), "-"), "-")
 	if stem == "" {
 		stem = "run"
 	}
@@ -42,7 +48,7 @@ func uniqueName(run Run) (string, error) {
 func checkNames(run Run) error {
 	for _, row := range []struct {
 		flag, text string
-		form       *regexp.Regexp
+		form       func() *regexp.Regexp
 		hint       string
 	}{
 		{"--name", run.Spec.Name, dnsLabel, "use at most 63 small letters, digits and -"},
@@ -51,7 +57,7 @@ func checkNames(run Run) error {
 		{"--runtime-class", run.RuntimeClass, dnsName, "name a RuntimeClass of the cluster, for example clove"},
 		{"--secret", run.Secret, dnsName, "name a Secret of the namespace, for example agent-keys"},
 	} {
-		if row.text != "" && !row.form.MatchString(row.text) {
+		if row.text != "" && !row.form().MatchString(row.text) {
 			return refused(row.flag, row.hint, "%q is no name in Kubernetes", row.text)
 		}
 	}
@@ -61,12 +67,12 @@ func checkNames(run Run) error {
 			prefix, name = "x", key
 		}
 		value := run.Spec.Labels[key]
-		if !labelWord.MatchString(name) || !dnsName.MatchString(prefix) || value != "" && !labelWord.MatchString(value) {
+		if !labelWord().MatchString(name) || !dnsName().MatchString(prefix) || value != "" && !labelWord().MatchString(value) {
 			return refused("--label", "use at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends", "%q is no label in Kubernetes", key+"="+value)
 		}
 	}
 	for _, v := range run.Variables {
-		if v.IsSecret && !secretWord.MatchString(v.Name) {
+		if v.IsSecret && !secretWord().MatchString(v.Name) {
 			return refused("--env", "use letters, digits, '-', '_' and '.'", "%q is no key of a Secret", v.Name)
 		}
 	}

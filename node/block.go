@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -31,14 +32,14 @@ const (
 )
 
 // bareKey is a name that needs no quotes in TOML.
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 // Register returns text with h registered. A text that has h already comes
 // back as it is; the block of an earlier Register is replaced where it stands. What
 // cannot be extended so that everything else keeps its meaning is refused
 // (KindInvalid).
 func Register(text []byte, h Handler) ([]byte, error) {
-	if !bareKey.MatchString(h.Name) || h.Name == runcHandler {
+	if !bareKey().MatchString(h.Name) || h.Name == runcHandler {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "handler", Message: fmt.Sprintf("%q cannot be its name", h.Name),
 			Hint: "use letters, digits, - and _, for example clove; runc is containerd's own"}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 )
@@ -34,7 +35,7 @@ const unitMark = "# Written by clove node install; clove node uninstall takes it
 var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate"}
 
 // plainPath is one that means itself in a unit, where %, spaces and quotes do not.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+-]*$`)
+var plainPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9/._+-]*$`) })
 
 // unitText is a unit of the package's for programs in another directory. The
 // package's group is not made on a node, where only root asks: clove-oci.
@@ -53,7 +54,7 @@ func unitText(name, programs string) ([]byte, error) {
 
 // checkPrograms: systemd would only say that the service failed.
 func (c Cloved) checkPrograms() error {
-	if !plainPath.MatchString(c.Programs) {
+	if !plainPath().MatchString(c.Programs) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "cloved", Message: "systemd would read " + c.Programs + " as something else",
 			Hint: "put the programs into a directory of letters, digits and ._+- only"}
 	}
