@@ -61,3 +61,21 @@ func TestFailureOfNamesTheErrno(t *testing.T) {
 		t.Error("no error became a failure")
 	}
 }
+
+// A failure is one line, however many errors were joined.
+func TestFailureOfJoinedErrors(t *testing.T) {
+	t.Parallel()
+	joined := errors.Join(errors.New("first"), errors.New("second"))
+	if got := FailureOf(&Error{Message: "cannot copy", Err: joined}).Message; got != "cannot copy: first; second" {
+		t.Errorf("%q", got)
+	}
+	if got := FailureOf(joined).Message; got != "first; second" {
+		t.Errorf("%q", got)
+	}
+	if got := FailureOf(errors.Join(joined, errors.New("third"))).Message; got != "first; second; third" {
+		t.Errorf("%q", got)
+	}
+	if got := FailureOf(fmt.Errorf("open a\nb: %w", joined)).Message; got != "open a\nb: first; second" {
+		t.Errorf("a name lost its line break: %q", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -169,7 +170,15 @@ func TestDaemonCopy(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "in/below/file"), []byte("content"), 0o640); err != nil {
 		t.Fatal(err)
 	}
+	// Rounded to seconds it would lie in the future of whoever compares, such as make.
+	modified := time.Now().Truncate(time.Second).Add(-time.Second + 999999999*time.Nanosecond)
+	if err := os.Chtimes(filepath.Join(dir, "in/below/file"), modified, modified); err != nil {
+		t.Fatal(err)
+	}
 	d.ok("cp", filepath.Join(dir, "in"), "box:/workspace")
+	if r := d.clove("exec", "box", "stat", "-c", "%.9Y", "in/below/file"); r.stdout != fmt.Sprintf("%d.999999999\n", modified.Unix()) {
+		t.Errorf("it was modified at %d.999999999, and inside at %s%s", modified.Unix(), r.stdout, r.stderr)
+	}
 	if r := d.clove("exec", "box", "sh", "-c", `stat -c '%u %a' in/below/file; cat in/below/file`); r.stdout != "1000 640\ncontent" {
 		t.Errorf("%q, %s", r.stdout, r.stderr)
 	}

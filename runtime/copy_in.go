@@ -131,8 +131,11 @@ func writeFile(parent *os.File, name string, h *tar.Header, data io.Reader) erro
 	if err := unix.Fchmod(fd, permissions(h)); err != nil {
 		return err
 	}
-	modified := unix.NsecToTimeval(h.ModTime.UnixNano())
-	if err := unix.Futimes(fd, []unix.Timeval{modified, modified}); err != nil {
+	modified, err := unix.TimeToTimespec(h.ModTime)
+	if err != nil {
+		return err
+	}
+	if err := unix.UtimesNanoAt(int(parent.Fd()), name, []unix.Timespec{modified, modified}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
 	return file.Close()

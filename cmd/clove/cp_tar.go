@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
@@ -154,7 +155,10 @@ func pack(to io.Writer, from, name string) error {
 		}
 		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
 	})
-	return errors.Join(err, archive.Close())
+	if err != nil {
+		return err // an archive that is cut off has no end, which would be a second complaint
+	}
+	return archive.Close()
 }
 
 // packOne keeps modes and times; owners are the agent's, whoever has them here.
@@ -176,6 +180,8 @@ func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
+	// Only PAX has fractions of a second; other formats round, half of the times into the future.
+	header.Format, header.AccessTime, header.ChangeTime = tar.FormatPAX, time.Time{}, time.Time{}
 	header.Name, header.Uname, header.Gname, header.Uid, header.Gid = name, "", "", 0, 0
 	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
 		return err

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -150,4 +153,37 @@ func TestCopyInTellsOfItsSource(t *testing.T) {
 	if status, _, stderr := b.clove("cp", filepath.Join(b.host.Dir, "pipe"), "one:/tmp"); status != exitFailed || !strings.Contains(stderr, "neither a file nor") {
 		t.Errorf("%d, %s", status, stderr)
 	}
+}
+
+// What cannot be packed is one complaint, and a time keeps its fractions.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	modified := time.Unix(1_700_000_000, 999_999_999)
+	for _, err := range []error{os.WriteFile(file, []byte("text"), 0o600), os.Chtimes(file, modified, modified)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var archive bytes.Buffer
+	if err := pack(&archive, file, "name"); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := tar.NewReader(&archive).Next(); err != nil || !h.ModTime.Equal(modified) {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if err := pack(cut{}, file, "name"); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// cut is a reader that has left in the middle.
+type cut struct{}
+
+func (cut) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("text")) {
+		return 0, errors.New("the reader left")
+	}
+	return len(p), nil
 }
