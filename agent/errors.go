@@ -75,13 +75,28 @@ func FailureOf(err error) *Failure {
 			failure.Message += ": " + known.Err.Error()
 		}
 	}
-	// errors.Join puts each of several errors on a line of its own.
-	failure.Message = strings.ReplaceAll(failure.Message, "\n", "; ")
+	failure.Message = unjoined(failure.Message, err)
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		failure.Errno = errno.Error()
 	}
 	return failure
+}
+
+// unjoined is text, which has err in it, with what errors.Join put on lines of their own on one
+// line. Other line breaks stay: they are in names, which somebody may have chosen to deceive.
+func unjoined(text string, err error) string {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return unjoined(text, e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var lines, clean []string
+		for _, one := range e.Unwrap() {
+			lines, clean = append(lines, one.Error()), append(clean, unjoined(one.Error(), one))
+		}
+		return strings.Replace(text, strings.Join(lines, "\n"), strings.Join(clean, "; "), 1)
+	}
+	return text
 }
 
 // KindOf returns the kind of err, KindInternal when it says none.

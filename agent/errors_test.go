@@ -72,4 +72,10 @@ func TestFailureOfJoinedErrors(t *testing.T) {
 	if got := FailureOf(joined).Message; got != "first; second" {
 		t.Errorf("%q", got)
 	}
+	if got := FailureOf(errors.Join(joined, errors.New("third"))).Message; got != "first; second; third" {
+		t.Errorf("%q", got)
+	}
+	if got := FailureOf(fmt.Errorf("open a\nb: %w", joined)).Message; got != "open a\nb: first; second" {
+		t.Errorf("a name lost its line break: %q", got)
+	}
 }

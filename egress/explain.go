@@ -95,6 +95,9 @@ func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
 func (r *Rules) whyName(name Name, port uint16, proto Proto) []Step {
 	steps := []Step{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
 	if !steps[0].Verdict.Allowed {
+		if reason := steps[0].Verdict.Reason; reason == ReasonNoRule || reason == ReasonNoneMode {
+			steps[0].Verdict.Hint = allowFlag(proto, string(name), port) // the rule is to let the connection through, too
+		}
 		return steps
 	}
 	c := Connection{Proto: proto, Target: netip.AddrPortFrom(netip.Addr{}, port), Pinned: []Name{name}, Shown: name}

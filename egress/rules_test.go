@@ -188,6 +188,33 @@ func TestWhyAsksAsAConnectionWould(t *testing.T) {
 	}
 }
 
+// Who does what the hint says reaches what was asked for.
+func TestWhyHintsWhatHelps(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{ModeNone, ModeAllowlist} {
+		for _, host := range []string{"api.example.com", "192.0.2.1", "10.0.0.1", "2001:db8::1", "169.254.169.254"} {
+			for _, proto := range []Proto{TCP, UDP} {
+				for _, port := range []uint16{22, 53, 80, 443} {
+					steps, err := rulesOf(t, mode).Why(host, port, proto)
+					if err != nil {
+						t.Fatal(err)
+					}
+					hint := steps[len(steps)-1].Verdict.Hint
+					target, isRule := strings.CutPrefix(hint, "--allow ")
+					if !isRule {
+						t.Errorf("%s, %s port %d: the hint is %q", host, proto, port, hint)
+						continue
+					}
+					steps, err = rulesOf(t, ModeAllowlist, target).Why(host, port, proto)
+					if err != nil || !steps[len(steps)-1].Verdict.Allowed {
+						t.Errorf("%s, %s port %d: with %s it is refused all the same: %v, %v", host, proto, port, hint, steps, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestWhyRefusesNonsense(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, ModePublic)

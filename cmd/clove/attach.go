@@ -12,7 +12,8 @@ func (p *program) attachCommand() *cli.Command {
 	return &cli.Command{
 		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] NAME|ID",
 		Description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
-			"without ending the run. Exit status: the agent's, 0 after leaving.",
+			"without ending the run, and so does ctrl-c where the run has no terminal of its own; keys that end in a letter take\n" +
+			"Enter then. Exit status: the agent's, 0 after leaving by keys.",
 		Flags:  []cli.Flag{detachKeysFlag()},
 		Action: p.attach,
 	}
@@ -42,7 +43,7 @@ func (p *program) attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := p.openTerminal(found.Run.Spec.Terminal)
+	t, err := p.openTerminal(found.Run.Spec.Terminal, keys)
 	if err != nil {
 		return err
 	}
@@ -51,10 +52,10 @@ func (p *program) attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer session.Close()
-	go t.follow(session)
+	following := t.follow(session)
+	defer func() { session.Close(); following() }()
 	// The end of this input is not the end of the agent's: another may attach.
-	go p.feed(session, keys, func() {})
+	go p.feed(session, keys, nil)
 	var result api.AttachResult
 	if err := session.Answer(c.Context, &result, p.show); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 func (p *program) checkCommand() *cli.Command {
 	return &cli.Command{
-		Name: "check", Usage: "compare the store with processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
+		Name: "check", Usage: "compare store, processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
 		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.",
 		Flags:       []cli.Flag{jsonFlag("write the problems as a JSON array")},
 		Action:      p.check,

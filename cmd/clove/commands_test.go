@@ -29,13 +29,13 @@ func TestPs(t *testing.T) {
 	b := newBench(t)
 	b.backend.runs = someRuns()
 	status, stdout, _ := b.clove("ps")
-	want := "ID        NAME  STATE    EXIT  CREATED      RAN    COMMAND\n" +
-		"aaaaaaaa  live  running        2 hours ago  1m30s  sleep 9\n"
+	want := "ID        NAME  STATE    EXIT  CREATED  RAN    COMMAND\n" +
+		"aaaaaaaa  live  running        2h ago   1m30s  sleep 9\n"
 	if status != 0 || stdout != want {
 		t.Errorf("%d\n%s", status, stdout)
 	}
 	_, stdout, _ = b.clove("ps", "-a")
-	if lines := strings.Split(stdout, "\n"); len(lines) != 4 || !strings.Contains(lines[2], "oom      137   2 hours ago  1.5s   sh -c \\x1b[31mred\\nxxx") || !strings.HasSuffix(lines[2], "…") {
+	if lines := strings.Split(stdout, "\n"); len(lines) != 4 || !strings.Contains(lines[2], "oom      137   2h ago   1.5s   sh -c \\x1b[31mred\\nxxx") || !strings.HasSuffix(lines[2], "…") {
 		t.Errorf("\n%s", stdout)
 	}
 	var runs []agent.Run
@@ -44,7 +44,7 @@ func TestPs(t *testing.T) {
 		t.Errorf("\n%s", stdout)
 	}
 	b.backend.runs[0].Spec.Schedule, b.backend.runs[0].Turn.Next = "@daily", time.Date(2030, 1, 2, 0, 0, 0, 0, time.Local)
-	if _, stdout, _ = b.clove("ps"); !strings.Contains(stdout, "EXIT  NEXT              CREATED") || !strings.Contains(stdout, "2030-01-02 00:00  2 hours ago") {
+	if _, stdout, _ = b.clove("ps"); !strings.Contains(stdout, "EXIT  NEXT        CREATED") || !strings.Contains(stdout, "2030-01-02  2h ago") {
 		t.Errorf("\n%s", stdout)
 	}
 	b.backend.runs = nil
@@ -200,9 +200,12 @@ func pseudoTerminal(t *testing.T) (master, slave *os.File) {
 func TestDoctor(t *testing.T) {
 	b := newBench(t)
 	status, stdout, _ := b.clove("doctor")
-	want := "CHECK              STATUS   FOUND        ENFORCES             REMEDY\n" +
-		"overlay            ok       overlay      disk: copy on write\n" +
-		"cpuset controller  missing  not mounted  --cpuset-cpus        mount it\n"
+	want := "CHECK              STATUS   FOUND\n" +
+		"overlay            ok       overlay\n" +
+		"                            disk: copy on write\n" +
+		"cpuset controller  missing  not mounted\n" +
+		"                            --cpuset-cpus\n" +
+		"                            remedy: mount it\n"
 	if status != 0 || stdout != want || b.paths != 0 {
 		t.Errorf("%d, opened %d times\n%s", status, b.paths, stdout)
 	}

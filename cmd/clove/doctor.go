@@ -27,13 +27,32 @@ func (p *program) diagnose(c *cli.Context) error {
 	if c.Bool(flagJSON) {
 		return p.printJSON(append([]runtime.Finding{}, findings...))
 	}
-	rows := [][]string{{"CHECK", "STATUS", "FOUND", "ENFORCES", "REMEDY"}}
+	return p.printFindings(findings)
+}
+
+// printFindings has beside each check what was found, and below it which limits stand on it and what to do.
+func (p *program) printFindings(findings []runtime.Finding) error {
+	rows := [][]string{{"CHECK", "STATUS", "FOUND"}}
+	for _, f := range findings {
+		rows = append(rows, []string{f.Name, f.Status, ""})
+	}
+	widths := columnWidths(rows)
+	room := max(p.width()-widths[0]-widths[1]-2*columnGap, 2*cellFloor)
+	rows = rows[:1]
 	for _, f := range findings {
 		enforces := f.Enforces
 		if len(f.Controls) > 0 {
 			enforces = strings.Join(f.Controls, ", ") + ": " + enforces
 		}
-		rows = append(rows, []string{f.Name, f.Status, f.Found + f.Missing, enforces, f.Remedy})
+		lines := wrapped(f.Found+f.Missing, room)
+		lines = append(lines, wrapped(enforces, room)...)
+		if f.Remedy != "" {
+			lines = append(lines, wrapped("remedy: "+f.Remedy, room)...)
+		}
+		rows = append(rows, []string{f.Name, f.Status, lines[0]})
+		for _, line := range lines[1:] {
+			rows = append(rows, []string{"", "", line})
+		}
 	}
 	return printTable(p.out, rows)
 }

@@ -38,7 +38,7 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	t, err := p.openTerminal(params.Exec.Terminal && params.Stdin)
+	t, err := p.openTerminal(params.Exec.Terminal && params.Stdin, nil)
 	if err != nil {
 		return err
 	}
@@ -48,13 +48,13 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer session.Close()
+	following := t.follow(session)
+	defer func() { session.Close(); following() }()
 	return p.executed(c, session, t, params.Stdin)
 }
 
 // executed holds the session to its end.
 func (p *program) executed(c *cli.Context, session *client.Session, t *userTerminal, stdin bool) error {
-	go t.follow(session)
 	if stdin {
 		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}

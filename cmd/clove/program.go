@@ -42,6 +42,7 @@ const exitFailed = 1
 func (p *program) execute(args []string) int {
 	p.json = wantsJSON(args)
 	commands := p.commands()
+	fitHelp(commands, args)
 	line, err := arrange(args, commands)
 	if err == nil {
 		err = p.app(commands).Run(append([]string{"clove"}, line.argv...))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/docker/go-units"
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
@@ -86,7 +85,7 @@ func (p *program) printRuns(listed api.ListResult) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := printTable(p.out, rows); err != nil {
+	if err := p.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
 		return err
 	}
 	for _, run := range listed.Runs {
@@ -97,6 +96,9 @@ func (p *program) printRuns(listed api.ListResult) error {
 	return nil
 }
 
+// nameColumn is cut behind the command, where the terminal is narrow: the ID names the run as well.
+const nameColumn = 1
+
 // nextColumn is where a schedule's next time stands, if any run has one.
 const nextColumn = 4
 
@@ -105,7 +107,10 @@ func nextStart(run agent.Run) string {
 	if run.Turn.Next.IsZero() {
 		return ""
 	}
-	return run.Turn.Next.Local().Format("2006-01-02 15:04")
+	if next := run.Turn.Next.Local(); next.Year() != time.Now().Year() {
+		return next.Format(time.DateOnly)
+	}
+	return run.Turn.Next.Local().Format("01-02 15:04")
 }
 
 // list asks cloved where it runs, and else the store.
@@ -131,27 +136,44 @@ func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 // shortID is as much of an ID as people need.
 const shortID = 8
 
-// commandWidth keeps a row within a usual terminal.
-const commandWidth = 40
-
 // psRow shows an ended run's status in place of its state: it says more.
 func psRow(run agent.Run, now time.Time) []string {
 	state, exit, ran := stateWord(run), "", ""
 	if record := run.Record; record != nil {
 		exit = strconv.Itoa(record.ExitCode)
-		ran = (time.Duration(record.WallMS) * time.Millisecond).String()
+		ran = lasted(time.Duration(record.WallMS) * time.Millisecond)
 	} else if !run.Started.IsZero() {
-		ran = now.Sub(run.Started).Round(time.Second).String()
+		ran = lasted(now.Sub(run.Started).Round(time.Second))
 	}
 	words := slices.Clone(run.Spec.Command)
 	if len(words) > 1 {
 		// An interpreter's path would leave no room for the script's.
 		words[0] = filepath.Base(words[0])
 	}
-	command := strings.Join(words, " ")
-	if letters := []rune(command); len(letters) > commandWidth {
-		command = string(letters[:commandWidth-1]) + "…"
-	}
 	id := string(run.Spec.ID)
-	return []string{id[:min(len(id), shortID)], run.Spec.Name, state, exit, units.HumanDuration(now.Sub(run.Created)) + " ago", ran, command}
+	return []string{id[:min(len(id), shortID)], run.Spec.Name, state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
+}
+
+// age is how long ago something was, in its largest unit: rows have to fit.
+func age(since time.Duration) string {
+	for _, unit := range []struct {
+		letter string
+		length time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
+		if since >= unit.length {
+			return strconv.Itoa(int(since/unit.length)) + unit.letter + " ago"
+		}
+	}
+	return strconv.Itoa(int(max(since, 0)/time.Second)) + "s ago"
+}
+
+// lasted drops the digits that nobody needs: milliseconds of minutes, seconds of hours.
+func lasted(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	}
+	return d.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,33 +21,56 @@ type userTerminal struct {
 }
 
 // openTerminal makes the caller's terminal raw where the agent has one of its
-// own, whose line discipline does what the caller's did.
-func (p *program) openTerminal(wanted bool) (*userTerminal, error) {
+// own, whose line discipline does what the caller's did. Else the caller's goes on
+// editing lines, and hands over the keys that leave, if any, when they are typed.
+func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
 	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
-	if !wanted || !isTerminal(p.in) {
+	if !wanted && len(keys) == 0 || !isTerminal(p.in) {
 		return t, nil
 	}
 	before, err := unix.IoctlGetTermios(int(p.in.Fd()), unix.TCGETS)
 	if err != nil {
 		return t, err
 	}
-	raw := *before
-	// cfmakeraw(3).
-	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	raw.Oflag &^= unix.OPOST
-	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	raw.Cflag = raw.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(p.in.Fd()), unix.TCSETS, &raw); err != nil {
+	after := *before
+	if wanted {
+		makeRaw(&after)
+	} else {
+		passKeys(&after, keys)
+	}
+	if err := unix.IoctlSetTermios(int(p.in.Fd()), unix.TCSETS, &after); err != nil {
 		return t, err
 	}
-	p.raw = true
+	p.raw = wanted
 	t.restore = sync.OnceFunc(func() {
 		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, before) // it may be gone
 		p.raw = false
 	})
 	go t.restoreWhenKilled()
 	return t, nil
+}
+
+// makeRaw is cfmakeraw(3).
+func makeRaw(t *unix.Termios) {
+	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	t.Oflag &^= unix.OPOST
+	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	t.Cflag = t.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+}
+
+// passKeys leaves the terminal its lines, and takes away what the keys mean to it, ctrl-q of its
+// flow control among them. The last key ends a line, so that Enter need not follow; a letter, which
+// is in every word, does not.
+func passKeys(t *unix.Termios, keys []byte) {
+	for i, key := range t.Cc {
+		if i != unix.VMIN && i != unix.VTIME && slices.Contains(keys, key) {
+			t.Cc[i] = 0 // _POSIX_VDISABLE of termios(3)
+		}
+	}
+	if last := keys[len(keys)-1]; last < ' ' {
+		t.Cc[unix.VEOL] = last
+	}
 }
 
 // restoreWhenKilled leaves the caller's terminal as it was when clove is ended
@@ -70,15 +94,29 @@ func (t *userTerminal) size() *api.SessionSize {
 	return nil
 }
 
-// follow passes changes of the window on until the program ends.
-func (t *userTerminal) follow(session *client.Session) {
-	changes := make(chan os.Signal, 1)
+// follow passes changes of the window on until stop is called, which takes a session that
+// is closed.
+func (t *userTerminal) follow(session *client.Session) (stop func()) {
+	changes, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(changes, unix.SIGWINCH)
 	changes <- unix.SIGWINCH // it may have changed while the session began
-	for range changes {
-		if size := t.size(); size != nil && session.Resize(*size) != nil {
-			return
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-over:
+				return
+			case <-changes:
+				if size := t.size(); size != nil && session.Resize(*size) != nil {
+					return
+				}
+			}
 		}
+	}()
+	return func() {
+		signal.Stop(changes)
+		close(over)
+		<-done
 	}
 }
 
@@ -96,7 +134,8 @@ func (p *program) show(piece api.SessionOutput) error {
 }
 
 // feed passes input on until it ends or the detach keys are typed. ended is
-// what the end of the input means.
+// what the end of the input means; nil is nothing, so that ctrl-d on a terminal is
+// no end, and the keys still leave.
 func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
@@ -115,7 +154,11 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 			_ = session.Detach()
 			return
 		}
-		if err != nil {
+		switch {
+		case err == nil || ended == nil && isTerminal(p.in): // one that was hung up is none
+		case ended == nil:
+			return
+		default:
 			ended()
 			return
 		}

@@ -13,7 +13,7 @@ import (
 func (p *program) topCommand() *cli.Command {
 	return &cli.Command{
 		Name: "top", Usage: "list the processes of a live run", UsageText: "clove top [--json] NAME|ID",
-		Description: "Ids are those that the processes have inside.",
+		Description: "Ids are those that the processes have inside. Long commands are cut to the terminal's width, or 80 columns;\n--json has them whole.",
 		Flags:       []cli.Flag{jsonFlag("write the processes as a JSON array")},
 		Action:      p.top,
 	}
@@ -43,5 +43,5 @@ func (p *program) top(c *cli.Context) error {
 		rows = append(rows, []string{strconv.Itoa(one.PID), strconv.Itoa(one.ParentPID), strconv.Itoa(int(one.UID)), one.State, strconv.Itoa(one.Threads),
 			(time.Duration(one.CPUMS) * time.Millisecond).String(), size(one.RSSBytes), one.Started.Local().Format(time.TimeOnly), strings.Join(one.Command, " ")})
 	}
-	return printTable(p.out, rows)
+	return p.printFitting(rows, len(rows[0])-1)
 }

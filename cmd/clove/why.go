@@ -19,7 +19,7 @@ func (p *program) whyCommand() *cli.Command {
 		return !slices.Contains(wanted, f.Names()[0])
 	})
 	return &cli.Command{
-		Name: "why", Usage: "say whether rules would let an agent reach something, and by which rule",
+		Name: "why", Usage: "say whether rules let an agent reach something, and which",
 		UsageText: "clove why [udp://]HOST[:PORT] [--network MODE] [--allow TARGET] [--deny TARGET]",
 		Description: "Nothing is asked and nothing is sent: a name is taken to lead to a public address.\n" +
 			"Exit status: 0 it is reached, 1 it is not.",

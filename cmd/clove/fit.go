@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// usualWidth is what a terminal has where nothing is known of it.
+const usualWidth = 80
+
+// width is how many columns stdout has.
+func (p *program) width() int {
+	window, err := unix.IoctlGetWinsize(int(p.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || window.Col == 0 {
+		return usualWidth
+	}
+	return int(window.Col)
+}
+
+// cellFloor is as short as a cell is cut.
+const cellFloor = 8
+
+// printFitting is printTable for rows that fit the width: the columns in cut are shortened, in
+// that order, and JSON has them whole.
+func (p *program) printFitting(rows [][]string, cut ...int) error {
+	widths := columnWidths(rows)
+	excess := -p.width() - columnGap
+	for _, width := range widths {
+		excess += width + columnGap
+	}
+	for _, column := range cut {
+		if column >= len(widths) || excess <= 0 {
+			continue
+		}
+		length := max(widths[column]-excess, min(cellFloor, widths[column]))
+		excess -= widths[column] - length
+		for _, row := range rows {
+			row[column] = shortened(printable(row[column]), length)
+		}
+	}
+	return printTable(p.out, rows)
+}
+
+// shortened ends with an ellipsis where something is missing.
+func shortened(text string, length int) string {
+	if utf8.RuneCountInString(text) <= length {
+		return text
+	}
+	return string([]rune(text)[:length-1]) + "…"
+}
+
+// wrapped breaks text at blanks into lines of at most width letters; a longer word has a line of
+// its own. Line breaks in text are blanks, empty lines stay.
+func wrapped(text string, width int) []string {
+	var lines []string
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		line := ""
+		for _, word := range strings.Fields(paragraph) {
+			switch {
+			case line == "":
+				line = word
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+				line += " " + word
+			default:
+				lines, line = append(lines, line), word
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

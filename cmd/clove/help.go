@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// flagColumn is where the explanation of a flag begins in a help; a flag that is longer has a
+// line of its own.
+const flagColumn = 30
+
+// fitHelp gives each command a help that fits a usual terminal, where one is asked for: urfave/cli
+// aligns all flags of a group behind the longest, and breaks no line.
+func fitHelp(commands []*cli.Command, args []string) {
+	if !slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+flagHelp || arg == "-h" || arg == flagHelp }) {
+		return
+	}
+	for _, c := range commands {
+		for _, one := range append(c.Subcommands, c) {
+			if len(one.Subcommands) == 0 {
+				one.CustomHelpTemplate = helpTemplate(one)
+			}
+		}
+	}
+}
+
+// helpTemplate is the help of a command as a template: only the command's whole name is left
+// to urfave/cli, which knows the parents.
+func helpTemplate(c *cli.Command) string {
+	var b strings.Builder
+	b.WriteString("NAME:\n   {{.HelpName}} - " + literal(c.Usage) + "\n\nUSAGE:\n")
+	for usage := range strings.Lines(c.UsageText) {
+		lines := wrapped(usage, usualWidth-7)
+		fmt.Fprintf(&b, "   %s\n", literal(hanging(lines, 7)))
+	}
+	if c.Description != "" {
+		fmt.Fprintf(&b, "\nDESCRIPTION:\n   %s\n", literal(hanging(wrapped(c.Description, usualWidth-3), 3)))
+	}
+	b.WriteString("\nOPTIONS:\n")
+	for _, group := range flagGroups(c.Flags) {
+		if name := groupOf(group[0]); name != "" {
+			fmt.Fprintf(&b, "   %s\n\n", name)
+		}
+		for _, f := range group {
+			b.WriteString(literal(flagHelpText(f)))
+		}
+		if groupOf(group[0]) != "" {
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("   --help, -h" + strings.Repeat(" ", flagColumn-len("   --help, -h")) + "show help\n")
+	return b.String()
+}
+
+// literal keeps a text from being read as a template.
+func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
+
+// flagGroups are the flags that are shown, one list for each group; both in the order of their names.
+func flagGroups(flags []cli.Flag) [][]cli.Flag {
+	shown := slices.DeleteFunc(slices.Clone(flags), func(f cli.Flag) bool {
+		visible, ok := f.(cli.VisibleFlag)
+		return ok && !visible.IsVisible() || f.Names()[0] == flagHelp
+	})
+	slices.SortStableFunc(shown, func(a, b cli.Flag) int {
+		return strings.Compare(groupOf(a)+"\x00"+a.Names()[0], groupOf(b)+"\x00"+b.Names()[0])
+	})
+	var groups [][]cli.Flag
+	for i, f := range shown {
+		if i == 0 || groupOf(f) != groupOf(shown[i-1]) {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], f)
+	}
+	return groups
+}
+
+func groupOf(f cli.Flag) string {
+	if grouped, ok := f.(cli.CategorizableFlag); ok {
+		return grouped.GetCategory()
+	}
+	return ""
+}
+
+// flagHelpText is one flag: its names, what it takes ("..." where it may stand several times), and
+// what urfave/cli says of it.
+func flagHelpText(f cli.Flag) string {
+	names := make([]string, len(f.Names()))
+	for i, name := range f.Names() {
+		names[i] = "-" + name
+		if len(name) > 1 {
+			names[i] = "--" + name
+		}
+	}
+	head := "   " + strings.Join(names, ", ")
+	if takes, ok := f.(cli.DocGenerationFlag); ok && takes.TakesValue() {
+		head += " VALUE"
+	}
+	if many, ok := f.(cli.DocGenerationSliceFlag); ok && many.IsSliceFlag() {
+		head += "..."
+	}
+	_, explanation, _ := strings.Cut(f.String(), "\t")
+	text := hanging(wrapped(explanation, usualWidth-flagColumn), flagColumn)
+	if len(head)+columnGap > flagColumn {
+		return head + "\n" + strings.Repeat(" ", flagColumn) + text + "\n"
+	}
+	return head + strings.Repeat(" ", flagColumn-len(head)) + text + "\n"
+}
+
+// hanging joins lines, all but the first behind so many blanks.
+func hanging(lines []string, blanks int) string {
+	var b strings.Builder
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\n")
+			if line != "" {
+				b.WriteString(strings.Repeat(" ", blanks))
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
