@@ -30,22 +30,30 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	signals := listen()
 	defer signals.stop()
 	var seen outcome
-	if err := l.execute(); err != nil {
+	if err := l.bringUp(ctx.Done(), signals); err != nil {
 		seen = outcome{startError: err}
 	} else {
 		seen = l.supervise(ctx, signals)
 	}
-	record, err := l.finish(seen, signals)
+	record, err := l.settle(seen, signals)
 	if err == nil && streams.Ended != nil {
 		streams.Ended(record)
 	}
 	return record, err
 }
 
+// settle ends the run, as far as that is possible.
+func (l *launch) settle(seen outcome, signals *signals) (agent.Record, error) {
+	if hung := (hungError{}); errors.As(seen.startError, &hung) {
+		return l.abandon(hung.error)
+	}
+	return l.finish(seen, signals)
+}
+
 // prepare checks everything that can be checked before anything is made.
 func (l *launch) prepare() (err error) {
 	began := time.Now()
-	l.facts = gatherFacts(l.runtime.init)
+	l.facts = gatherFacts(l.runtime.init, l.runtime.paths.Run)
 	if l.facts.cgroupsErr != nil {
 		return l.facts.cgroupsErr
 	}
