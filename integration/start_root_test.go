@@ -92,6 +92,30 @@ func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestTheMakerOfATemplateIsKilled: what it has made so far goes with the next run.
+// The control is what check says before it.
+func TestTheMakerOfATemplateIsKilled(t *testing.T) {
+	h := newHost(t)
+	cmd, line, _ := h.hangingStart("")
+	cmd.Process.Kill()
+	cmd.Wait()
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(pid, unix.SIGKILL)
+	awaitExit(t, pid)
+	if check := h.clove("check"); check.code != 1 || !strings.Contains(check.stdout, "template") {
+		t.Errorf("control: check: exit %d\n%s%s", check.code, check.stdout, check.stderr)
+	}
+	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
+		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
+	}
+	if check := h.clove("check"); check.code != 0 {
+		t.Errorf("left:\n%s%s", check.stdout, check.stderr)
+	}
+}
+
 // TestASignalEndsAStart that hangs, long before its time is over.
 func TestASignalEndsAStart(t *testing.T) {
 	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {

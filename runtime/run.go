@@ -100,6 +100,7 @@ func (l *launch) register() (err error) {
 
 	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
+	var live map[agent.ID]bool
 	enter := func(s *store.Store) (err error) {
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
 		// cloved waits for the end of every supervisor, so a detached run leaves
@@ -108,6 +109,9 @@ func (l *launch) register() (err error) {
 			var failed error
 			dead, failed = l.runtime.dead(s)
 			err = errors.Join(err, failed)
+		}
+		if err == nil && !l.spec.Detached {
+			live, err = liveIDs(s)
 		}
 		return err
 	}
@@ -131,8 +135,12 @@ func (l *launch) register() (err error) {
 		}
 	}
 	l.trace.step("register", began)
-	if len(dead) > 0 {
-		l.runtime.bury(dead) // what fails here is reported by `clove check`
+	if l.spec.Detached {
+		return nil
+	}
+	began = time.Now()
+	l.runtime.bury(dead) // what fails here is reported by `clove check`
+	if tidied := l.runtime.tidy(live); tidied || len(dead) > 0 {
 		l.trace.step("leftovers", began)
 	}
 	return nil
