@@ -29,6 +29,9 @@ const (
 	SizeFloor = 4096
 	// ClockCeiling keeps a deadline far from the end of a Duration.
 	ClockCeiling = 100 * 365 * 24 * time.Hour
+	// A start holds one of the places for starts until it is given up.
+	StartTimeoutFloor   = time.Second
+	StartTimeoutCeiling = time.Hour
 	// PriorityCeiling bounds a priority in both directions.
 	PriorityCeiling = 1000
 	// ConnectionsCeiling and PerSecondCeiling bound what one gate is asked to hold.

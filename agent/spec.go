@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Spec is everything that was asked for one run, after defaults were merged. It is
 // stored with the run and begins each of its starts: a default that changes later
@@ -29,9 +32,17 @@ type Spec struct {
 	KeepFiles bool              `json:"keep_files,omitempty"` // each time of the schedule goes on with the layer of the one before
 	After     []string          `json:"after,omitempty"`      // runs, by name, that must have started first
 	Priority  int               `json:"priority,omitempty"`   // among those that wait for memory: higher goes first
+	// StartTimeout is how long a step of the start may make no progress; 0: StartBound says it.
+	StartTimeout time.Duration `json:"start_timeout_ns,omitempty"`
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
 	AllowUnenforced []string `json:"allow_unenforced,omitempty"`
 }
+
+// startTimeout is far more than any step takes when two hundred start at once.
+const startTimeout = 30 * time.Second
+
+// StartBound is how long a step of the start may make no progress.
+func (s Spec) StartBound() time.Duration { return cmp.Or(s.StartTimeout, startTimeout) }
 
 // User is an identity inside the sandbox's own user namespace.
 type User struct {

@@ -235,6 +235,9 @@ func checkSupervision(s Spec) error {
 		return wrong("remove", "leave one of them away", "a run that keeps nothing cannot be restarted")
 	case s.Priority < -PriorityCeiling || s.Priority > PriorityCeiling:
 		return wrong("priority", fmt.Sprintf("write a number from -%d to %[1]d", PriorityCeiling), "%d is not a priority", s.Priority)
+	case s.StartTimeout != 0 && (s.StartTimeout < StartTimeoutFloor || s.StartTimeout > StartTimeoutCeiling):
+		return wrong("start_timeout_ns", fmt.Sprintf("give a time from %s to %s, or leave it away", StartTimeoutFloor, StartTimeoutCeiling),
+			"%s is no time for a step of the start", s.StartTimeout)
 	case len(s.After) > entriesMost:
 		return wrong("after", fmt.Sprintf("use at most %d", entriesMost), "it comes after %d runs", len(s.After))
 	case s.Schedule != "" && s.Remove:

@@ -117,7 +117,7 @@ func zombie(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(describeOne(cmd.Process.Pid), "state Z"); {
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(Describe(cmd.Process.Pid), "state Z"); {
 		if time.Now().After(deadline) {
 			t.Fatal("true did not end")
 		}

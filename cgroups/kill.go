@@ -213,7 +213,7 @@ const described = 8
 func describe(pids []int) string {
 	names := []string{}
 	for _, pid := range pids[:min(len(pids), described)] {
-		names = append(names, describeOne(pid))
+		names = append(names, Describe(pid))
 	}
 	if more := len(pids) - described; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
@@ -224,7 +224,8 @@ func describe(pids []int) string {
 	return strings.Join(names, ", ")
 }
 
-func describeOne(pid int) string {
+// Describe names a process or thread and where it hangs.
+func Describe(pid int) string {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {

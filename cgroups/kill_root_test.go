@@ -207,7 +207,7 @@ func TestKillEndsStoppedProcesses(t *testing.T) {
 	if err := m.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the process is stopped", func() bool { return strings.Contains(describeOne(m.Process.Pid), "state T") })
+	eventually(t, "the process is stopped", func() bool { return strings.Contains(Describe(m.Process.Pid), "state T") })
 	if err := m.Process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestZombiesDoNotCount(t *testing.T) {
 	if !ends(t, m.Process.Pid, testhost.Patience(10*time.Second)) {
 		t.Fatal("it did not end")
 	}
-	if about := describeOne(m.Process.Pid); !strings.Contains(about, "state Z") {
+	if about := Describe(m.Process.Pid); !strings.Contains(about, "state Z") {
 		t.Fatalf("not a zombie: %s", about)
 	}
 	mustKill(t, g)

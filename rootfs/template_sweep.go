@@ -111,13 +111,20 @@ func AbandonedTemplates(stateDir string) ([]string, error) {
 	return names, err
 }
 
+// SweepAbandoned removes what killed makers left among the templates below stateDir,
+// and returns its names.
+func SweepAbandoned(stateDir string) (names []string, err error) {
+	err = eachAbandoned(templatesDir(stateDir), func(s scratch) error {
+		names = append(names, filepath.Base(s.path))
+		return s.remove()
+	})
+	return names, err
+}
+
 // SweepTemplates removes what killed makers left, and the templates that were
 // not used for a month before now. It returns the names of both.
 func SweepTemplates(stateDir string, now time.Time) (abandoned, unused []string, err error) {
-	err = eachAbandoned(templatesDir(stateDir), func(s scratch) error {
-		abandoned = append(abandoned, filepath.Base(s.path))
-		return s.remove()
-	})
+	abandoned, err = SweepAbandoned(stateDir)
 	failures := []error{err}
 	images, _ := filepath.Glob(filepath.Join(templatesDir(stateDir), "*-*-*.img")) // fails on a bad pattern only
 	for _, path := range images {

@@ -24,14 +24,15 @@ type Problem struct {
 
 // The kinds of problems.
 const (
-	ProblemStore  = "store"         // the store contradicts itself
-	ProblemRun    = "run"           // live in the store, supervised by nobody
-	ProblemDir    = "run-directory" // belongs to no run
-	ProblemCgroup = "cgroup"        // belongs to no live run
-	ProblemLayer  = "layer"         // belongs to no run
-	ProblemLog    = "log"           // belongs to no run
-	ProblemMount  = "mount"         // below clove's directories, in this namespace
-	ProblemGate   = "gate"          // a process with the id of a gate that outlived its supervisor
+	ProblemStore   = "store"         // the store contradicts itself
+	ProblemRun     = "run"           // live in the store, supervised by nobody
+	ProblemDir     = "run-directory" // belongs to no run
+	ProblemCgroup  = "cgroup"        // belongs to no live run
+	ProblemLayer   = "layer"         // belongs to no run
+	ProblemLog     = "log"           // belongs to no run
+	ProblemMount   = "mount"         // below clove's directories, in this namespace
+	ProblemProcess = "process"       // of a start that was given up, and hangs in the kernel
+	ProblemGate    = "gate"          // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
 	// those that are long unused, which are no problem.
 	ProblemTemplate = "template"
@@ -45,7 +46,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		return nil, err
 	}
 	view, err := r.look()
-	if err == nil && len(view.orphans())+len(view.lost) > 0 {
+	if err == nil && len(view.orphans())+len(view.lost)+len(view.stuck) > 0 {
 		err = r.lookAgain(&view)
 	}
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.orphans(), view.mounts, templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.stuck, view.orphans(), view.mounts, templates(abandoned, templateAbandoned)),
 		agent.Failed("templates", err)
 }
 
@@ -99,7 +100,7 @@ func (r *Runtime) Clean() ([]Problem, error) {
 		return nil, err
 	}
 	removed, err := r.bury(view.dead)
-	failures := []error{err}
+	failures := []error{err, errStuck(view.stuck)}
 	for _, p := range view.orphans() {
 		if err := r.sweep(p, view.cgroups); err != nil {
 			failures = append(failures, err)
@@ -167,6 +168,7 @@ type view struct {
 	cgroups                                   *cgroups.Host
 	dead, lost                                []agent.Run
 	dirs, groups, layers, logs, gates, mounts []Problem
+	stuck                                     []Problem
 }
 
 // orphans are the things on the host that no run owns.
@@ -189,6 +191,7 @@ func (r *Runtime) lookAgain(v *view) error {
 	v.lost = slices.DeleteFunc(v.lost, func(run agent.Run) bool {
 		return !slices.ContainsFunc(later.lost, func(l agent.Run) bool { return l.Spec.ID == run.Spec.ID })
 	})
+	v.stuck = later.stuck
 	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
 	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs, &v.gates} {
 		*kind = slices.DeleteFunc(*kind, gone)
@@ -243,6 +246,11 @@ func (r *Runtime) look() (view, error) {
 	still, err := r.grouped(h) // a run that ended meanwhile has taken its own with it
 	if err != nil {
 		return v, err
+	}
+	var held map[string]bool
+	v.stuck, held = r.stuck(dirs)
+	for id := range held {
+		live[id] = true // what hangs has them in use
 	}
 	for _, id := range groups {
 		if !live[id] && slices.Contains(still, id) {

@@ -55,7 +55,7 @@
 // The mounts live in a namespace that only the launch thread and the sandbox
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
-// lease, which any later clove removes (leftovers.go), because nobody holds the
+// lease, which the next run, cloved or clove gc removes (leftovers.go, tidy.go), because nobody holds the
 // lock in the run directory any more, nor its equal in the state directory
 // (signs.go), which is there also when the run directory was removed. A template in the making has such a lock
 // too. A record that the store does not take stays in the run directory, or,

@@ -19,9 +19,11 @@ const (
 
 // Doctor looks at every kernel feature, controller and tool that clove builds
 // on. It needs no root and changes nothing.
-func Doctor() []Finding {
+//
+// run is the directory of the run directories; it need not be there yet.
+func Doctor(run string) []Finding {
 	executable, _ := findInit() // a missing binary is a row, not an error
-	f := gatherFacts(executable)
+	f := gatherFacts(executable, run)
 	findings := make([]Finding, 0, len(probes))
 	for _, p := range probes {
 		finding := Finding{Name: p.name, Status: FindingOK, Enforces: p.enforces, Controls: p.controls}

@@ -19,10 +19,11 @@ type facts struct {
 	cgroups    *cgroups.Host
 	cgroupsErr error
 	init       string
+	run        string // the directory of the run directories
 }
 
-func gatherFacts(init string) *facts {
-	f := &facts{init: init}
+func gatherFacts(init, run string) *facts {
+	f := &facts{init: init, run: run}
 	f.cgroups, f.cgroupsErr = detect()
 	return f
 }
@@ -42,6 +43,8 @@ var probes = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
 		"start the container with --security-opt seccomp=deploy/docker/seccomp.json", findCalls},
+	{"run directory", []string{agent.ControlNamespaces}, "the sandbox, which is nobody on the host, passes through it to its own root",
+		"name another directory with --run-dir, or let others search that one (chmod o+x)", findRunDirectory},
 	{"clove-init", nil, "reaps, forwards signals and holds the deadline inside", "run `make build`", findInitBinary},
 	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside is nobody outside",
 		"sysctl user.max_user_namespaces=65536", namespaceProbe("user")},

@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -98,4 +101,34 @@ func hasCapability(capability int) bool {
 		return false
 	}
 	return data[capability/32].Effective&(1<<(capability%32)) != 0
+}
+
+// findRunDirectory looks whether others may pass through all of its parents: the
+// sandbox's root has no id of the host's.
+func findRunDirectory(f *facts) (found, missing string) {
+	path, err := filepath.Abs(f.run)
+	if err != nil {
+		return "", err.Error()
+	}
+	for real, err := filepath.EvalSymlinks(path); ; real, err = filepath.EvalSymlinks(path) {
+		if err == nil {
+			path = real
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+			return "", err.Error()
+		}
+		path = filepath.Dir(path) // clove makes what is not there
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		switch {
+		case err != nil:
+			return "", err.Error()
+		case info.Mode()&0o001 == 0:
+			return "", fmt.Sprintf("others may not pass through %s (mode %04o), where %s is", dir, info.Mode().Perm(), f.run)
+		case dir == "/":
+			return f.run, ""
+		}
+	}
 }

@@ -35,13 +35,13 @@ func TestEveryControlStandsOnAProbe(t *testing.T) {
 // TestEveryProbeAnswers one of the two ways on this host, and so does doctor.
 func TestEveryProbeAnswers(t *testing.T) {
 	t.Parallel()
-	f := gatherFacts("")
+	f := gatherFacts("", "/run/clove")
 	for _, p := range probes {
 		if found, missing := p.find(f); (found == "") == (missing == "") {
 			t.Errorf("%s: found %q, missing %q", p.name, found, missing)
 		}
 	}
-	for _, finding := range Doctor() {
+	for _, finding := range Doctor("/run/clove") {
 		if (finding.Status == FindingOK) != (finding.Missing == "") || (finding.Status == FindingMissing) != (finding.Found == "") {
 			t.Errorf("%+v", finding)
 		}

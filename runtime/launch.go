@@ -75,9 +75,13 @@ var steps = []step{
 	{"orders", (*launch).order},
 }
 
-// execute runs the steps in order and stops at the first failure.
-func (l *launch) execute() error {
+// execute runs the steps in order and stops at the first failure; begin may
+// forbid each.
+func (l *launch) execute(begin func(step string) error) error {
 	for _, s := range steps {
+		if err := begin(s.name); err != nil {
+			return err
+		}
 		began := time.Now()
 		err := l.runtime.fault(s.name)
 		if err == nil {

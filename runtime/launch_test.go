@@ -39,9 +39,14 @@ func TestStepsStopAtTheFirstFailure(t *testing.T) {
 	}}
 	var debug bytes.Buffer
 	l := &launch{runtime: r, trace: newTrace(IO{Debug: &debug})}
-	err := l.execute()
-	if f := agent.FailureOf(err); f == nil || f.Step != steps[0].name || len(asked) != 1 {
-		t.Errorf("%v, steps %q", err, asked)
+	var begun []string
+	err := l.execute(func(step string) error { begun = append(begun, step); return nil })
+	if f := agent.FailureOf(err); f == nil || f.Step != steps[0].name || len(asked) != 1 || len(begun) != 1 {
+		t.Errorf("%v, steps %q, begun %q", err, asked, begun)
+	}
+	forbidden := errors.New("forbidden")
+	if err := l.execute(func(string) error { return forbidden }); err != forbidden || len(asked) != 1 {
+		t.Errorf("a step that was forbidden: %v, steps %q", err, asked)
 	}
 	if !strings.Contains(debug.String(), steps[0].name) || !strings.HasPrefix(debug.String(), "clove: ") {
 		t.Errorf("trace: %q", &debug)

@@ -125,7 +125,7 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 		}
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
-	l := &launch{runtime: r, spec: run.Spec, run: run, facts: gatherFacts(r.init)}
+	l := &launch{runtime: r, spec: run.Spec, run: run, facts: gatherFacts(r.init, r.paths.Run)}
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if held, err := enforce(run.Spec, l.facts); err == nil {
 		l.held = held

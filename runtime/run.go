@@ -30,22 +30,30 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	signals := listen()
 	defer signals.stop()
 	var seen outcome
-	if err := l.execute(); err != nil {
+	if err := l.bringUp(ctx.Done(), signals); err != nil {
 		seen = outcome{startError: err}
 	} else {
 		seen = l.supervise(ctx, signals)
 	}
-	record, err := l.finish(seen, signals)
+	record, err := l.settle(seen, signals)
 	if err == nil && streams.Ended != nil {
 		streams.Ended(record)
 	}
 	return record, err
 }
 
+// settle ends the run, as far as that is possible.
+func (l *launch) settle(seen outcome, signals *signals) (agent.Record, error) {
+	if hung := (hungError{}); errors.As(seen.startError, &hung) {
+		return l.abandon(hung.error)
+	}
+	return l.finish(seen, signals)
+}
+
 // prepare checks everything that can be checked before anything is made.
 func (l *launch) prepare() (err error) {
 	began := time.Now()
-	l.facts = gatherFacts(l.runtime.init)
+	l.facts = gatherFacts(l.runtime.init, l.runtime.paths.Run)
 	if l.facts.cgroupsErr != nil {
 		return l.facts.cgroupsErr
 	}
@@ -92,6 +100,7 @@ func (l *launch) register() (err error) {
 
 	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
+	var live map[agent.ID]bool
 	enter := func(s *store.Store) (err error) {
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
 		// cloved waits for the end of every supervisor, so a detached run leaves
@@ -100,6 +109,9 @@ func (l *launch) register() (err error) {
 			var failed error
 			dead, failed = l.runtime.dead(s)
 			err = errors.Join(err, failed)
+		}
+		if err == nil && !l.spec.Detached {
+			live, err = liveIDs(s)
 		}
 		return err
 	}
@@ -123,8 +135,12 @@ func (l *launch) register() (err error) {
 		}
 	}
 	l.trace.step("register", began)
-	if len(dead) > 0 {
-		l.runtime.bury(dead) // what fails here is reported by `clove check`
+	if l.spec.Detached {
+		return nil
+	}
+	began = time.Now()
+	l.runtime.bury(dead) // what fails here is reported by `clove check`
+	if tidied := l.runtime.tidy(live); tidied || len(dead) > 0 {
 		l.trace.step("leftovers", began)
 	}
 	return nil

@@ -102,6 +102,9 @@ func replaceDead(path string) error {
 		return err
 	}
 	defer lock.Close()
+	if err := errStuck(stuckIn(path)); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(path); err != nil {
 		return err
 	}

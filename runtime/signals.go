@@ -3,6 +3,7 @@ package runtime
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,8 @@ import (
 // signals are what this process is sent while it supervises a foreground run.
 type signals struct {
 	incoming chan os.Signal
-	ctrlC    int // interrupts so far
+	ctrlC    int         // interrupts so far
+	early    []os.Signal // came before the agent had started, and are for it
 }
 
 // forwarded reach the agent as they are. SIGPIPE is caught so that a closed
@@ -61,6 +63,9 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 		s.forward(number)
 	default:
 		s.forward(number)
+	}
+	if slices.Contains(ending, received) {
+		s.hurry(received)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,8 @@ type supervisor struct {
 	holds    map[*hold]bool // readers for whom it stands still besides
 	due      *time.Timer    // the wall clock's end, for an agent that is paused then
 	note     *time.Timer    // when to note again that the agent runs; stopped once it is
+	starting *time.Timer    // when to give the start up; stopped once the agent executes
+	wanted   error          // who wanted the end of the start; nil: nobody
 }
 
 // noteRetry is between two attempts at a store that fails: nothing else would
@@ -48,6 +51,7 @@ func newSupervisor(l *launch) *supervisor {
 	s := &supervisor{
 		launch: l, messages: receive(l.conn), asks: make(chan func()), ended: make(chan struct{}),
 		cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(),
+		starting: time.NewTimer(l.spec.StartBound()),
 		visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
 	}
 	if l.gate != nil {
@@ -58,7 +62,7 @@ func newSupervisor(l *launch) *supervisor {
 
 // close ends what newSupervisor began, and whoever still asks.
 func (s *supervisor) close() {
-	for _, timer := range []*time.Timer{s.cpu, s.last, s.due, s.note} {
+	for _, timer := range []*time.Timer{s.cpu, s.last, s.due, s.note, s.starting} {
 		timer.Stop()
 	}
 	close(s.ended)
@@ -79,6 +83,9 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 	if s.sockets, err = l.watchSockets(watching, looked); err != nil {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch sockets", err)}
+	}
+	for _, early := range signals.early {
+		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
 	cancel()
@@ -109,6 +116,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.thaw() // clove-init is frozen with the rest; it does what is due
 		case <-s.note.C:
 			_ = s.noteStarted() // it was told the first time
+		case <-s.starting.C:
+			s.giveUp()
 		case <-s.last.C:
 			s.blame(causeDeadline)
 			s.killAll()
@@ -122,8 +131,38 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case <-done:
 			done = nil
 			s.end(causeUser, s.spec.Limits.StopGrace)
+			s.hurry(nil)
 		}
 	}
+}
+
+// stepExec is what clove-init does behind the launch's own steps, up to the
+// agent's execve.
+const stepExec = "exec"
+
+// giveUp ends a start that does not come to the agent's execve. What does not end
+// then hangs in the kernel, and is left to it.
+func (s *supervisor) giveUp() {
+	if s.seen.startError != nil {
+		s.seen.startError = hungError{s.seen.startError}
+		s.messages = nil
+		return
+	}
+	if s.seen.startError = s.wanted; s.wanted == nil {
+		s.seen.startError = noProgress(stepExec, s.spec.StartBound())
+	}
+	s.killInside()
+	s.starting.Reset(letGoTime)
+}
+
+// hurry bounds what is left of a start when somebody wants its end; received is
+// nil where no signal says so.
+func (s *supervisor) hurry(received os.Signal) {
+	if s.began != 0 || s.seen.startError != nil {
+		return
+	}
+	s.wanted = interrupted(stepExec, received)
+	s.starting.Reset(letGoTime)
 }
 
 // receive turns the control socket into a channel that ends with clove-init.
@@ -169,6 +208,7 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
+	s.starting.Stop()
 	limits := s.spec.Limits
 	s.setDeadline()
 	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {

@@ -38,7 +38,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	state := c.String(flagRoot)
 	parts := []bundle.Part{
 		{Name: "versions.txt", What: "clove and its host", Make: debugVersions},
-		{Name: "doctor.json", What: "what this host can enforce", Make: asJSON(func() (any, error) { return p.doctor(), nil })},
+		{Name: "doctor.json", What: "what this host can enforce", Make: asJSON(func() (any, error) { return p.doctor(c.String(flagRunDir)), nil })},
 		{Name: "check.json", What: "what does not agree: store, processes, cgroups, mounts, directories; [] when all does",
 			Make: asJSON(func() (any, error) { found, err := b.Check(); return append([]runtime.Problem{}, found...), err })},
 		{Name: "store.json", What: "the store's file", Make: asJSON(func() (any, error) { return b.StoreOverview() })},

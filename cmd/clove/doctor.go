@@ -23,7 +23,7 @@ func (p *program) diagnose(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	findings := p.doctor()
+	findings := p.doctor(c.String(flagRunDir))
 	if c.Bool(flagJSON) {
 		return p.printJSON(append([]runtime.Finding{}, findings...))
 	}

@@ -117,7 +117,7 @@ func TestLimitsPageIsTrue(t *testing.T) {
 // this host can give it.
 func TestReadmeNamesRowsOfDoctor(t *testing.T) {
 	known := map[string]bool{}
-	for _, finding := range runtime.Doctor() {
+	for _, finding := range runtime.Doctor(runtime.DefaultPaths.Run) {
 		known[finding.Name] = true
 	}
 	named := 0

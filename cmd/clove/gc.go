@@ -7,8 +7,8 @@ func (p *program) gcCommand() *cli.Command {
 		Name: "gc", Usage: "remove what a killed clove left behind", UsageText: "clove gc [--json]",
 		Description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
 			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.",
-		Flags:       []cli.Flag{jsonFlag("write what was removed as a JSON array")},
-		Action:      p.gc,
+		Flags:  []cli.Flag{jsonFlag("write what was removed as a JSON array")},
+		Action: p.gc,
 	}
 }
 

@@ -153,7 +153,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run", Hint: "start it"}
 		},
 		systemd: systemd{units: filepath.Join(b.host.Dir, "units"), booted: filepath.Join(b.host.Dir, "booted")},
-		doctor: func() []runtime.Finding {
+		doctor: func(string) []runtime.Finding {
 			return []runtime.Finding{
 				{Name: "overlay", Status: runtime.FindingOK, Found: "overlay", Enforces: "copy on write", Controls: []string{agent.ControlDisk}},
 				{Name: "cpuset controller", Status: runtime.FindingMissing, Missing: "not mounted", Enforces: "--cpuset-cpus", Remedy: "mount it"},

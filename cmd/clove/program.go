@@ -21,7 +21,7 @@ type program struct {
 	host         func() (host, error)
 	open         func(runtime.Paths) (backend, error)
 	dial         func(ctx context.Context, socket string) (*client.Client, error)
-	doctor       func() []runtime.Finding
+	doctor       func(run string) []runtime.Finding
 	systemd      systemd
 	ending       func(status int) // a foreground run is over, with this exit status; nil: nobody wants to know
 	json         bool             // errors are JSON objects

@@ -139,6 +139,7 @@ var notInCluster = map[string]string{
 	flagKeep:           "use a PersistentVolumeClaim",
 	flagAfter:          "wait for another Job with kubectl wait, or use a workflow engine",
 	flagPriority:       "set the pod's priorityClassName",
+	flagStartTimeout:   "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
 	flagDelay:          "apply the Job later, or use a CronJob",
 	flagDebug:          "kubectl describe shows a pod's steps",
 }

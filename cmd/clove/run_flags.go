@@ -13,18 +13,19 @@ import (
 
 // The flags of run, by name.
 const (
-	flagMemory      = "memory"
-	flagMemorySwap  = "memory-swap"
-	flagCPUs        = "cpus"
-	flagCPUSet      = "cpuset-cpus"
-	flagPids        = "pids-limit"
-	flagUlimit      = "ulimit"
-	flagCPUTime     = "cpu-time"
-	flagTimeout     = "timeout"
-	flagStopTimeout = "stop-timeout"
-	flagOutput      = "output-limit"
-	flagDisk        = "disk"
-	flagShm         = "shm-size"
+	flagMemory       = "memory"
+	flagMemorySwap   = "memory-swap"
+	flagCPUs         = "cpus"
+	flagCPUSet       = "cpuset-cpus"
+	flagPids         = "pids-limit"
+	flagUlimit       = "ulimit"
+	flagCPUTime      = "cpu-time"
+	flagTimeout      = "timeout"
+	flagStopTimeout  = "stop-timeout"
+	flagStartTimeout = "start-timeout"
+	flagOutput       = "output-limit"
+	flagDisk         = "disk"
+	flagShm          = "shm-size"
 
 	flagVolume    = "volume"
 	flagTmpfs     = "tmpfs"
@@ -103,6 +104,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 		value(groupLimits, flagCPUTime, "", "CPU time of all its processes together", "no limit"),
 		value(groupLimits, flagTimeout, "", "wall clock time, on a clock that sleep does not stop", "no limit"),
 		value(groupLimits, flagStopTimeout, "", "time between TERM and KILL", d.Limits.StopGrace.String()),
+		value(groupLimits, flagStartTimeout, "", "time in which a step of the start may make no progress", d.StartBound().String()),
 		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
 		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
 		value(groupLimits, flagShm, "", "size of /dev/shm", size(d.Limits.ShmBytes)),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -52,6 +53,15 @@ func (r *request) readLimits() (err error) {
 	if text := r.flags.String(flagStopTimeout); text != "" {
 		if limits.StopGrace, err = parseClock(flagStopTimeout, text); err != nil {
 			return err
+		}
+	}
+	if text := r.flags.String(flagStartTimeout); text != "" {
+		if r.spec.StartTimeout, err = parseClock(flagStartTimeout, text); err != nil {
+			return err
+		}
+		if d := r.spec.StartTimeout; d < agent.StartTimeoutFloor || d > agent.StartTimeoutCeiling {
+			return invalid(flagStartTimeout, fmt.Sprintf("give a time from %s to %s, or leave the flag away", agent.StartTimeoutFloor, agent.StartTimeoutCeiling),
+				"%q is no time for a step of the start", text)
 		}
 	}
 	for _, read := range []func() error{r.readSwap, r.readPids, r.readCPUs, r.readCPUSet} {

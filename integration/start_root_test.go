@@ -1,0 +1,201 @@
+//go:build root
+
+package integration
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// hangingStart begins a run whose start waits for a mke2fs that runs a script, and
+// returns when the script has written its line.
+func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line, errs string) {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	fifo := filepath.Join(dir, "ready")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	text := "#!/bin/sh\nexec 3>" + fifo + "\n" + script + "\necho $$ >&3\nexec 3>&-\nexec sleep 1000\n"
+	if err := os.WriteFile(filepath.Join(dir, "mke2fs"), []byte(text), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	h.t.Cleanup(cancel)
+	cmd = h.command(ctx, append(append([]string{"run", "--name=slow"}, flags...), "--", "true")...)
+	cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))
+	file, err := os.Create(filepath.Join(dir, "stderr"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer file.Close()
+	cmd.Stderr = file
+	if err := h.begin(cmd); err != nil {
+		h.t.Fatal(err)
+	}
+	ready, err := os.Open(fifo)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer ready.Close()
+	line, _ = bufio.NewReader(ready).ReadString('\n')
+	return cmd, strings.TrimSpace(line), file.Name()
+}
+
+// gaveUp tells whether clove ended with the start, soon, and said why.
+func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says string) {
+	h.t.Helper()
+	began := time.Now()
+	cmd.Wait() // the exit status says it
+	took := time.Since(began)
+	text, _ := os.ReadFile(errs)
+	if cmd.ProcessState.ExitCode() != agent.ExitStartFailed || !strings.Contains(string(text), says) || took > within {
+		h.t.Errorf("exit %d after %s, want within %s\n%s", cmd.ProcessState.ExitCode(), took, within, text)
+	}
+	record := h.inspect("slow").Record
+	if record == nil || record.Status != agent.StatusStartFailed || record.Error == nil || record.Error.Step != "rootfs" || !strings.Contains(record.Error.Message, says) {
+		h.t.Errorf("record: %+v", record)
+	}
+}
+
+// givenUp is more than giving up takes on a loaded machine.
+const givenUp = 20 * time.Second
+
+// TestAStartThatHangsIsGivenUp, and what it waited for is killed. The control is that
+// it has not come back by itself a second later.
+func TestAStartThatHangsIsGivenUp(t *testing.T) {
+	h := newHost(t)
+	cmd, line, errs := h.hangingStart("", "--start-timeout=1s")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exits(t, pid, time.Second/2) {
+		t.Error("control: it ended by itself")
+	}
+	h.gaveUp(cmd, errs, givenUp, "no progress for 1s")
+	awaitExit(t, pid)
+	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
+		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
+	}
+}
+
+// TestTheMakerOfATemplateIsKilled: what it has made so far goes with the next run.
+// The control is what check says before it.
+func TestTheMakerOfATemplateIsKilled(t *testing.T) {
+	h := newHost(t)
+	cmd, line, _ := h.hangingStart("")
+	cmd.Process.Kill()
+	cmd.Wait()
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(pid, unix.SIGKILL)
+	awaitExit(t, pid)
+	if check := h.clove("check"); check.code != 1 || !strings.Contains(check.stdout, "template") {
+		t.Errorf("control: check: exit %d\n%s%s", check.code, check.stdout, check.stderr)
+	}
+	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
+		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
+	}
+	if check := h.clove("check"); check.code != 0 {
+		t.Errorf("left:\n%s%s", check.stdout, check.stderr)
+	}
+}
+
+// TestASignalEndsAStart that hangs, long before its time is over.
+func TestASignalEndsAStart(t *testing.T) {
+	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
+		t.Run(unix.SignalName(signal), func(t *testing.T) {
+			h := newHost(t)
+			cmd, line, errs := h.hangingStart("", "--start-timeout=1h")
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			h.gaveUp(cmd, errs, givenUp, unix.SignalName(signal)+" came")
+			pid, _ := strconv.Atoi(line)
+			awaitExit(t, pid)
+		})
+	}
+}
+
+// TestAFoldedRunDirectory: one below a folder that others may not pass through is a row
+// of doctor, and refuses a start before anything is made. The control is the same
+// folder when they may.
+func TestAFoldedRunDirectory(t *testing.T) {
+	h := newHost(t)
+	folder := filepath.Join(filepath.Dir(h.run), "folder")
+	folded := *h
+	folded.run = filepath.Join(folder, "run")
+	for mode, want := range map[os.FileMode]int{0o700: agent.ExitStartFailed, 0o711: 0} {
+		if err := errors.Join(os.MkdirAll(folder, mode), os.Chmod(folder, mode)); err != nil {
+			t.Fatal(err)
+		}
+		says := "others may not pass through " + folder
+		got := folded.clove("run", "--name=folded", "--", "true")
+		if got.code != want || strings.Contains(got.stderr, says) != (want != 0) {
+			t.Errorf("%04o: exit %d\n%s", mode, got.code, got.stderr)
+		}
+		if doctor := folded.clove("doctor"); strings.Contains(doctor.stdout, says) != (want != 0) {
+			t.Errorf("%04o: doctor:\n%s", mode, doctor.stdout)
+		}
+		if ps := folded.clove("ps", "-a"); strings.Contains(ps.stdout, "folded") != (want == 0) {
+			t.Errorf("%04o: ps:\n%s", mode, ps.stdout)
+		}
+		if want == 0 {
+			folded.clove("rm", "folded")
+		}
+	}
+}
+
+// TestWhatCannotBeKilledIsNamed: a start waits for a process that no signal ends, as
+// one that hangs in the kernel; on cgroup v1 a frozen one is such. The run ends, check
+// names the process until it is gone, and then gc removes what it held.
+func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+	h := newHost(t)
+	freezer := filepath.Join("/sys/fs/cgroup/freezer", "clove-test-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(freezer, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	thaw := func() { os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte("THAWED"), 0) }
+	t.Cleanup(func() { thaw(); os.Remove(freezer) })
+	cmd, line, errs := h.hangingStart("echo $$ >"+freezer+"/cgroup.procs", "--start-timeout=1s")
+	if err := os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte("FROZEN"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.gaveUp(cmd, errs, givenUp, "no progress for 1s")
+	for range 2 {
+		check := h.clove("check")
+		if check.code != 1 || !strings.Contains(check.stdout, "process "+line+" (sleep, state D") || !strings.Contains(check.stdout, "its step rootfs") {
+			t.Errorf("check: exit %d\n%s%s", check.code, check.stdout, check.stderr)
+		}
+		if gc := h.clove("gc"); gc.code == 0 || !strings.Contains(gc.stderr, line) {
+			t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+		}
+	}
+	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
+		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
+	}
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thaw()
+	awaitExit(t, pid)
+	if gc := h.clove("gc"); gc.code != 0 {
+		t.Errorf("control: gc when it is gone: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+	}
+}

@@ -1,0 +1,140 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// letGoTime is how long a start that is given up gets to come back by itself,
+// and again when what it has started was killed.
+const letGoTime = time.Second
+
+// attempt is the launch's steps on a goroutine of their own: one may hang in the
+// kernel, where neither a signal nor the end of a context reaches it.
+type attempt struct {
+	begun  chan string   // the step that begins
+	over   chan error    // the steps have ended
+	halted chan struct{} // closed once reason is set: no further step begins
+	reason error
+}
+
+// begin is called before each step.
+func (a *attempt) begin(step string) error {
+	select {
+	case a.begun <- step:
+		return nil
+	case <-a.halted:
+		return a.reason
+	}
+}
+
+// hungError is a start that was given up in a step that did not come back: what it
+// holds is in use, and cannot be taken back.
+type hungError struct{ error }
+
+func (e hungError) Unwrap() error { return e.error }
+
+// bringUp executes the steps. It gives up when one makes no progress for the spec's
+// time, when a signal says so, or done is closed.
+func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
+	a := &attempt{begun: make(chan string), over: make(chan error, 1), halted: make(chan struct{})}
+	go func() { a.over <- l.execute(a.begin) }()
+	bound := l.spec.StartBound()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	step := steps[0].name
+	for {
+		select {
+		case step = <-a.begun:
+			timer.Reset(bound)
+		case err := <-a.over:
+			return err
+		case <-timer.C:
+			return l.halt(a, step, noProgress(step, bound))
+		case received := <-signals.incoming:
+			if slices.Contains(ending, received) {
+				return l.halt(a, step, interrupted(step, received))
+			}
+			signals.early = append(signals.early, received)
+		case <-done:
+			return l.halt(a, step, interrupted(step, nil))
+		}
+	}
+}
+
+func noProgress(step string, bound time.Duration) error {
+	return &agent.Error{Step: step, Message: fmt.Sprintf("the start made no progress for %s", bound),
+		Hint: "`clove check` names what cannot be ended; a slow disk or host needs a longer --start-timeout"}
+}
+
+// interrupted: received is nil where no signal said so.
+func interrupted(step string, received os.Signal) error {
+	how := "its end was asked for"
+	if number, ok := received.(syscall.Signal); ok {
+		how = unix.SignalName(number) + " came"
+	}
+	return &agent.Error{Step: step, Message: how + " before the agent had started"}
+}
+
+// halt lets no further step begin, and waits for the one under way. What it has
+// started is killed when it does not come back by itself.
+func (l *launch) halt(a *attempt, step string, reason error) error {
+	a.reason = reason
+	close(a.halted)
+	for _, kill := range []func(){func() {}, l.killStarted} {
+		kill()
+		select {
+		case <-a.over: // what it says is a consequence
+			return reason
+		case <-time.After(letGoTime):
+		}
+	}
+	return hungError{reason}
+}
+
+// killInside kills who is in the agent's cgroup, as far as that is soon done: who is
+// left is noted. It uses nothing that a step under way may be changing.
+func (l *launch) killInside() {
+	group, err := cgroups.Open(l.run.Lease.Cgroups)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), letGoTime)
+	defer cancel()
+	_ = group.Kill(ctx)
+}
+
+// killStarted kills what a step under way may wait for.
+func (l *launch) killStarted() {
+	l.killInside()
+	children, _ := processChildren() // of a start in the foreground, or of a supervisor: all are this run's
+	for _, pid := range children {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// abandon ends a run whose start hangs: the record is stored, what hangs is noted for
+// `clove check`, and whatever the kernel still holds goes with this process.
+func (l *launch) abandon(cause error) (agent.Record, error) {
+	// Not with l itself, which the step that hangs may change.
+	known := &launch{runtime: l.runtime, spec: l.spec, run: l.run, facts: l.facts, held: l.held}
+	record := known.record(outcome{startError: cause}, cgroups.Stats{}, time.Now())
+	failure := agent.FailureOf(cause)
+	err := errors.Join(l.dir.noteStuck(stuckNote{Name: l.spec.Name, Step: failure.Step, Processes: l.family()}),
+		l.runtime.conclude(l.spec, agent.EventRecorded, record, l.run.Layer != ""))
+	if err != nil {
+		return record, l.leave(record, err)
+	}
+	l.dir.letGo()
+	return record, nil
+}

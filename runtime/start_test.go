@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+)
+
+// awaitOutcome is ends for a clove-init that stays silent.
+func (s *supervised) awaitOutcome() outcome {
+	s.t.Helper()
+	select {
+	case seen := <-s.outcome:
+		return seen
+	case <-time.After(soon):
+		s.t.Fatal("the supervisor waits for ever")
+		return outcome{}
+	}
+}
+
+// A start that does not come to the agent's execve is given up: when nothing
+// happens, and at once when somebody wants its end. The control is one that had
+// come to it, and has an hour.
+func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		bound time.Duration
+		want  func(*supervised)
+		says  string
+	}{
+		"no progress": {50 * time.Millisecond, func(*supervised) {}, "no progress for 50ms"},
+		"a signal":    {time.Hour, func(s *supervised) { s.signals.incoming <- unix.SIGTERM }, "SIGTERM came"},
+		"its end":     {time.Hour, func(s *supervised) { s.cancel() }, "its end was asked for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSupervised(t, func(spec *agent.Spec) { spec.StartTimeout = row.bound })
+			s.begin()
+			row.want(s)
+			seen := s.awaitOutcome()
+			f := agent.FailureOf(seen.startError)
+			if hung := (hungError{}); !errors.As(seen.startError, &hung) || f == nil || f.Step != stepExec || !strings.Contains(f.Message, row.says) {
+				t.Errorf("%v", seen.startError)
+			}
+		})
+	}
+	s := newSupervised(t, func(spec *agent.Spec) { spec.StartTimeout = time.Hour })
+	s.begin()
+	s.started()
+	s.signals.incoming <- unix.SIGTERM
+	if m := s.hears(); m.Signal == nil || m.Signal.Number != unix.SIGTERM {
+		t.Errorf("control: it says %+v", m)
+	}
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	if seen := s.ends(); seen.startError != nil || seen.code != 3 {
+		t.Errorf("control: %+v", seen)
+	}
+}
+
+// What is abandoned has its record at once, can be cleaned up, and is named by check
+// while a process of it is there: then nobody removes it or starts it again.
+func TestAnAbandonedStart(t *testing.T) {
+	t.Parallel()
+	r := testRuntime(t)
+	run, path := deadRun(t, r, nil)
+	dir, err := claim(r.paths, run.Spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &launch{runtime: r, spec: run.Spec, run: run, dir: dir, facts: gatherFacts("", "/run/clove")}
+	record, err := l.abandon(noProgress("rootfs", time.Second))
+	if err != nil || record.Status != agent.StatusStartFailed || record.ExitCode != agent.ExitStartFailed || record.Error.Step != "rootfs" {
+		t.Errorf("%+v, %v", record, err)
+	}
+	if now, err := r.Get(string(run.Spec.ID)); err != nil || now.State != agent.StateEnded || now.Lease != nil || r.supervised(run.Spec.ID) {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	hangs := exec.Command("sleep", "1000")
+	if err := hangs.Start(); err != nil {
+		t.Fatal(err)
+	}
+	started, err := startOf(hangs.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(stuckNote{Name: run.Spec.Name, Step: "rootfs", Processes: []stuckProcess{{hangs.Process.Pid, started}, {os.Getpid(), 1}}})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path, stuckFile), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := r.Check()
+	if err != nil || len(problems) != 1 || problems[0].Kind != ProblemProcess || !strings.Contains(problems[0].Message, "its step rootfs") ||
+		!strings.Contains(problems[0].Message, "sleep") {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+	if removed, err := r.GC(); err == nil || len(removed) != 0 || !exists(path) {
+		t.Errorf("gc: %v, %v", removed, err)
+	}
+	if _, err := makeRunDirectory(r.paths, run.Spec.ID); err == nil {
+		t.Error("it was started again")
+	}
+	hangs.Process.Kill()
+	hangs.Wait()
+	if removed, err := r.GC(); err != nil || len(removed) != 1 || exists(path) {
+		t.Errorf("control: gc when it is gone: %v, %v", removed, err)
+	}
+}

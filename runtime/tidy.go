@@ -1,0 +1,50 @@
+package runtime
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/store"
+)
+
+// tidy removes what killed cloves have left that the store does not know, or no
+// longer: who is killed before the first note, or behind the last, leaves a run
+// directory, which is made first and goes last, and with it perhaps a cgroup and a
+// layer; or a template in the making. live are the runs that hold a lease. What fails
+// is reported by `clove check`.
+func (r *Runtime) tidy(live map[agent.ID]bool) (tidied bool) {
+	for _, name := range runsOf(r.paths.Run) {
+		if id := agent.ID(name); id.Valid() && !live[id] && !r.supervised(id) && len(stuckIn(r.paths.runDirectory(id))) == 0 {
+			tidied = true
+			_ = r.whileNobodys(id, func(run agent.Run) error { return r.removeOrphans(run, id) })
+		}
+	}
+	abandoned, _ := rootfs.SweepAbandoned(r.paths.State)
+	return tidied || len(abandoned) > 0
+}
+
+// liveIDs are those of the runs that hold a lease.
+func liveIDs(s *store.Store) (map[agent.ID]bool, error) {
+	live := map[agent.ID]bool{}
+	_, err := s.Live(func(id agent.ID) bool { live[id] = true; return false })
+	return live, err
+}
+
+// removeOrphans removes all that lies on the host for a run that is not live; run is
+// what the store has of it.
+func (r *Runtime) removeOrphans(run agent.Run, id agent.ID) error {
+	h, err := detect()
+	if err == nil {
+		err = removeCgroups(h.Place(r.cgroupName(id)).Paths)
+	}
+	if err != nil || run.Layer != "" {
+		return err
+	}
+	if err := os.Remove(r.paths.layer(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
