@@ -46,7 +46,8 @@ type Record struct {
 	Command    []string          `json:"command"`
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended"`
-	WallMS     int64             `json:"wall_ms"` // on CLOCK_BOOTTIME, from the agent's start to its end
+	WallMS     int64             `json:"wall_ms"`               // on CLOCK_BOOTTIME, from the agent's start to its end
+	ExecutedMS *int64            `json:"executed_ms,omitempty"` // as WallMS, rounded up: nothing of the agent executed after this, however long the kernel took to clear it away
 	Status     Status            `json:"status"`
 	ExitCode   int               `json:"exit_code"`         // what clove run exits with
 	Signal     *string           `json:"signal"`            // "SIGKILL", null when none

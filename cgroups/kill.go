@@ -50,6 +50,40 @@ func (g *Group) Kill(ctx context.Context) error {
 	}
 }
 
+// KillBut sends SIGKILL to every process of the group but keep, and does not wait
+// for their end. When it returns without an error none of them executes any more,
+// nor what they would have forked.
+func (g *Group) KillBut(keep int) error {
+	// Nobody waits until all stand still: who has no CPU time left gets no further
+	// than the freezer when it has some again, and its children neither.
+	_ = g.freeze(0)
+	defer g.letGo()
+	struck := []int{keep}
+	for deadline := time.Now().Add(killButPatience); ; {
+		pids, err := g.members()
+		if err != nil {
+			return fmt.Errorf("cannot list processes to kill: %w", err)
+		}
+		// Who has the signal forks no more (fork(2)), so there is an end to it.
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(struck, pid) })
+		switch {
+		case len(pids) == 0:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("cannot kill %s: there are always more", describe(pids))
+		}
+		for some := range slices.Chunk(pids, batch) {
+			if err := g.signal(some); err != nil {
+				return err
+			}
+		}
+		struck = append(struck, pids...)
+	}
+}
+
+// killButPatience bounds KillBut where the group cannot be frozen and forks on.
+const killButPatience = 2 * time.Second
+
 // strike kills once. The first round trusts cgroup.kill, which no fork escapes;
 // later ones do not, because a process may be in the v1 hierarchies only.
 func (g *Group) strike(round int) error {

@@ -4,15 +4,19 @@ package integration
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // stubborn is a tree in which nobody ends when asked: ignored signals, a
@@ -129,4 +133,130 @@ func TestOrphansAreReaped(t *testing.T) {
 	r := h.sh(`orphans=$(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (true & echo $!) ; done); ` + count +
 		`for i in $orphans; do while [ -e /proc/$i ]; do sleep 0.02; done; done; zombies`)
 	r.want(t, agent.StatusExited, 1, "0\n") // grep counts none: status 1
+}
+
+// ticks says the time on CLOCK_BOOTTIME, one line after the other, from two processes
+// that ignore what they are asked, until they are killed. What they hold takes the
+// kernel a while to clear away: memory, and memberships of IPv6 groups.
+const ticks = `
+import os, signal, socket, struct, threading, time
+for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+    signal.signal(number, signal.SIG_IGN)
+def tick():
+    while True:
+        os.write(1, b"%d\n" % time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+threading.Thread(target=tick).start()
+if os.fork() == 0:
+    tick()
+held, sockets, group = bytearray(os.urandom(4096) * (150 << 8)), [], 0
+while group < 3000:
+    try:
+        member = bytes([0xff, 0x15]) + bytes(10) + struct.pack(">II", group, 1)[:4] + struct.pack("I", 1)
+        sockets[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, member)
+        group += 1
+    except (IndexError, OSError):
+        sockets.append(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+tick()
+`
+
+// ticked is the first and the last time of those lines; the last line may be cut.
+func ticked(t *testing.T, output string) (first, last time.Duration) {
+	t.Helper()
+	lines := strings.Split(output, "\n")
+	for _, line := range lines[:len(lines)-1] {
+		ns, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if first == 0 {
+			first = time.Duration(ns)
+		}
+		last = max(last, time.Duration(ns))
+	}
+	if first == 0 {
+		t.Fatal("it did not tick")
+	}
+	return first, last
+}
+
+func bootTime(t *testing.T) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// TestNothingExecutesAfterTheDeadline and its grace, and the record has the moment,
+// which is not that of the end. The control is the same program and a plain SIGKILL:
+// the kernel takes as long to clear it away, and it does not execute either.
+func TestNothingExecutesAfterTheDeadline(t *testing.T) {
+	h := newHost(t)
+	const limit, grace = 1500 * time.Millisecond, 300 * time.Millisecond
+	// A signal is at another processor in less, if that is executing the agent.
+	const delivery = 10 * time.Millisecond
+
+	control := exec.Command("unshare", "--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", python, "-c", ticks)
+	control.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	output, err := control.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := control.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for begin := bootTime(t); bootTime(t) < begin+limit; { // it ticks for as long
+		if _, err := io.CopyN(&text, output, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Kill(-control.Process.Pid, unix.SIGKILL)
+	killed := bootTime(t)
+	io.Copy(&text, output) // until both are gone
+	ended := bootTime(t)
+	control.Wait()
+	_, last := ticked(t, text.String())
+	if last > killed+delivery || last < killed-limit/2 {
+		t.Errorf("control: its last tick was %v after SIGKILL", last-killed)
+	}
+	t.Logf("control: the last tick %v after SIGKILL, the end %v after it", last-killed, ended-killed)
+
+	r := h.agent([]string{"--timeout", limit.String(), "--stop-timeout", grace.String(), "--memory", "512M"}, python, "-c", ticks)
+	if r.record.Status != agent.StatusTimeout || r.record.ExecutedMS == nil {
+		t.Fatalf("%+v\n%s", r.record, r.stderr)
+	}
+	first, last := ticked(t, r.stdout)
+	executed := time.Duration(*r.record.ExecutedMS) * time.Millisecond
+	// Its own first tick is later than its start, from which the record counts.
+	if ran := last - first; ran > executed || ran < limit/2 {
+		t.Errorf("it ticked for %v, the record says that it executed for %v", ran, executed)
+	}
+	if executed < limit+grace || executed > limit+grace+patience() || r.record.WallMS+1 < *r.record.ExecutedMS {
+		t.Errorf("it executed for %v and ended after %d ms; %v and %v are allowed", executed, r.record.WallMS, limit, grace)
+	}
+	t.Logf("the last tick after %v of %v, the end after %d ms", last-first, executed, r.record.WallMS)
+}
+
+// crowd leaves clove-init, which has a part of the same CPU limit, almost nothing of it.
+const crowd = `
+$SIG{TERM} = "IGNORE"; pipe R, W;
+for (1..100) { if (!fork) { close W; <R>; 1 while 1 } }
+syswrite STDOUT, "ready\n"; close W; 1 while 1`
+
+// TestACPULimitDelaysNoDeadline: clove, which is outside of it, ends the agent in time.
+// clove-init alone is about two seconds late.
+func TestACPULimitDelaysNoDeadline(t *testing.T) {
+	h := newHost(t)
+	const limit, grace, late = 4 * time.Second, 300 * time.Millisecond, time.Second
+	r := h.agent([]string{"--cpus", "0.05", "--timeout", limit.String(), "--stop-timeout", grace.String()}, "perl", "-e", crowd)
+	if r.want(t, agent.StatusTimeout, agent.ExitTimeout, "ready\n"); r.record.ExecutedMS == nil {
+		t.Fatalf("%+v", r.record)
+	}
+	executed := time.Duration(*r.record.ExecutedMS) * time.Millisecond
+	if executed < limit+grace || executed > limit+grace+testhost.Patience(late) {
+		t.Errorf("it executed for %v, allowed are %v and %v", executed, limit, grace)
+	}
+	t.Logf("it executed for %v and ended after %d ms", executed, r.record.WallMS)
 }

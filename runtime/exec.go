@@ -75,7 +75,7 @@ func (v *visit) admit(e agent.Exec) error {
 	case s.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is paused",
 			Hint: "`clove resume` lets it go on"}
-	case s.seen.cause != causeNone:
+	case s.seen.cause != causeNone, s.seen.executed != nil:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
 	v.launch, v.hostID, v.orders = s.launch, s.run.Lease.HostID(), s.agentOrders()

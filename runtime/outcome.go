@@ -22,6 +22,7 @@ type outcome struct {
 	oomKills   int64
 	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
+	executed   *time.Duration // nothing of the agent executed after this; nil: nobody knows
 	cpu        *time.Duration
 	output     int64
 	sockets    int64 // bytes that sockets held beside memory, when they were too many
@@ -137,6 +138,15 @@ func signalName(n int) *string {
 		name = fmt.Sprintf("SIG%d", n) // a real-time signal
 	}
 	return &name
+}
+
+// roundedUp is for a bound, which a part of a millisecond less would break.
+func roundedUp(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ms := (*d + time.Millisecond - 1).Milliseconds()
+	return &ms
 }
 
 func millis(d *time.Duration) *int64 {

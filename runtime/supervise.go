@@ -23,6 +23,7 @@ type supervisor struct {
 	oom      <-chan struct{}
 	sockets  <-chan int64 // see watchSockets
 	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
+	over     *time.Timer  // deadline and grace are over
 	last     *time.Timer  // clove's own deadline, behind clove-init's
 	began    int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
@@ -50,7 +51,7 @@ const lastResort = 2 * time.Second
 func newSupervisor(l *launch) *supervisor {
 	s := &supervisor{
 		launch: l, messages: receive(l.conn), asks: make(chan func()), ended: make(chan struct{}),
-		cpu: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(),
+		cpu: stoppedTimer(), over: stoppedTimer(), last: stoppedTimer(), due: stoppedTimer(), note: stoppedTimer(),
 		starting: time.NewTimer(l.spec.StartBound()),
 		visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
 	}
@@ -62,7 +63,7 @@ func newSupervisor(l *launch) *supervisor {
 
 // close ends what newSupervisor began, and whoever still asks.
 func (s *supervisor) close() {
-	for _, timer := range []*time.Timer{s.cpu, s.last, s.due, s.note, s.starting} {
+	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.starting} {
 		timer.Stop()
 	}
 	close(s.ended)
@@ -104,7 +105,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case <-s.oom:
 			// The kernel killed one process; the agent is one thing.
 			s.oom = nil
-			s.killAll()
+			s.killNow()
 		case held := <-s.sockets:
 			s.checkSockets(held)
 		case <-s.pipes.exceeded:
@@ -118,9 +119,11 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			_ = s.noteStarted() // it was told the first time
 		case <-s.starting.C:
 			s.giveUp()
+		case <-s.over.C:
+			s.killAgent()
 		case <-s.last.C:
 			s.blame(causeDeadline)
-			s.killAll()
+			s.killNow()
 		case signal := <-signals.incoming:
 			s.pass(signal, signals)
 		case reason := <-s.gateEnd:
@@ -252,6 +255,7 @@ func (s *supervisor) onExited(m initproto.Exited) {
 	s.seen.exitKnown = true
 	s.seen.code, s.seen.signal = m.Code, int(m.Signal)
 	s.seen.wall = time.Duration(m.WallNS)
+	s.noteExecuted(time.Duration(m.ExecutedNS))
 	switch m.Cause {
 	case initproto.CauseDeadline:
 		s.blame(causeDeadline)
@@ -282,12 +286,12 @@ func (s *supervisor) blame(c cause) {
 func (s *supervisor) end(c cause, grace time.Duration) {
 	s.blame(c)
 	if grace <= 0 {
-		s.killAll()
+		s.killNow()
 		return
 	}
 	// Who is frozen hears nothing.
 	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.thaw() != nil {
-		s.killAll()
+		s.killNow()
 	}
 }
 
@@ -296,11 +300,13 @@ func (s *supervisor) setDeadline() {
 	limits := s.spec.Limits
 	if limits.WallClock == 0 {
 		s.due.Stop()
+		s.over.Stop()
 		s.last.Stop()
 		return
 	}
 	left := limits.WallClock - time.Duration(bootTime()-s.began)
 	s.due.Reset(left)
+	s.over.Reset(left + limits.StopGrace)
 	s.last.Reset(left + limits.StopGrace + lastResort)
 }
 
@@ -329,6 +335,29 @@ func (s *supervisor) untilCPULimit(left time.Duration) time.Duration {
 		cpus = min(cpus, limit)
 	}
 	return max(time.Duration(float64(left)/cpus), 10*time.Millisecond)
+}
+
+// killNow kills without asking, and notes that nothing executes any more.
+func (s *supervisor) killNow() {
+	if s.killAll() == nil {
+		s.noteExecuted(time.Duration(bootTime() - s.began))
+	}
+}
+
+// killAgent kills what clove-init is about to kill as well, but clove-init
+// shares its CPU limit with the agent, which may leave it little. It stays alive
+// and tells how the agent ended.
+func (s *supervisor) killAgent() {
+	if s.group.KillBut(s.box.pid) == nil {
+		s.noteExecuted(time.Duration(bootTime() - s.began))
+	}
+}
+
+// noteExecuted keeps the earliest moment after which nothing executed.
+func (s *supervisor) noteExecuted(d time.Duration) {
+	if s.began != 0 && d > 0 && (s.seen.executed == nil || d < *s.seen.executed) {
+		s.seen.executed = &d
+	}
 }
 
 // killTimeout bounds the wait for processes that the kernel cannot end at once.

@@ -158,13 +158,19 @@ type killWatch struct {
 
 func (s *supervised) watchKill() killWatch {
 	s.t.Helper()
+	return s.watchFile("cgroup.procs", unix.IN_OPEN)
+}
+
+// watchFile sees one way to kill.
+func (s *supervised) watchFile(name string, mask uint32) killWatch {
+	s.t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
 	s.t.Cleanup(func() { events.Close() })
-	if _, err := unix.InotifyAddWatch(fd, filepath.Join(s.cgroup, "cgroup.procs"), unix.IN_OPEN); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, filepath.Join(s.cgroup, name), mask); err != nil {
 		s.t.Fatal(err)
 	}
 	return killWatch{s, events}

@@ -17,8 +17,11 @@ func TestAnAgentThatEndsByItself(t *testing.T) {
 	s := newSupervised(t, nil)
 	s.begin()
 	s.started()
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, WallNS: int64(5 * time.Second)}})
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, WallNS: int64(5 * time.Second), ExecutedNS: int64(6 * time.Second)}})
 	seen := s.ends()
+	if seen.executed == nil || *seen.executed != 6*time.Second {
+		t.Errorf("it executed for %v", seen.executed)
+	}
 	if !seen.exitKnown || seen.code != 3 || seen.signal != 0 || seen.wall != 5*time.Second || seen.cause != causeNone {
 		t.Errorf("%+v", seen)
 	}
@@ -194,10 +197,31 @@ func TestTheLastResort(t *testing.T) {
 		spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, 0
 	})
 	kill := s.watchKill()
+	began := time.Now()
 	s.begin()
 	s.started()
-	kill.wait()
+	for time.Since(began) < lastResort { // before, it kills all but clove-init
+		kill.wait()
+	}
 	if seen := s.ends(); seen.cause != causeDeadline {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// TestTheGraceIsClovesToo: it freezes and kills all but clove-init when deadline and
+// grace are over, and leaves to clove-init what that meant.
+func TestTheGraceIsClovesToo(t *testing.T) {
+	t.Parallel()
+	s := newSupervised(t, func(spec *agent.Spec) {
+		spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, time.Millisecond
+	})
+	freeze := s.watchFile("cgroup.freeze", unix.IN_MODIFY)
+	s.begin()
+	s.started()
+	freeze.wait()
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, ExecutedNS: int64(time.Hour)}})
+	seen := s.ends()
+	if seen.cause != causeNone || seen.code != 3 || seen.executed == nil || *seen.executed < 2*time.Millisecond || *seen.executed == time.Hour {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -57,10 +57,17 @@ func TestDeadline(t *testing.T) {
 				b.endSoon(started)
 			}
 			got := b.exited()
+			allowed := c.clock
+			if c.want.Signal == unix.SIGKILL {
+				allowed += c.grace
+			}
+			if got.ExecutedNS < int64(allowed) || got.ExecutedNS > got.WallNS+int64(patience) {
+				t.Errorf("it executed until %v", time.Duration(got.ExecutedNS))
+			}
 			if got.WallNS < int64(c.clock) || got.Leftover < c.want.Leftover {
 				t.Errorf("after %v with %d left over", time.Duration(got.WallNS), got.Leftover)
 			}
-			c.want.Cause, c.want.WallNS, c.want.Leftover = initproto.CauseDeadline, got.WallNS, got.Leftover
+			c.want.Cause, c.want.WallNS, c.want.ExecutedNS, c.want.Leftover = initproto.CauseDeadline, got.WallNS, got.ExecutedNS, got.Leftover
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}

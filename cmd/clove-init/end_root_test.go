@@ -26,10 +26,10 @@ func TestEndings(t *testing.T) {
 			b := start(t, shell(c.script))
 			b.started()
 			got := b.exited()
-			if got.WallNS <= 0 || got.WallNS > int64(patience) {
-				t.Errorf("wall clock %d", got.WallNS)
+			if got.WallNS <= 0 || got.WallNS > int64(patience) || got.ExecutedNS < got.WallNS || got.ExecutedNS > int64(patience) {
+				t.Errorf("wall clock %d, executed %d", got.WallNS, got.ExecutedNS)
 			}
-			got.WallNS = 0
+			got.WallNS, got.ExecutedNS = 0, 0
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
@@ -132,7 +132,7 @@ func TestWhatComesEarlyIsNotLost(t *testing.T) {
 				t.Fatalf("it ended with %+v", m.ExecFailed)
 			}
 			got := *m.Exited
-			if got.WallNS = 0; got != c.want {
+			if got.WallNS, got.ExecutedNS = 0, 0; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

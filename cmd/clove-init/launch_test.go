@@ -102,12 +102,12 @@ func TestLast(t *testing.T) {
 		box  sandbox
 		want string
 	}{
-		"by itself":       {sandbox{started: true, end: ending{status3, 50}}, `{"exited":{"code":3,"wall_ns":40}}`},
-		"by a signal":     {sandbox{started: true, end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"wall_ns":40}}`},
-		"at the deadline": {sandbox{started: true, cause: "deadline", end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"cause":"deadline","wall_ns":40}}`},
+		"by itself":       {sandbox{started: true, end: ending{status3, 50}, killedNS: 60}, `{"exited":{"code":3,"wall_ns":40,"executed_ns":50}}`},
+		"by a signal":     {sandbox{started: true, end: ending{killed, 50}, killedNS: 50}, `{"exited":{"code":-1,"signal":9,"wall_ns":40,"executed_ns":40}}`},
+		"at the deadline": {sandbox{started: true, cause: "deadline", end: ending{killed, 50}, killedNS: 30}, `{"exited":{"code":-1,"signal":9,"cause":"deadline","wall_ns":40,"executed_ns":20}}`},
 		"failed":          {sandbox{failure: failure, end: ending{status3, 50}}, `{"exec_failed":{"step":"execve","errno":0,"message":"","exit_code":0}}`},
-		"stopped before":  {sandbox{failure: failure, cause: "stop", end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"cause":"stop","wall_ns":0}}`},
-		"clock went back": {sandbox{started: true, end: ending{status3, 5}}, `{"exited":{"code":3,"wall_ns":0}}`},
+		"stopped before":  {sandbox{failure: failure, cause: "stop", end: ending{killed, 50}}, `{"exited":{"code":-1,"signal":9,"cause":"stop","wall_ns":0,"executed_ns":0}}`},
+		"clock went back": {sandbox{started: true, end: ending{status3, 5}, killedNS: 6}, `{"exited":{"code":3,"wall_ns":0,"executed_ns":0}}`},
 	} {
 		c.box.agent, c.box.children = &agentProcess{startedNS: 10}, &reaper{}
 		got, err := initproto.Encode(c.box.last(nil))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
 	"time"
 
@@ -30,6 +31,7 @@ type sandbox struct {
 	failure  *initproto.ExecFailed // the agent never executed
 	stopping bool                  // TERM was sent to all
 	killing  bool                  // KILL was sent to all
+	killedNS int64                 // CLOCK_BOOTTIME after that
 	cause    initproto.Cause       // the first one
 	end      ending                // of the agent's first process
 }
@@ -95,7 +97,8 @@ func (s *sandbox) run(report *report) initproto.Message {
 			s.kill()
 		case <-s.again.C:
 			signalAll(unix.SIGKILL)
-		case s.end = <-s.children.agent:
+		case end := <-s.children.agent:
+			s.onEnd(end)
 			// The agent's end is everybody's, unless they were asked to end:
 			// then each has its grace.
 			if !s.stopping {
@@ -125,6 +128,16 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 		outcome.terminal.Close() // the supervisor's now: its end is the terminal's end
 	}
 	debug.FreeOSMemory() // the start's garbage, off the agent's path
+}
+
+// onEnd notes the end of the agent's first process. One that comes after the
+// deadline is the deadline's, also where PID 1 came too late to ask for it: who
+// uses all of its CPU limit keeps PID 1 waiting, and the supervisor kills in time.
+func (s *sandbox) onEnd(end ending) {
+	if s.wallClock > 0 && s.deadline.dueNS != 0 && end.bootTimeNS >= s.deadline.dueNS {
+		s.blame(initproto.CauseDeadline)
+	}
+	s.end = end
 }
 
 // catchUp tells the agent what came before it was there. What becomes the agent
@@ -196,6 +209,7 @@ func (s *sandbox) kill() {
 	s.killing = true
 	s.children.killing.Store(true)
 	signalAll(unix.SIGKILL)
+	s.killedNS = bootTimeNS()
 	s.again.Reset(killAgain)
 }
 
@@ -213,7 +227,7 @@ func (s *sandbox) last(report *report) initproto.Message {
 		s.onLaunch(<-s.agent.launched, report)
 	}
 	if s.end.bootTimeNS == 0 {
-		s.end = <-s.children.agent
+		s.onEnd(<-s.children.agent)
 	}
 	if s.failure != nil && s.cause == initproto.CauseSelf {
 		return initproto.Message{ExecFailed: s.failure}
@@ -225,6 +239,7 @@ func (s *sandbox) last(report *report) initproto.Message {
 	}
 	if s.started {
 		exited.WallNS = max(0, s.end.bootTimeNS-s.agent.startedNS)
+		exited.ExecutedNS = max(0, cmp.Or(s.killedNS, bootTimeNS())-s.agent.startedNS)
 	}
 	return initproto.Message{Exited: exited}
 }

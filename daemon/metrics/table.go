@@ -95,7 +95,7 @@ const (
 var Reasons = []string{ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
 
 // Limits are the values of the label limit.
-var Limits = []string{agent.ControlMemory, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
+var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
 
 // Statuses are every end that a record can tell.
 var Statuses = []agent.Status{agent.StatusExited, agent.StatusSignaled, agent.StatusTimeout, agent.StatusCPUTime, agent.StatusOOM,

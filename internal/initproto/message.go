@@ -121,6 +121,10 @@ type Exited struct {
 	CoreDumped bool           `json:"core_dumped,omitempty"`
 	Cause      Cause          `json:"cause,omitempty"` // the first that happened
 	WallNS     int64          `json:"wall_ns"`         // CLOCK_BOOTTIME, from Started to the first process's end
+	// ExecutedNS is, as WallNS, when KILL had been sent to all, or nobody was left
+	// before: nothing of the agent executes after that. The kernel can take longer
+	// to clear away what KILL ended, and WallNS is then later. 0: it never executed.
+	ExecutedNS int64 `json:"executed_ns"`
 	// Leftover counts the processes, the first one aside, that KILL ended.
 	// Those whose own parent reaped or ignored them are not seen.
 	Leftover int `json:"leftover,omitempty"`

@@ -35,8 +35,8 @@ var wire = []struct {
 	{Message{Started: &Started{PID: 2, BootTimeNS: 7}}, `{"started":{"pid":2,"boot_time_ns":7}}`},
 	{Message{ExecFailed: &ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "x", ExitCode: ExitCannotExec}},
 		`{"exec_failed":{"step":"execve","errno":8,"message":"x","exit_code":126}}`},
-	{Message{Exited: &Exited{Code: -1, Signal: 9, CoreDumped: true, Cause: CauseDeadline, WallNS: 5, Leftover: 3}},
-		`{"exited":{"code":-1,"signal":9,"core_dumped":true,"cause":"deadline","wall_ns":5,"leftover":3}}`},
+	{Message{Exited: &Exited{Code: -1, Signal: 9, CoreDumped: true, Cause: CauseDeadline, WallNS: 5, ExecutedNS: 4, Leftover: 3}},
+		`{"exited":{"code":-1,"signal":9,"core_dumped":true,"cause":"deadline","wall_ns":5,"executed_ns":4,"leftover":3}}`},
 }
 
 func TestWireForm(t *testing.T) {
