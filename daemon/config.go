@@ -59,11 +59,14 @@ type UserLimits struct {
 	Memory string `json:"memory"`
 	// Disk is the largest writable layer: 10G.
 	Disk string `json:"disk"`
+	// Allow is the most that the network rules of a user's agent may allow, as the
+	// targets of --allow: no bound.
+	Allow []string `json:"allow"`
 }
 
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
-	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G"}}
+	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is a mistake: it
@@ -111,7 +114,7 @@ func decode(text []byte, into *Config) error {
 }
 
 // kindWords are what the fields hold.
-var kindWords = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false", reflect.Struct: "list of fields"}
+var kindWords = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false", reflect.Struct: "list of fields", reflect.Slice: "list"}
 
 func (c Config) check() error {
 	switch {
@@ -132,6 +135,9 @@ func (c Config) check() error {
 		if _, err := parseSize(text); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
+	}
+	if err := c.Users.checkAllow(); err != nil {
+		return fmt.Errorf("users.allow: %w", err)
 	}
 	if c.LogCapBytes() < minLogCap {
 		return fmt.Errorf("log_cap: %s is less than 64K", c.LogCap)

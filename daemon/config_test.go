@@ -24,10 +24,10 @@ func TestConfigOverDefaults(t *testing.T) {
 	must(t, err)
 	want := DefaultConfig()
 	want.MemoryShare, want.Users.Runs, want.LogLevel, want.LogCap = 0.5, 3, "debug", "1M"
-	if config != want || config.LogCapBytes() != 1<<20 {
+	if !reflect.DeepEqual(config, want) || config.LogCapBytes() != 1<<20 {
 		t.Errorf("%+v", config)
 	}
-	if config, err := load(t, ""); err != nil || config != DefaultConfig() {
+	if config, err := load(t, ""); err != nil || !reflect.DeepEqual(config, DefaultConfig()) {
 		t.Errorf("an empty file: %+v, %v", config, err)
 	}
 }
@@ -56,6 +56,9 @@ func TestConfigRefuses(t *testing.T) {
 		"log_level: loud":              "log_level",
 		"users: {memory: lots}":        "users.memory",
 		"users: {runs: -1}":            "users.runs",
+		"users: {allow: public}":       "users.allow: string is not a list",
+		"users: {allow: [metadata]}":   "users.allow: cannot allow metadata",
+		"users: {allow: ['*']}":        "write public",
 		"group: a\ngroup: b":           "group",
 		"[":                            "",
 		"log_cap: 9999999999999T":      "log_cap",
@@ -75,7 +78,7 @@ func TestExampleShowsEveryField(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/clove.yaml")
 	must(t, err)
-	if config, err := load(t, string(text)); err != nil || config != DefaultConfig() {
+	if config, err := load(t, string(text)); err != nil || !reflect.DeepEqual(config, DefaultConfig()) {
 		t.Errorf("%v, %+v", err, config)
 	}
 	var walk func(reflect.Type)

@@ -169,7 +169,13 @@ func (k *keeper) begin(run agent.Run) {
 	// gofail: var beginTurn string
 	// failpoint(beginTurn, "")
 
-	answer, gone, err := k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+	var answer supervisor.Answer
+	var gone <-chan struct{}
+	// The configuration may be another than when it was asked for.
+	err := k.checkReach(run.Spec, run.Owner)
+	if err == nil {
+		answer, gone, err = k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+	}
 	if err != nil {
 		answer = startFailed(err)
 		if rerr := k.sandboxes.Refuse(run.Spec.ID, err); k.looking.worth(rerr, time.Now()) {

@@ -9,7 +9,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/egress"
 	"clove.run/clove/seccomp"
 )
 
@@ -19,10 +18,8 @@ func (c *call) checkSpec(spec agent.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
-	for _, rule := range spec.Egress.Rules {
-		if _, err := egress.ParseTarget(rule.Target); err != nil {
-			return err
-		}
+	if err := c.checkReach(spec, c.peer.owner); err != nil {
+		return err
 	}
 	if spec.Schedule != "" {
 		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {

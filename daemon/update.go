@@ -48,6 +48,13 @@ func update(c *call, p api.UpdateParams) (any, error) {
 			return nil, err
 		}
 	}
+	if p.Update.Rules != nil {
+		spec := c.run.Spec
+		spec.Egress.Rules = *p.Update.Rules
+		if err := c.checkReach(spec, c.run.Owner); err != nil {
+			return nil, err
+		}
+	}
 	if m := p.Update.MemoryBytes; m != nil {
 		if err := c.fits(*m); err != nil {
 			return nil, err

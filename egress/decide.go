@@ -51,7 +51,7 @@ func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
 		if rule := r.deny.byAddress(at, anyPort); rule != nil {
 			return deniedBy(rule, at.place())
 		}
-		if rule := r.allow.byAddress(at, anyPort); rule != nil {
+		if rule := r.allows(at, anyPort); rule != nil {
 			return allowedBy(rule, "")
 		}
 	}
@@ -73,10 +73,10 @@ func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 	if at.class == ClassPublic {
 		return verdict
 	}
-	if rule := r.allow.byAddress(at, anyPort); rule != nil {
+	if rule := r.allows(at, anyPort); rule != nil {
 		return allowedBy(rule, name)
 	}
-	return refused(ReasonRebinding, fmt.Sprintf("%s answers with %s: %s", name, at.place(), classDetails[at.class]), classHint(at, TCP, 0))
+	return refused(ReasonRebinding, fmt.Sprintf("%s answers with %s: %s", name, at.place(), classDetails[at.class]), r.classHint(at, TCP, 0))
 }
 
 // Connect decides on one connection or flow. Asked without Looked, it may answer
@@ -114,7 +114,7 @@ func (r *Rules) connect(c Connection, at reach) Verdict {
 			}
 		}
 	}
-	if rule := r.allow.byAddress(at, fits); rule != nil {
+	if rule := r.allows(at, fits); rule != nil {
 		return r.allowedByAddress(c, rule)
 	}
 	if at.class == ClassPublic {
@@ -218,8 +218,8 @@ func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 	port := c.Target.Port()
 	if at.class != ClassPublic {
-		verdict := refused(string(at.class), fmt.Sprintf("%s: %s", at.place(), classDetails[at.class]), classHint(at, c.Proto, port))
-		if at.class != ClassLoopback && r.allow.byAddress(at, anyPort) != nil {
+		verdict := refused(string(at.class), fmt.Sprintf("%s: %s", at.place(), classDetails[at.class]), r.classHint(at, c.Proto, port))
+		if at.class != ClassLoopback && r.allows(at, anyPort) != nil {
 			verdict.Reason = ReasonPort
 			verdict.Detail = fmt.Sprintf("%s is not allowed on %s port %d", at.place(), c.Proto, port)
 		}
@@ -234,7 +234,7 @@ func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 	if len(c.Pinned) > 0 {
 		hint = allowFlag(c.Proto, string(c.Pinned[0]), port)
 	}
-	if r.allow.byAddress(at, anyPort) != nil {
+	if r.allows(at, anyPort) != nil {
 		return refused(ReasonPort, fmt.Sprintf("%s is not allowed on %s port %d", at.place(), c.Proto, port), hint)
 	}
 	return r.unmentioned(fmt.Sprintf("%s is not allowed, and no allowed name led there", at.place()), hint)

@@ -31,6 +31,9 @@ type Config struct {
 	// IsHost says whether the host would deliver an address to itself. It is
 	// asked in each decision, from many goroutines. nil: no address is the host's.
 	IsHost func(netip.Addr) bool
+	// User is set for the rules of a user other than root, which open no metadata
+	// service and no address of the host's.
+	User bool
 }
 
 // Rules decide. They never change, and any number of goroutines may ask them.
@@ -53,6 +56,7 @@ type Rules struct {
 	webDenies map[uint16]bool // the web's ports on which some name is denied
 	order     []*rule         // all of them as they are evaluated, for Explain
 	isHost    func(netip.Addr) bool
+	user      bool
 }
 
 // rule is one line, understood.
@@ -79,7 +83,7 @@ func New(config Config) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Rules{mode: mode, isHost: config.IsHost}
+	r := &Rules{mode: mode, isHost: config.IsHost, user: config.User}
 	if r.isHost == nil {
 		r.isHost = func(netip.Addr) bool { return false }
 	}
@@ -92,6 +96,8 @@ func New(config Config) (*Rules, error) {
 		if made.deny {
 			r.deny.add(made)
 			r.order = append(r.order, made)
+		} else if err := r.checkUser(made.Target, line); err != nil {
+			return nil, err
 		} else {
 			r.allow.add(made)
 			allowed = append(allowed, made)
@@ -176,6 +182,38 @@ func checkAllowed(t Target, line Line) error {
 		hint = fmt.Sprintf("--host-port %d opens this port of the host's loopback at the agent's 127.0.0.1", t.ports.first)
 	}
 	return invalid(line.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
+}
+
+// rootOnly are the classes that no rule of a user's opens: credentials and the host's
+// own services lie behind them.
+func rootOnly(class Class) bool { return class == ClassMetadata || class == ClassHost }
+
+// checkUser refuses early what allows would not count. An address may become the
+// host's later.
+func (r *Rules) checkUser(t Target, line Line) error {
+	class := t.word
+	if t.prefix.IsValid() && t.prefix.IsSingleIP() {
+		class = r.reach(t.prefix.Addr()).class
+	}
+	if !r.user || !rootOnly(class) {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindPrivilege, Step: line.Source, Message: fmt.Sprintf("cannot allow %s: %s", t, userDetails[class]), Hint: askRoot}
+}
+
+const askRoot = "ask root to start it"
+
+var userDetails = map[Class]string{
+	ClassMetadata: "only root's agents may reach a cloud's metadata service",
+	ClassHost:     "only root's agents may reach an address of this host",
+}
+
+// allows returns the first rule that allows the address.
+func (r *Rules) allows(at reach, fits func(*rule) bool) *rule {
+	if r.user && rootOnly(at.class) {
+		return nil
+	}
+	return r.allow.byAddress(at, fits)
 }
 
 // addHostPorts makes rules of their own set: no line and no word can widen it.

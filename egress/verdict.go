@@ -81,7 +81,10 @@ func allowFlag(proto Proto, place string, port uint16) string {
 
 // classHint is the flag for an address of this class. Metadata and the host
 // have words, because their addresses are many or change.
-func classHint(at reach, proto Proto, port uint16) string {
+func (r *Rules) classHint(at reach, proto Proto, port uint16) string {
+	if r.user && (rootOnly(at.class) || at.class == ClassLoopback) {
+		return askRoot
+	}
 	switch at.class {
 	case ClassLoopback:
 		if port == 0 {

@@ -87,7 +87,7 @@ func (d *cloved) serve() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if err := d.cmd.Start(); err != nil {
+	if err := d.begin(d.cmd); err != nil {
 		d.t.Fatal(err)
 	}
 	ready := make(chan bool, 1)

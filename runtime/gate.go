@@ -45,6 +45,7 @@ type gateInheritance struct {
 	id         uint32 // its user and group on the host
 	namespace  *netns.Namespace
 	publish    []agent.PublishedPort
+	listen     func(agent.PublishedPort) (*os.File, error) // takes a port of the host's
 }
 
 // startGate makes the listeners, starts clove-gate and serves it. On failure
@@ -115,7 +116,7 @@ func listeners(in gateInheritance) ([]broker.Listener, error) {
 		all = append(all, broker.Listener{Kind: wire.ListenerKind(s.Kind), Port: s.Port, File: s.File})
 	}
 	for _, p := range in.publish {
-		file, err := listenOnHost(p)
+		file, err := in.listen(p)
 		if err != nil {
 			for _, l := range all {
 				l.File.Close()

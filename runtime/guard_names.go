@@ -12,28 +12,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/resolver"
 )
 
 // dial connects from inside of the container's namespace.
 func (g *guard) dial(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
-	version := "4"
-	if server.Addr().Is6() {
-		version = "6"
-	}
-	file, err := broker.Dial(ctx, g.namespace.Socket, network+version, server)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return net.FileConn(file)
+	return dialBy(ctx, g.namespace.Socket, network, server)
 }
 
 // resolver asks the servers that the engine gave the container, from inside, so
 // that what the engine says of them holds.
 func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
-	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial})
+	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial, NoFiles: true})
 }
 
 // hostResolvConfs are the host's own: the second where systemd's stub is in the first.

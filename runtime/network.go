@@ -109,9 +109,15 @@ func hostFiles() (resolvConf, hosts string, err error) {
 	return string(resolv), string(names), nil
 }
 
+// CheckRules rejects network rules that a run of the owner's would not start with.
+func CheckRules(spec agent.Spec, owner agent.Owner) error {
+	_, err := rulesOf(spec, owner)
+	return err
+}
+
 // rulesOf compiles the spec's rules.
-func rulesOf(spec agent.Spec) (*egress.Rules, error) {
-	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: isHost}
+func rulesOf(spec agent.Spec, owner agent.Owner) (*egress.Rules, error) {
+	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: isHost, User: owner.UID != 0}
 	for _, r := range spec.Egress.Rules {
 		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
 	}
@@ -130,13 +136,19 @@ func (l *launch) openGate() (err error) {
 	if !l.spec.Gated() {
 		return nil
 	}
+	outside, err := newOutside(l.streams.Owner)
+	if err != nil {
+		return err
+	}
+	l.undo.Add("outside sockets", outside.close)
 	limits := l.spec.Egress.Limits
 	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog, outbox: newOutbox(decisionsWaiting)}
 	l.notices = newOutbox(broker.MaxDenials + 2) // all that a run can have: nobody ever waits
 	l.gate, err = startGate(
-		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace, publish: l.spec.Egress.Publish},
+		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace,
+			publish: l.spec.Egress.Publish, listen: outside.listen},
 		broker.Config{
-			Rules: l.rules, Resolver: resolver.New(resolver.Config{Servers: l.spec.Egress.DNS}),
+			Rules: l.rules, Resolver: resolver.New(resolver.Config{Servers: l.spec.Egress.DNS, Dial: outside.dialer()}), Socket: outside.socket,
 			Limits: wire.Limits{Connections: limits.Connections, PerSecond: limits.PerSecond, Bytes: limits.Bytes},
 			Log:    l.decisions.write, Denied: l.tellDenial,
 		})

@@ -65,7 +65,7 @@ func (l *launch) prepare() (err error) {
 			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
 	}
 	if l.spec.Gated() {
-		if l.rules, err = rulesOf(l.spec); err != nil {
+		if l.rules, err = rulesOf(l.spec, l.streams.Owner); err != nil {
 			return err
 		}
 	}

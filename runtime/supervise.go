@@ -71,26 +71,34 @@ func (s *supervisor) close() {
 
 // supervise watches from the orders to the end of the last process.
 func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
-	s := newSupervisor(l)
-	defer s.close()
 	watching, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var err error
-	if s.oom, err = l.group.WatchOOM(watching); err != nil {
+	oom, err := l.group.WatchOOM(watching)
+	if err != nil {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch memory", err)}
 	}
 	looked := make(chan struct{})
-	if s.sockets, err = l.watchSockets(watching, looked); err != nil {
+	sockets, err := l.watchSockets(watching, looked)
+	if err != nil {
 		l.killAll()
 		return outcome{startError: agent.Failed("watch sockets", err)}
 	}
+	seen := l.attend(ctx, signals, oom, sockets)
+	cancel()
+	<-looked
+	return seen
+}
+
+// attend is supervise with its two watches.
+func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct{}, sockets <-chan int64) outcome {
+	s := newSupervisor(l)
+	defer s.close()
+	s.oom, s.sockets = oom, sockets
 	for _, early := range signals.early {
 		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
-	cancel()
-	<-looked
 	s.terminal.restore()
 	return s.seen
 }

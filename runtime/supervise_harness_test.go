@@ -29,6 +29,7 @@ type supervised struct {
 	signals *signals
 	ctx     context.Context
 	cancel  context.CancelFunc
+	oom     chan struct{} // what the watch for want of memory tells
 	outcome chan outcome
 }
 
@@ -55,7 +56,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &supervised{t: t, init: init, signals: &signals{incoming: make(chan os.Signal, 8)}, outcome: make(chan outcome, 1)}
+	s := &supervised{t: t, init: init, signals: &signals{incoming: make(chan os.Signal, 8)}, outcome: make(chan outcome, 1), oom: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	t.Cleanup(func() { s.cancel(); init.Close(); conn.Close() })
 	s.cgroup = cgroupOfFiles(t, string(spec.ID))
@@ -84,7 +85,7 @@ func cgroupOfFiles(t *testing.T, id string) string {
 	}
 	for name, text := range map[string]string{
 		"cgroup.procs": "", "cgroup.kill": "", "cgroup.freeze": "0\n", "cgroup.events": "populated 0\nfrozen 0\n",
-		"memory.events": "low 0\noom_kill 0\n", "cpu.stat": "usage_usec 0\n", "cgroup.controllers": "cpu memory pids\n",
+		"cpu.stat": "usage_usec 0\n", "cgroup.controllers": "cpu memory pids\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -111,7 +112,7 @@ func (s *supervised) put(name, text string) {
 }
 
 func (s *supervised) begin() {
-	go func() { s.outcome <- s.launch.supervise(s.ctx, s.signals) }()
+	go func() { s.outcome <- s.launch.attend(s.ctx, s.signals, s.oom, nil) }()
 }
 
 // tells sends what clove-init would.

@@ -158,12 +158,12 @@ func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
 			s := newSupervised(t, nil)
 			kill := s.watchKill()
 			if early {
-				s.put("memory.events", "low 0\noom_kill 1\n")
+				s.oom <- struct{}{}
 			}
 			s.begin()
 			if !early {
 				s.started()
-				s.put("memory.events", "low 0\noom_kill 1\n")
+				s.oom <- struct{}{}
 			}
 			kill.wait()
 			s.ends()
@@ -265,8 +265,7 @@ func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
 	if err := os.RemoveAll(s.cgroup); err != nil {
 		t.Fatal(err)
 	}
-	s.begin()
-	seen := <-s.outcome
+	seen := s.launch.supervise(s.ctx, s.signals)
 	if seen.startError == nil || agent.FailureOf(seen.startError).Step != "watch memory" {
 		t.Errorf("%+v", seen)
 	}

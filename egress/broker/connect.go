@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +74,19 @@ func socketName(to netip.AddrPort) (family int, address unix.Sockaddr) {
 	if to.Addr().Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 	}
-	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16(), ZoneId: zoneID(to.Addr().Zone())}
+}
+
+// zoneID is the interface of a link-local name server; rules allow no such target.
+func zoneID(zone string) uint32 {
+	if zone == "" {
+		return 0
+	}
+	if link, err := net.InterfaceByName(zone); err == nil {
+		return uint32(link.Index)
+	}
+	number, _ := strconv.ParseUint(zone, 10, 32) // 0 leads nowhere
+	return uint32(number)
 }
 
 // awaitPeer waits until the socket is connected, or cannot be, or ctx ends.
@@ -106,7 +120,7 @@ func awaitPeer(ctx context.Context, file *os.File) (netip.AddrPort, error) {
 // cgroup may send it elsewhere (BPF), and a socket whose own port was chosen to
 // be the wanted one is connected to itself, where nobody listens.
 func leadsTo(fd int, peer, want netip.AddrPort) error {
-	if peer != want {
+	if want = netip.AddrPortFrom(want.Addr().WithZone(""), want.Port()); peer != want { // a peer is told without
 		return fmt.Errorf("it leads to %s", peer)
 	}
 	own, err := socketAddress(unix.Getsockname(fd))

@@ -40,9 +40,11 @@ type Config struct {
 	// Servers, where given, are asked in this order, and no file is read. Port 0
 	// means 53.
 	Servers []netip.AddrPort
-	// Dial connects to a server over udp or tcp; nil: from this process's network.
-	// In another network the host's files mean nothing, and none is read.
+	// Dial connects to a server over udp or tcp; nil: as this process.
 	Dial func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
+	// NoFiles is for a Dial into another network, where the host's files mean
+	// nothing: none is read.
+	NoFiles bool
 	// ResolvConf and Hosts are other places for the host's files; empty means
 	// where the C library has them.
 	ResolvConf, Hosts string
@@ -70,7 +72,7 @@ func New(config Config) *Resolver {
 	for _, server := range config.Servers {
 		r.servers = append(r.servers, withPort(server))
 	}
-	if len(r.servers) == 0 && config.Dial == nil {
+	if len(r.servers) == 0 && !config.NoFiles {
 		r.conf = follow(or(config.ResolvConf, "/etc/resolv.conf"), parseResolvConf)
 		r.hosts = follow(or(config.Hosts, "/etc/hosts"), parseHosts)
 	}

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"errors"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/egress"
+	"clove.run/clove/runtime"
+)
+
+// checkReach rejects network rules that the supervisor would refuse, and those of a
+// user's run that go beyond users.allow, whoever asks for them.
+func (d *Daemon) checkReach(spec agent.Spec, owner agent.Owner) error {
+	if err := runtime.CheckRules(spec, owner); err != nil {
+		return err
+	}
+	ceiling := d.config().Users.ceiling()
+	if owner.UID == 0 || len(ceiling) == 0 {
+		return nil
+	}
+	for _, target := range reached(spec) {
+		covered, err := ceiling.Covers(target)
+		if err != nil {
+			return err
+		}
+		if !covered {
+			return api.Failure(api.CodeDenied, "ask for less, or ask root to add it to users.allow in cloved's configuration",
+				"%.256s is outside of what the agents of users may reach: %.512s", target, ceiling)
+		}
+	}
+	return nil
+}
+
+// reached are the targets that a run may reach: what its rules allow, what its mode
+// does, and its own name servers.
+func reached(spec agent.Spec) (targets []string) {
+	if spec.Network == agent.NetworkPublic {
+		targets = append(targets, "public:*")
+	}
+	for _, rule := range spec.Egress.Rules {
+		if !rule.Deny {
+			targets = append(targets, rule.Target)
+		}
+	}
+	for _, server := range spec.Egress.DNS {
+		targets = append(targets, "udp://"+server.String())
+	}
+	return targets
+}
+
+// ceiling is Allow as targets; none: there is no ceiling.
+func (u UserLimits) ceiling() egress.Ceiling {
+	ceiling, _ := egress.NewCeiling(u.Allow) // it was checked
+	return ceiling
+}
+
+// checkAllow tells the mistake with its hint, for the configuration's one line.
+func (u UserLimits) checkAllow() error {
+	_, err := egress.NewCeiling(u.Allow)
+	var wrong *agent.Error
+	if errors.As(err, &wrong) && wrong.Hint != "" {
+		return errors.New(wrong.Message + " (" + wrong.Hint + ")")
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"net/netip"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/supervisor"
+)
+
+func allowed(targets ...string) (rules []agent.EgressRule) {
+	for _, target := range targets {
+		rules = append(rules, agent.EgressRule{Target: target, Source: "--allow"})
+	}
+	return rules
+}
+
+// networked is a spec with a network that rules hold.
+func networked(targets ...string) agent.Spec {
+	s := spec("a")
+	s.Network, s.Egress.Rules = agent.NetworkAllowlist, allowed(targets...)
+	s.Egress.Limits.Connections, s.Egress.Limits.PerSecond = 8, 8
+	return s
+}
+
+// TestUsersStayBelowTheCeiling at a start and at an update, whoever asks for it; root's
+// own runs are not held by it.
+func TestUsersStayBelowTheCeiling(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.Users.Allow = []string{"*.example.com", "udp://9.9.9.9:53"} })
+	for what, row := range map[string]struct {
+		change func(*agent.Spec)
+		within bool
+	}{
+		"none":          {func(*agent.Spec) {}, true},
+		"a name":        {func(s *agent.Spec) { s.Egress.Rules = allowed("api.example.com") }, true},
+		"a deny rule":   {func(s *agent.Spec) { s.Egress.Rules = []agent.EgressRule{{Target: "10.1.2.3", Deny: true}} }, true},
+		"the server":    {func(s *agent.Spec) { s.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")} }, true},
+		"another name":  {func(s *agent.Spec) { s.Egress.Rules = allowed("api.example.com", "evil.test") }, false},
+		"public":        {func(s *agent.Spec) { s.Network, s.Egress.Rules = agent.NetworkPublic, nil }, false},
+		"other servers": {func(s *agent.Spec) { s.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("8.8.8.8:53")} }, false},
+	} {
+		s := networked()
+		row.change(&s)
+		if err := r.as(rootCaller).checkSpec(s); err != nil {
+			t.Errorf("%s: root: %v", what, err)
+		}
+		err := r.as(ownerCaller).checkSpec(s)
+		if (err == nil) != row.within {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err != nil {
+			wantCode(t, err, api.CodeDenied)
+		}
+	}
+	r.add("mine", ownerCaller.owner, agent.StateRunning)
+	must(t, r.d.mirror.refresh())
+	for _, who := range []caller{ownerCaller, rootCaller} {
+		c := r.as(who)
+		c.run, _ = r.d.mirror.resolve("mine", who.sees)
+		c.run.Spec.Network = agent.NetworkAllowlist
+		rules := allowed("evil.test")
+		_, err := update(c, api.UpdateParams{Update: agent.Update{Rules: &rules}})
+		if err == nil {
+			t.Fatalf("%s goes beyond it by an update", who)
+		}
+		wantCode(t, err, api.CodeDenied)
+	}
+}
+
+// TestMetadataIsForRoot also without a ceiling.
+func TestMetadataIsForRoot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s := networked("169.254.169.254")
+	must(t, r.as(rootCaller).checkSpec(s))
+	if err := r.as(ownerCaller).checkSpec(s); agent.KindOf(err) != agent.KindPrivilege {
+		t.Errorf("a user may allow it: %v", err)
+	}
+}
+
+// TestALowerCeilingHoldsAtTheNextStart: a queued run was admitted under another one.
+func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s := networked("api.example.com")
+	run := agent.Run{Spec: s, Owner: ownerCaller.owner}
+	answers := func() supervisor.Answer {
+		answer := r.d.keeper.expect(s.ID)
+		r.d.keeper.begin(run)
+		return <-answer
+	}
+	if a := answers(); !a.Started {
+		t.Fatalf("control: without a ceiling: %+v", a.Error)
+	}
+	r.d.current.Store(&Config{Users: UserLimits{Allow: []string{"*.example.net"}}})
+	if a := answers(); a.Started || a.Error == nil || a.Error.Code != api.CodeDenied {
+		t.Errorf("with one: %+v", a)
+	}
+}
