@@ -54,4 +54,7 @@ const (
 	targetMost    = 512
 	entriesMost   = 256 // of any other list
 	seccompMost   = 1 << 20
+	// textMost, in bytes, is what leaves an answer with one run below the longest message
+	// between clove and cloved (internal/rpc.MaxLine).
+	textMost = 7 << 20
 )

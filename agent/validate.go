@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -21,7 +23,24 @@ func (s Spec) Validate() error {
 			return err
 		}
 	}
-	return s.Limits.Validate()
+	if err := s.Limits.Validate(); err != nil {
+		return err
+	}
+	if n := s.TextBytes(); n > textMost { // last: a number that is none has no JSON
+		return wrong("spec", "put some of it into files", "the run would have %d bytes of text, and may have %d", n, textMost)
+	}
+	return nil
+}
+
+// TextBytes is the length of a run's JSON, as far as the spec decides it: the spec, and
+// the command once more in its record and in the one before.
+func (s Spec) TextBytes() int {
+	text, err := json.Marshal(s)
+	command, cerr := json.Marshal(s.Command)
+	if err != nil || cerr != nil {
+		return math.MaxInt // it cannot be stored
+	}
+	return len(text) + 2*len(command)
 }
 
 // wrong is a refusal; field is the field's path in the spec's JSON.

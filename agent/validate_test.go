@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,9 @@ var refusals = []struct {
 	{"limits.rlimits", func(s *Spec) { s.Limits.Rlimits[0].Name = "files" }},
 	{"limits.rlimits", func(s *Spec) { s.Limits.Rlimits[0].Hard = 0 }},
 	{"limits.rlimits", func(s *Spec) { s.Limits.Rlimits = nil }},
+	{"command", func(s *Spec) { s.Command = slices.Repeat([]string{strings.Repeat("x", 120<<10)}, 52) }},
+	{"spec", func(s *Spec) { s.Command = slices.Repeat([]string{strings.Repeat("x", 120<<10)}, 20) }},
+	{"spec", func(s *Spec) { s.Env = slices.Repeat([]string{"X=" + strings.Repeat("\x01", 100<<10)}, 12) }},
 }
 
 func TestValidateNamesWhatIsWrong(t *testing.T) {

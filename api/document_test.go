@@ -39,8 +39,12 @@ Batches, notifications (requests without an id) and requests in any order are as
 - **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends one.
 - **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
   The caller says ` + "`session.input`, `session.close_input`, `session.resize` and `session.detach`; cloved says `session.output`" + `.
-- **Limits** of a connection: a line of 4 MiB, 64 levels of nesting, 256 requests in a batch, 64 lines being answered (the next
-  one waits). No object may name a key twice. cloved takes 1024 connections, 128 of each user.
+- **Limits** of a connection: a line of 64 KiB, with ` + "`run.start` or `run.exec`" + ` alone 1 MiB, 64 levels of nesting, 256 requests in a batch, 64 lines being answered (the next
+  one waits). No object may name a key twice. cloved takes 1024 connections, 128 of each user, and holds at most 64 MiB for the calls of each
+  user: requests that are being answered, 16 KiB and their text each, and answers that are not read (` + "`busy`" + ` beyond). On one connection the next answer is made
+  when the one before it was read, and those to one batch have at most 1 MiB together (` + "`too-large`" + ` beyond). Root is not counted.
+- **Lists come in parts**: where ` + "`run.list`" + ` has ` + "`next`" + `, the same request with that as ` + "`after`" + ` goes on. A part has up to 252 KiB of text, root's up to 4 MiB, or one run. A run's
+  spec, its command counted three times, has at most 7 MiB of JSON, a user's 256 KiB.
 - **Go on where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
   nothing, also when cloved was restarted in between; where too much has happened a note says ` + "`gap`" + `. So are the lines of a
   log: ` + "`run.logs`" + ` with ` + "`after`" + ` and ` + "`after_offset`" + `, the number and offset of your last line, gives later ones only. Where some of

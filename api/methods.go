@@ -75,7 +75,7 @@ var Methods = []Method{
 	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Stores a run and starts it when its turn comes. The answer comes when the agent executes, or with state queued and the reason when it has to wait for more than other starts."},
 	{MethodRunList, ShapeCall, AccessMember, ListParams{}, ListResult{}, "", nil,
-		"The caller's runs, newest first, without their environment; root sees all."},
+		"The caller's runs, newest first, without their environment; root sees all. An answer holds a part of them: where there are more it has next, and the same request with that as after gives the following part."},
 	{MethodRunGet, ShapeCall, AccessOwner, RunParams{}, RunResult{}, "", []Code{CodeNotFound},
 		"All that is known of one run. Values of the environment that look like secrets are redacted, here and wherever a run is answered."},
 	{MethodRunWait, ShapeCall, AccessOwner, RunParams{}, WaitResult{}, "", []Code{CodeNotFound},

@@ -41,15 +41,18 @@ type RunResult struct {
 
 // ListParams chooses runs.
 type ListParams struct {
-	All   bool `json:"all,omitempty"`   // also those that have ended
-	Limit int  `json:"limit,omitempty"` // at most so many; 0: no limit
-	Brief bool `json:"brief,omitempty"` // true: only what a table shows
+	All   bool   `json:"all,omitempty"`   // also those that have ended
+	Limit int    `json:"limit,omitempty"` // at most so many; 0: as many as one answer holds
+	Brief bool   `json:"brief,omitempty"` // true: only what a table shows, and of long commands the beginning
+	After string `json:"after,omitempty"` // next of the answer before, to go on behind it
 }
 
 // ListResult is the runs, newest first, and why those that wait do.
 type ListResult struct {
 	Runs    []agent.Run         `json:"runs"`
 	Reasons map[agent.ID]string `json:"reasons,omitempty"`
+	// Next is what to ask with in After; empty: these were the last.
+	Next string `json:"next,omitempty"`
 }
 
 // WaitResult is how a run ended.

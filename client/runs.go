@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -34,10 +35,25 @@ func (c *Client) Start(ctx context.Context, p api.StartParams) (r api.RunResult,
 	return r, err
 }
 
-// List returns the caller's runs, newest first; of root all.
-func (c *Client) List(ctx context.Context, p api.ListParams) (r api.ListResult, err error) {
-	err = c.Call(ctx, api.MethodRunList, p, &r)
-	return r, err
+// List returns the caller's runs, newest first; of root all. It asks until it has them,
+// or as many as Limit; then Next is where the rest begins.
+func (c *Client) List(ctx context.Context, p api.ListParams) (api.ListResult, error) {
+	all := api.ListResult{Runs: []agent.Run{}, Reasons: map[agent.ID]string{}}
+	for most := p.Limit; ; {
+		if most > 0 {
+			p.Limit = most - len(all.Runs)
+		}
+		var part api.ListResult
+		if err := c.Call(ctx, api.MethodRunList, p, &part); err != nil {
+			return api.ListResult{}, err
+		}
+		all.Runs = append(all.Runs, part.Runs...)
+		maps.Copy(all.Reasons, part.Reasons)
+		all.Next, p.After = part.Next, part.Next
+		if part.Next == "" || most > 0 && len(all.Runs) >= most {
+			return all, nil
+		}
+	}
 }
 
 // Get returns the run with this id, name, or unique beginning of an id, in that

@@ -88,6 +88,7 @@ type assigner struct {
 	daemon *Daemon
 	peer   caller
 	ending context.Context // ends when cloved is to end
+	owes   *ledger         // of its connection
 }
 
 // errEnding answers who waits for something that may never come.
@@ -140,7 +141,13 @@ func (a assigner) Assign(_ context.Context, name string) jrpc2.Handler {
 				}
 				defer leave()
 			}
-			return a.daemon.answer(c, name, serve, params)
+			return a.daemon.answer(c, name, func(c *call, params json.RawMessage) (any, error) {
+				value, err := serve(c, params)
+				if err != nil {
+					return nil, err
+				}
+				return a.owes.answer(ctx, r.ID(), value)
+			}, params)
 		})
 		if err != nil && context.Cause(ctx) == errEnding {
 			err = errEnding

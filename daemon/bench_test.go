@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -74,7 +73,7 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	for b.Loop() {
 		result, err := list(c, p)
 		must(b, err)
-		_, err = json.Marshal(result)
+		_, err = result.(later).make()
 		must(b, err)
 	}
 }

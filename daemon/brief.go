@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"clove.run/clove/agent"
@@ -47,43 +48,30 @@ type briefRecord struct {
 	Signal   *string      `json:"signal"`
 }
 
+// briefCommandBytes is how much of a command a brief run has: a path and some words.
+const briefCommandBytes = 4 << 10
+
+// briefCommand is the beginning of a command.
+func briefCommand(words []string) []string {
+	room := briefCommandBytes
+	for i, word := range words {
+		if len(word) > room {
+			return append(words[:i:i], strings.ToValidUTF8(word[:room], ""))
+		}
+		room -= len(word)
+	}
+	return words
+}
+
 // briefText encodes what a table shows of a run.
 func briefText(run agent.Run) (json.RawMessage, error) {
 	s := run.Spec
 	brief := briefRun{State: run.State, Owner: run.Owner, Turn: run.Turn, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
-		Spec: briefSpec{s.ID, s.Name, s.Labels, s.Command, s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
+		Spec: briefSpec{s.ID, s.Name, s.Labels, briefCommand(s.Command), s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
 	if r := run.Record; r != nil {
 		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal}
 	}
 	return json.Marshal(brief)
-}
-
-// usualBrief is about what a brief run is long.
-const usualBrief = 512
-
-// briefList is an api.ListResult of what tables show. It is put together from
-// texts that are there: every caller asks for it, and nothing else is as long.
-func (m *mirror) briefList(runs []*agent.Run, reasons map[agent.ID]string) (json.RawMessage, error) {
-	list := append(make([]byte, 0, usualBrief*len(runs)+usualBrief), `{"runs":[`...)
-	for i, run := range runs {
-		text, err := m.brief(run)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, text...)
-	}
-	list = append(list, ']')
-	if len(reasons) > 0 {
-		text, err := json.Marshal(reasons)
-		if err != nil {
-			return nil, err
-		}
-		list = append(append(list, `,"reasons":`...), text...)
-	}
-	return append(list, '}'), nil
 }
 
 // brief is briefText, once for each state of a run.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -41,12 +40,9 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("one", agent.Owner{UID: 5}, agent.StateQueued)
 	ended := r.add("two", agent.Owner{}, agent.StateEnded)
-	listed := func(peer caller) map[agent.ID]agent.Run {
+	seen := func(peer caller) map[agent.ID]agent.Run {
 		t.Helper()
-		result, err := list(&call{Context: context.Background(), Daemon: r.d, peer: peer}, api.ListParams{All: true, Brief: true})
-		must(t, err)
-		var answer api.ListResult
-		must(t, json.Unmarshal(result.(json.RawMessage), &answer))
+		answer := listed(t, r.as(peer), api.ListParams{All: true, Brief: true})
 		all := map[agent.ID]agent.Run{}
 		for _, run := range answer.Runs {
 			all[run.Spec.ID] = run
@@ -55,20 +51,20 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	}
 	root, other := caller{}, caller{owner: agent.Owner{UID: 6}}
 	for range 2 {
-		if all := listed(root); len(all) != 2 || all[run.Spec.ID].State != agent.StateQueued || all[ended.Spec.ID].Record == nil {
+		if all := seen(root); len(all) != 2 || all[run.Spec.ID].State != agent.StateQueued || all[ended.Spec.ID].Record == nil {
 			t.Fatalf("%+v", all)
 		}
 	}
 	_, err := r.records.rename(run.Spec.ID, "other")
 	must(t, err)
 	must(t, r.records.with(func(s *store.Store) error { return s.Remove(ended.Spec.ID) }))
-	if all := listed(root); len(all) != 1 || all[run.Spec.ID].Spec.Name != "other" {
+	if all := seen(root); len(all) != 1 || all[run.Spec.ID].Spec.Name != "other" {
 		t.Errorf("after the change: %+v", all)
 	}
 	if len(r.d.mirror.briefs) != 1 {
 		t.Errorf("%d texts are kept of 1 run", len(r.d.mirror.briefs))
 	}
-	if all := listed(other); len(all) != 0 {
+	if all := seen(other); len(all) != 0 {
 		t.Errorf("somebody else sees %+v", all)
 	}
 }

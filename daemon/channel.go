@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -40,13 +42,14 @@ type channel struct {
 	notify  func(method string, params json.RawMessage)
 	pending chan struct{} // a place for each line that is being answered
 	spoken  chan struct{} // something was answered
+	owes    *ledger
 
 	mu     sync.Mutex // one line after the other, and guards the following
 	ending bool       // close with the last answer that is owed
 }
 
-func newChannel(conn *rpc.Conn, notify func(string, json.RawMessage)) *channel {
-	return &channel{conn: conn, notify: notify, pending: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1)}
+func newChannel(conn *rpc.Conn, owes *ledger, notify func(string, json.RawMessage)) *channel {
+	return &channel{conn: conn, owes: owes, notify: notify, pending: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1)}
 }
 
 // end closes the connection as soon as nothing is owed on it.
@@ -65,10 +68,15 @@ func (c *channel) Recv() ([]byte, error) {
 		return line, nil
 	}
 	for {
-		line, err := c.conn.Line(maxMessage)
+		c.owes.drop() // the line before it, if nothing is owed for that
+		line, err := c.conn.LineWithin(maxMessage, c.owes.read)
 		if errors.Is(err, rpc.ErrTooLong) {
+			err = api.Failure(api.CodeTooLarge, "send less at once", "a message has at most %d bytes", maxMessage)
+		}
+		var fault *api.Error
+		if errors.As(err, &fault) {
 			// Where the next line begins is not known any more.
-			_ = c.refuse(api.Failure(api.CodeTooLarge, "send less at once", "a message has at most %d bytes", maxMessage))
+			_ = c.refuse("", fault)
 			return nil, io.EOF
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -83,17 +91,23 @@ func (c *channel) Recv() ([]byte, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		fault := examine(line)
-		if fault == nil {
-			fault = unanswerable(line)
-		}
-		if fault != nil {
-			if err := c.refuse(fault); err != nil {
+		if fault = examine(line); fault != nil {
+			if err := c.refuse("", fault); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		notes, only := notifications(line)
+		requests, err := c.accept(line, only)
+		if errors.As(err, &fault) {
+			err = c.refuse(idOf(requests), fault)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
 		if !only {
 			c.pending <- struct{}{}
 			return line, nil
@@ -132,13 +146,16 @@ func notifications(line []byte) (notes []rpc.Message, only bool) {
 
 // Send writes one line; a caller that does not read loses its connection.
 func (c *channel) Send(line []byte) error {
+	if bytes.HasPrefix(line, pushed) {
+		return c.send(line)
+	}
+	owed := c.owes.answered(line) // before the write: then its caller may use the id again
 	if bytes.Contains(line, []byte(`"error":{`)) {
 		line = complete(line)
 	}
 	err := c.send(line)
-	if !bytes.HasPrefix(line, pushed) {
-		c.answered() // behind the write: linger and end go by it
-	}
+	c.owes.written(owed)
+	c.answered() // behind the write: linger and end go by it
 	return err
 }
 
@@ -162,25 +179,28 @@ func (c *channel) send(line []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return err
 	}
-	_, err := c.conn.Write(append(line, '\n'))
+	whole := net.Buffers{line, lineEnd} // a long answer is not copied for one byte
+	_, err := whole.WriteTo(c.conn.Conn)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.conn.Close()
 	}
 	return err
 }
 
+var lineEnd = []byte{'\n'}
+
 // pushed is how the library writes a notification of ours.
 var pushed = []byte(`{"jsonrpc":"2.0","method"`)
 
 func (c *channel) Close() error { return c.conn.Close() }
 
-// refuse answers a line that is no request: its id cannot be known.
-func (c *channel) refuse(fault *api.Error) error {
+// refuse answers a line that goes no further; id is empty where it cannot be known.
+func (c *channel) refuse(id string, fault *api.Error) error {
 	text, err := json.Marshal(fault)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: json.RawMessage("null"), Error: text})
+	line, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: json.RawMessage(cmp.Or(id, "null")), Error: text})
 	if err != nil {
 		return err
 	}
@@ -206,17 +226,35 @@ func examine(line []byte) *api.Error {
 // parameters are not an object. The library would answer these with an error. It also
 // processes queued notifications after the connection has closed, when its channel is nil:
 // that answer would be a nil dereference and end cloved.
-func unanswerable(line []byte) *api.Error {
+func unanswerable(line []byte) ([]*jrpc2.ParsedRequest, error) {
 	requests, err := jrpc2.ParseRequests(line)
 	if err != nil || len(requests) == 0 {
-		return api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "there is no request")
+		return nil, api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "there is no request")
 	}
 	for _, r := range requests {
 		if r.ID == "" && r.Method != "" && r.Error != nil {
-			return api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "%.64q is no notification: %s", r.Method, r.Error.Message)
+			return nil, api.Failure(api.CodeRequest, "docs/api.md says what a request looks like", "%.64q is no notification: %s", r.Method, r.Error.Message)
 		}
 	}
-	return nil
+	return requests, nil
+}
+
+// accept counts a line whose requests are to be answered. With an error of the
+// contract it is refused instead.
+func (c *channel) accept(line []byte, notes bool) ([]*jrpc2.ParsedRequest, error) {
+	requests, err := unanswerable(line)
+	if err == nil && !notes {
+		err = c.owes.begin(requests)
+	}
+	return requests, err
+}
+
+// idOf is the id of a request that is alone in its line; empty: there is none.
+func idOf(requests []*jrpc2.ParsedRequest) string {
+	if len(requests) == 1 && !requests[0].Batch {
+		return requests[0].ID
+	}
+	return ""
 }
 
 // startsOne tells whether a line is one request that has a reason to be large.

@@ -39,7 +39,7 @@ var handlers = map[string]handler{
 	api.MethodRunUpdate:  handle(update),
 
 	api.MethodRunStats:     pass[api.StatsResult](api.MethodRunStats),
-	api.MethodRunProcesses: pass[api.ProcessesResult](api.MethodRunProcesses),
+	api.MethodRunProcesses: passLong(api.MethodRunProcesses),
 
 	api.MethodRunDiff:  handle(diff),
 	api.MethodRunApply: handle(apply),

@@ -79,6 +79,10 @@ func circle(name string, after []string, runs []agent.Run) string {
 	return walk(after, name)
 }
 
+// maxUserSpec bounds what a run of a user holds of cloved's memory and of the store, in
+// bytes: they are kept as long as the run.
+const maxUserSpec = 256 << 10
+
 // checkUser refuses what somebody other than root could not do without cloved:
 // to show or change host files, to have the host's network, to do without a
 // wall, or to take more than is allowed.
@@ -87,6 +91,9 @@ func (c *call) checkUser(spec agent.Spec) error {
 		if rule.broken(spec) {
 			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
 		}
+	}
+	if n := spec.TextBytes(); n > maxUserSpec {
+		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (command, environment, labels and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec)
 	}
 	if err := c.checkAmounts(spec.Limits); err != nil {
 		return err

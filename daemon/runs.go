@@ -77,13 +77,12 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
 				return c.result(spec.ID)
 			}
-			if c.keeper.at(spec.ID) || len(answer) > 0 {
-				continue
-			}
 			if err := c.mirror.refresh(); err != nil {
 				return nil, err
 			}
-			if run, found := c.mirror.get(spec.ID); !found || run.State == agent.StateEnded {
+			run, found := c.mirror.get(spec.ID)
+			// Looked at last: a start that ended it has given its answer by then.
+			if !c.keeper.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
 		case <-c.Done():
@@ -160,32 +159,6 @@ func (c *call) hold(ref string) (release func(), err error) {
 // get shows the run as it was when the caller's word meant it: a moment later
 // it may have another name.
 func get(c *call, _ api.RunParams) (any, error) { return c.show(c.run), nil }
-
-func list(c *call, p api.ListParams) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
-		return nil, err
-	}
-	runs := c.mirror.list(func(run *agent.Run) bool {
-		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded)
-	})
-	if p.Limit > 0 && len(runs) > p.Limit {
-		runs = runs[:p.Limit]
-	}
-	reasons := map[agent.ID]string{}
-	for _, run := range runs {
-		if run.State == agent.StateQueued {
-			reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
-		}
-	}
-	if p.Brief {
-		return c.mirror.briefList(runs, reasons)
-	}
-	result := api.ListResult{Runs: make([]agent.Run, len(runs)), Reasons: reasons}
-	for i, run := range runs {
-		result.Runs[i] = withNext(run.WithoutEnv())
-	}
-	return result, nil
-}
 
 // wait answers when the run has ended for good.
 func wait(c *call, _ api.RunParams) (any, error) {

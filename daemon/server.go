@@ -74,10 +74,16 @@ func (s *server) welcome(conn *net.UnixConn) {
 		s.log.Warn("a connection is refused", "error", err)
 		return
 	}
-	mux := assigner{daemon: s.daemon, peer: peer, ending: s.ending}
+	s.talk(c, peer, newLedger(peer.owner.UID, s.daemon.owed))
+}
+
+// talk holds the conversation with a caller who may connect.
+func (s *server) talk(c *rpc.Conn, peer caller, owes *ledger) {
+	defer owes.close()
+	mux := assigner{daemon: s.daemon, peer: peer, ending: s.ending, owes: owes}
 	alive, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	channel := newChannel(c, func(method string, params json.RawMessage) {
+	channel := newChannel(c, owes, func(method string, params json.RawMessage) {
 		mux.notification(alive, method, params)
 	})
 	if fault := s.enter(channel, peer); fault != nil {

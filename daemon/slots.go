@@ -26,33 +26,41 @@ func newSlots(what string, all, each int) *slots {
 // enter takes a place. Who has too many already is refused; where others have
 // them all, it waits.
 func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error) {
+	if err := s.take(ctx, uid, 1); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { s.give(uid, 1) }), nil
+}
+
+// take is enter for so many places at once, which give gives back.
+func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 	for {
 		s.mu.Lock()
-		if s.each > 0 && s.used[uid] >= s.each && uid != 0 {
+		if s.each > 0 && s.used[uid]+n > s.each && uid != 0 {
 			s.mu.Unlock()
-			return nil, api.Failure(api.CodeBusy, "wait for the others to end", "you have %d %s at once, and may have no more", s.each, s.what)
+			return api.Failure(api.CodeBusy, "wait for the others to end", "you may have %d %s at once, and no more", s.each, s.what)
 		}
-		if s.all == 0 || s.sum < s.all {
-			s.used[uid]++
-			s.sum++
+		if s.all == 0 || s.sum+n <= s.all {
+			s.used[uid] += n
+			s.sum += n
 			s.mu.Unlock()
-			return sync.OnceFunc(func() { s.leave(uid) }), nil
+			return nil
 		}
 		free := s.free
 		s.mu.Unlock()
 		select {
 		case <-free:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-func (s *slots) leave(uid uint32) {
+func (s *slots) give(uid uint32, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sum--
-	if s.used[uid]--; s.used[uid] == 0 {
+	s.sum -= n
+	if s.used[uid] -= n; s.used[uid] == 0 {
 		delete(s.used, uid)
 	}
 	close(s.free)

@@ -6,6 +6,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/rpc"
 )
 
 // pass hands a call about a live run to its supervisor.
@@ -17,6 +18,21 @@ func pass[R any](method string) handler {
 		}
 		var result R
 		return &result, c.ask(method, p, &result)
+	}
+}
+
+// passLong is pass for an answer that may be as long as a line of the supervisor's.
+func passLong(method string) handler {
+	return func(c *call, params json.RawMessage) (any, error) {
+		var p api.RunParams
+		if err := decodeParams(params, &p); err != nil {
+			return nil, err
+		}
+		return later{room: rpc.MaxLine, make: func() (any, error) {
+			var result json.RawMessage
+			err := c.ask(method, p, &result)
+			return result, err
+		}}, nil
 	}
 }
 

@@ -80,11 +80,21 @@ func Dial(ctx context.Context, path string) (*Conn, error) {
 
 // Line returns the next line, at most limit bytes long.
 func (c *Conn) Line(limit int) ([]byte, error) {
+	return c.LineWithin(limit, func(int) error { return nil })
+}
+
+// LineWithin is Line for a reader that has to find room: before each part of the
+// line is kept, room is asked for its bytes. Its error is returned, and the rest of
+// the line is still to come.
+func (c *Conn) LineWithin(limit int, room func(bytes int) error) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := c.lines.ReadSlice('\n')
 		if len(line)+len(part) > limit {
 			return nil, ErrTooLong
+		}
+		if err := room(len(part)); err != nil {
+			return nil, err
 		}
 		line = append(line, part...)
 		switch {

@@ -1,0 +1,133 @@
+//go:build root
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/internal/testhost"
+)
+
+// hungryPeakBytes is the most that cloved may have used: what it has of itself, the
+// user's 48 runs (12 MiB), the 64 MiB that it holds for a user's calls, and as much
+// again for copies and Go's collector. It was 116 MiB.
+const hungryPeakBytes = 256 << 20
+
+// A member with the largest runs asks for lists on many connections and reads
+// nothing: cloved's memory stays bounded, and root's list is whole. The control,
+// without the bounds, is daemon's TestUnreadAnswersAreBounded.
+func TestUnreadListsLeaveClovedAlive(t *testing.T) {
+	const group, runs, connections, requests = "nogroup", 48, 40, 8
+	s := serveOne(t, "group: "+group+"\n", nil)
+	s.hears("READY=1")
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // a member's way to the socket
+		if err := os.Chmod(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	member, err := nsthread.StartAs(nsthread.Identity{UID: 64004, GID: 64004, Groups: []uint32{65534}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	dial := func() *rpc.Conn {
+		var conn *rpc.Conn
+		if err := member.Do(func() (err error) {
+			conn, err = rpc.Dial(context.Background(), s.path("run/clove.sock"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(testhost.Patience(2 * time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	starter := dial()
+	for i := range runs {
+		if err := starter.Request(api.MethodRunStart, largeRun(i)); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := starter.Receive(); err != nil || m.Error != nil {
+			t.Fatalf("run %d: %v %s", i, err, m.Error)
+		}
+	}
+	ask := bytes.Repeat([]byte(`{"jsonrpc":"2.0","id":0,"method":"run.list"}`+"\n"), requests)
+	for i := range requests {
+		ask = bytes.Replace(ask, []byte(`"id":0`), fmt.Appendf(nil, `"id":%d`, i+1), 1)
+	}
+	var silent []*rpc.Conn
+	for range connections {
+		c := dial()
+		if _, err := c.Write(ask); err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, c)
+	}
+	for _, c := range silent { // each is being answered now
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"ps", "-q"}, {"ps", "--json"}} {
+		out, err := s.clove(args...)
+		if err != nil || strings.Count(out, "large-")+strings.Count(out, "\n") < runs {
+			t.Errorf("root's clove %v: %v, %d bytes", args, err, len(out))
+		}
+	}
+	peak := s.peakBytes()
+	t.Logf("cloved used at most %d MiB", peak>>20)
+	if peak > hungryPeakBytes {
+		t.Errorf("cloved used %d MiB", peak>>20)
+	}
+}
+
+// largeRun is about as much text as a member's run may have, and waits.
+func largeRun(i int) api.StartParams {
+	return api.StartParams{DelayNS: int64(time.Hour), Spec: agent.Spec{Name: fmt.Sprintf("large-%d", i), Command: []string{"true"},
+		Env: []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10)}, Network: agent.NetworkNone, Seccomp: agent.Seccomp{Profile: "standard"},
+		Limits: agent.Limits{MemoryBytes: 64 << 20, MemorySwapBytes: 64 << 20, Pids: 64, DiskBytes: 64 << 20, ShmBytes: 1 << 20,
+			Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 64, Hard: 64}}}}}
+}
+
+// clove is root's, which asks this cloved.
+func (s *served) clove(args ...string) (string, error) {
+	cmd := exec.Command(testhost.Binary(s.t, "clove"), args...)
+	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+s.path("state"), "CLOVE_RUN_DIR="+s.path("run"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return string(out), err
+}
+
+// peakBytes is the most memory that cloved has had.
+func (s *served) peakBytes() int64 {
+	s.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return kib << 10
+}

@@ -1,0 +1,230 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/creachadair/jrpc2"
+
+	"clove.run/clove/api"
+)
+
+// What cloved holds in memory for the callers of one user other than root.
+const (
+	maxOwed     = 64 << 20  // bytes of requests and answers, on all connections
+	requestCost = 16 << 10  // bytes for a request that is being answered, beside its text: stack, context, queue
+	answerRoom  = 256 << 10 // bytes that are set aside for an answer before it is made
+	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
+)
+
+// ledger counts what cloved holds for one connection: a request until it is
+// answered, an answer until it is written. Answers are made one after the other,
+// and the next one to a single request only when the one before it has been
+// written: a caller that does not read holds back itself.
+type ledger struct {
+	uid   uint32
+	bytes *slots // of all connections
+
+	making chan struct{} // held while an answer is made
+	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
+
+	mu      sync.Mutex       // guards the following
+	reading int              // bytes of the line that is being read
+	open    map[string]*owed // by the ids of its requests
+}
+
+// owed is one line, a request or a batch, that is not answered.
+type owed struct {
+	ids     []string
+	batch   bool
+	bytes   int  // that are counted
+	answers int  // of them, those of answers
+	turn    bool // it holds the connection's turn
+}
+
+func newLedger(uid uint32, bytes *slots) *ledger {
+	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), turn: make(chan struct{}, 1), open: map[string]*owed{}}
+}
+
+// read counts bytes of the line that is being read.
+func (l *ledger) read(n int) error {
+	err := l.bytes.take(context.Background(), l.uid, n)
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.reading += n
+	}
+	return err
+}
+
+// drop forgets the line that was read.
+func (l *ledger) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes.give(l.uid, l.reading)
+	l.reading = 0
+}
+
+// begin counts the line that was read until its answer is written.
+func (l *ledger) begin(requests []*jrpc2.ParsedRequest) error {
+	line := &owed{batch: len(requests) > 0 && requests[0].Batch}
+	for _, r := range requests {
+		if r.ID != "" {
+			line.ids = append(line.ids, r.ID)
+		}
+	}
+	if len(line.ids) == 0 {
+		l.drop() // all are answered with errors, at once
+		return nil
+	}
+	cost := requestCost * len(requests)
+	if err := l.bytes.take(context.Background(), l.uid, cost); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range line.ids { // twice in one batch is the library's to refuse
+		if l.open[id] != nil {
+			l.bytes.give(l.uid, cost)
+			return api.Failure(api.CodeRequest, "give each request an id of its own", "another request with the id %.64s is being answered", id)
+		}
+	}
+	for _, id := range line.ids {
+		l.open[id] = line
+	}
+	line.bytes, l.reading = l.reading+cost, 0
+	return nil
+}
+
+// later is an answer that is made when there is room for it: one that is long.
+type later struct {
+	room int // bytes that are set aside meanwhile; 0: answerRoom
+	make func() (any, error)
+}
+
+// answer makes the text of a request's answer when its turn has come.
+func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) {
+	l.mu.Lock()
+	line := l.open[id]
+	l.mu.Unlock()
+	if line == nil {
+		return nil, api.Failure(api.CodeInternal, "", "the request %.64s is not known", id)
+	}
+	if !line.batch {
+		if err := hold(ctx, l.turn); err != nil {
+			return nil, err
+		}
+		line.turn = true // given back when the answer is written, also one that is an error
+	}
+	if err := hold(ctx, l.making); err != nil {
+		return nil, err
+	}
+	defer func() { <-l.making }()
+	work, isLater := value.(later)
+	room := answerRoom
+	if isLater && work.room > 0 {
+		room = work.room
+	}
+	if err := l.count(line, room); err != nil {
+		return nil, err
+	}
+	if isLater {
+		var err error
+		if value, err = work.make(); err != nil {
+			return nil, err
+		}
+	}
+	text, made := value.(json.RawMessage)
+	if !made {
+		var err error
+		if text, err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	if line.batch && line.answers > 0 && line.answers+len(text) > maxBatched {
+		return nil, api.Failure(api.CodeTooLarge, "ask for it in a line of its own", "the answers to one batch have at most %d bytes", maxBatched)
+	}
+	line.answers += len(text)
+	return text, l.count(line, len(text)-room)
+}
+
+// hold takes a place of one.
+func hold(ctx context.Context, place chan struct{}) error {
+	select {
+	case place <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// count takes bytes for a line, or gives some back.
+func (l *ledger) count(line *owed, n int) error {
+	if n < 0 {
+		l.bytes.give(l.uid, -n)
+	} else if err := l.bytes.take(context.Background(), l.uid, n); err != nil {
+		return err
+	}
+	line.bytes += n
+	return nil
+}
+
+// answered returns the line that an answer is for. Its ids are free again; nil: it
+// has none.
+func (l *ledger) answered(answer []byte) *owed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range idsOf(answer) {
+		if line := l.open[id]; line != nil {
+			for _, id := range line.ids {
+				delete(l.open, id)
+			}
+			return line
+		}
+	}
+	return nil
+}
+
+// idsOf returns the ids of an answer, as they were written by the library.
+func idsOf(answer []byte) []string {
+	if rest, single := bytes.CutPrefix(answer, answerBegins); single {
+		var id json.RawMessage // only the beginning of a long answer is read
+		_ = json.NewDecoder(bytes.NewReader(rest)).Decode(&id)
+		return []string{string(id)}
+	}
+	var all []struct{ ID json.RawMessage }
+	_ = json.Unmarshal(answer, &all)
+	var ids []string
+	for _, one := range all {
+		ids = append(ids, string(one.ID))
+	}
+	return ids
+}
+
+// written forgets a line whose answer was written.
+func (l *ledger) written(line *owed) {
+	if line == nil {
+		return
+	}
+	l.bytes.give(l.uid, line.bytes)
+	if line.turn {
+		<-l.turn
+	}
+}
+
+// close forgets all that the connection's end left unanswered.
+func (l *ledger) close() {
+	l.drop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := map[*owed]bool{}
+	for _, line := range l.open {
+		left[line] = true
+	}
+	for line := range left {
+		l.bytes.give(l.uid, line.bytes)
+	}
+	clear(l.open)
+}

@@ -1,0 +1,221 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// member is ownerCaller as one of the group that the tests' servers have.
+var member = caller{owner: ownerCaller.owner, groups: []uint32{50}}
+
+// talk holds a conversation of a caller's with the rig, and returns the caller's end.
+func (r *rig) talk(peer caller, owes *ledger) *rpc.Conn {
+	r.t.Helper()
+	conn, leave := r.talkUntil(peer, owes)
+	r.t.Cleanup(leave)
+	return conn
+}
+
+// talkUntil is talk, and leave returns when nothing of it is left.
+func (r *rig) talkUntil(peer caller, owes *ledger) (_ *rpc.Conn, leave func()) {
+	r.t.Helper()
+	path := "@" + string(agent.NewID())
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(r.t, err)
+	defer listener.Close()
+	far, err := rpc.Dial(context.Background(), path)
+	must(r.t, err)
+	must(r.t, far.SetDeadline(time.Now().Add(patience)))
+	near, err := listener.AcceptUnix()
+	must(r.t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer near.Close()
+		newServer(r.d, 50).talk(rpc.New(near), peer, owes)
+	}()
+	return far, func() { far.Close(); <-ended }
+}
+
+// large stores runs of a member's with about as much text as one may have.
+func (r *rig) large(number int) {
+	r.t.Helper()
+	for i := range number {
+		s := spec(fmt.Sprintf("large-%02d", i))
+		s.Detached, s.Env = true, []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10)}
+		must(r.t, r.as(member).checkUser(s))
+		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+		must(r.t, err)
+	}
+	must(r.t, r.d.mirror.refresh())
+}
+
+// owing waits until cloved holds so many bytes for callers.
+func (s *slots) owing(t *testing.T, enough func(sum int) bool) {
+	t.Helper()
+	sum := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.sum
+	}
+	for deadline := time.Now().Add(patience); !enough(sum()); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are held", sum())
+		}
+		time.Sleep(time.Millisecond) // between two looks at a condition
+	}
+}
+
+const listLine = `{"jsonrpc":"2.0","id":%d,"method":"run.list"}`
+
+// Who reads no answer has one made for each connection, and no more. The control is
+// the same without the turn and the bound of a user.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	const connections, requests = 8, 20
+	r := newRig(t, nil)
+	r.large(2)
+	answer := listText(t, r.as(member), api.ListParams{})
+	held := func(bytes *slots, turns, answers int) uint64 {
+		before := heapBytes()
+		var ledgers []*ledger
+		for range connections {
+			owes := newLedger(member.owner.UID, bytes)
+			owes.turn = make(chan struct{}, turns)
+			owes.making <- struct{}{} // none is made before all are asked for
+			ledgers = append(ledgers, owes)
+			c, leave := r.talkUntil(member, owes)
+			defer leave()
+			lines := make([]string, requests)
+			for i := range lines {
+				lines[i] = fmt.Sprintf(listLine, i)
+			}
+			say(t, c, strings.Join(lines, "\n"))
+		}
+		bytes.owing(t, func(sum int) bool { return sum >= connections*requests*requestCost })
+		for _, owes := range ledgers {
+			<-owes.making
+		}
+		bytes.owing(t, func(sum int) bool { return sum >= connections*(requests*requestCost+answers*len(answer)) })
+		after := heapBytes()
+		return after - min(before, after)
+	}
+	all := uint64(connections * requests * len(answer))
+	control := held(newSlots("bytes", 0, 0), requests, requests/2)
+	if control < all/2 {
+		t.Fatalf("control: %d KiB of %d are held", control>>10, all>>10)
+	}
+	if more := held(r.d.owed, 1, 1); more > all/2 {
+		t.Errorf("%d KiB are held, of the %d that were asked for; the control %d", more>>10, all>>10, control>>10)
+	} else {
+		t.Logf("%d KiB of %d are held; the control %d", more>>10, all>>10, control>>10)
+	}
+	root := r.talk(rootCaller, newLedger(0, r.d.owed))
+	say(t, root, fmt.Sprintf(listLine, 1))
+	if m := hear(t, root); m.Error != nil || len(m.Result) < 3*len(answer)/2 {
+		t.Errorf("root's list: %d bytes, %s", len(m.Result), m.Error)
+	}
+}
+
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// What a user's requests hold is counted over all connections, until they are
+// answered or their connection ends; root is not refused.
+func TestRequestsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.add("long", member.owner, agent.StateRunning)
+	must(t, r.d.mirror.refresh())
+	bytes := newSlots("bytes of requests and unread answers", 0, 40*requestCost)
+	waits := func(n int) string {
+		calls := make([]string, n)
+		for i := range calls {
+			calls[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"run.wait","params":{"run":"long"}}`, i)
+		}
+		return "[" + strings.Join(calls, ",") + "]"
+	}
+	first, second := r.talk(member, newLedger(member.owner.UID, bytes)), r.talk(member, newLedger(member.owner.UID, bytes))
+	say(t, first, waits(30))
+	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
+	say(t, second, waits(12))
+	if code := codeOf(hear(t, second)); code != api.CodeBusy {
+		t.Errorf("42 requests where 40 have room: %d", code)
+	}
+	// cloved hangs up in the middle of it.
+	_, _ = second.Write([]byte(`{"jsonrpc":"2.0","id":"x","method":"run.start","params":"` + strings.Repeat("x", 20*requestCost) + `"}`))
+	if code := codeOf(hear(t, second)); code != api.CodeBusy {
+		t.Errorf("a line where there is no room: %d", code)
+	}
+	root := r.talk(rootCaller, newLedger(0, bytes))
+	say(t, root, waits(50), ping)
+	if m := hear(t, root); m.Error != nil || string(m.ID) != `"ping"` {
+		t.Errorf("root: %+v", m)
+	}
+	root.Close()
+	first.Close()
+	bytes.owing(t, func(sum int) bool { return sum == 0 })
+	third := r.talk(member, newLedger(member.owner.UID, bytes))
+	say(t, third, waits(30))
+	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
+	r.end("long", 0)
+	must(t, r.d.mirror.refresh()) // nobody else looks at the store here
+	if _, err := third.Line(rpc.MaxLine); err != nil {
+		t.Error(err)
+	}
+	bytes.owing(t, func(sum int) bool { return sum == 0 })
+}
+
+// The answers to one batch have a bound; each alone is given.
+func TestAnswersToABatchAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.large(1)
+	c := r.talk(member, newLedger(member.owner.UID, r.d.owed))
+	calls := make([]string, 20)
+	for i := range calls {
+		calls[i] = fmt.Sprintf(listLine, i)
+	}
+	say(t, c, "["+strings.Join(calls, ",")+"]")
+	line, err := c.Line(rpc.MaxLine)
+	must(t, err)
+	var answers []rpc.Message
+	must(t, json.Unmarshal(line, &answers))
+	given, refused := 0, 0
+	for _, m := range answers {
+		ofTheSet(t, m)
+		switch codeOf(m) {
+		case 0:
+			given++
+		case api.CodeTooLarge:
+			refused++
+		}
+	}
+	if len(line) > maxBatched+64<<10 || given < 2 || given+refused != len(calls) {
+		t.Errorf("%d bytes, %d given, %d refused", len(line), given, refused)
+	}
+	r.d.owed.owing(t, func(sum int) bool { return sum == 0 })
+}
+
+// A user's runs have less text than root's, and what is too much is refused at once.
+func TestTextOfAUsersRunIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s := spec("a")
+	s.Env = []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10), "Z=" + strings.Repeat("z", 20<<10)}
+	must(t, r.as(rootCaller).checkSpec(s))
+	wantCode(t, r.as(member).checkUser(s), api.CodeDenied)
+}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// How much text of runs one answer to run.list has, in bytes, unless its first run
+// alone has more. Nobody else waits for root's.
+const (
+	pageBytes     = answerRoom - 4<<10
+	rootPageBytes = 4 << 20
+	usualText     = 512
+)
+
+// list gives the runs that are newest behind the place that p.After names.
+func list(c *call, p api.ListParams) (any, error) {
+	from, err := parsePlace(p.After)
+	if err != nil {
+		return nil, err
+	}
+	if p.Limit < 0 {
+		return nil, api.Failure(api.CodeParams, "leave it away for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
+	}
+	return later{make: func() (any, error) { return c.page(p, from) }}, nil
+}
+
+// page is an api.ListResult. It is put together from texts, of which brief ones are
+// kept: every caller asks for it, and nothing else is as long.
+func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
+	if err := c.mirror.refresh(); err != nil {
+		return nil, err
+	}
+	runs := c.mirror.list(func(run *agent.Run) bool {
+		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded) && from.before(run)
+	})
+	most := pageBytes
+	if c.peer.root() {
+		most = rootPageBytes
+	}
+	list := append(make([]byte, 0, min(most, usualText*(len(runs)+1))), `{"runs":[`...)
+	reasons := map[agent.ID]string{}
+	next := ""
+	for i, run := range runs {
+		text, err := c.mirror.text(run, p.Brief)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && (len(list)+len(text) > most || i == p.Limit) {
+			next = placeOf(runs[i-1]).String()
+			break
+		}
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, text...)
+		if run.State == agent.StateQueued {
+			reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
+		}
+	}
+	rest, err := json.Marshal(struct {
+		Reasons map[agent.ID]string `json:"reasons,omitempty"`
+		Next    string              `json:"next,omitempty"`
+	}{reasons, next})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, ']')
+	if len(rest) > len("{}") {
+		list = append(list, ',')
+	}
+	return append(list, rest[1:]...), nil
+}
+
+// text is a run as an answer has it.
+func (m *mirror) text(run *agent.Run, brief bool) (json.RawMessage, error) {
+	if brief {
+		return m.brief(run)
+	}
+	return json.Marshal(withNext(run.WithoutEnv()))
+}
+
+// place is one in the list of all runs, which is the same at each request: a run's
+// time and id never change, and a new one comes before all others.
+type place struct {
+	created time.Time // zero: before the first
+	id      agent.ID
+}
+
+func placeOf(run *agent.Run) place { return place{run.Created, run.Spec.ID} }
+
+// before tells whether the run comes behind the place.
+func (p place) before(run *agent.Run) bool {
+	return p.created.IsZero() || cmp.Or(p.created.Compare(run.Created), strings.Compare(string(run.Spec.ID), string(p.id))) > 0
+}
+
+func (p place) String() string { return fmt.Sprintf("%d-%s", p.created.UnixNano(), p.id) }
+
+// parsePlace reads what String wrote; empty is before the first.
+func parsePlace(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	at, id, found := strings.Cut(text, "-")
+	nanoseconds, err := strconv.ParseInt(at, 10, 64)
+	if !found || err != nil || !agent.ID(id).Valid() {
+		return place{}, api.Failure(api.CodeParams, "give what next was in the answer before", "after: %.64q is no place in the list", text)
+	}
+	return place{time.Unix(0, nanoseconds), agent.ID(id)}, nil
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// listText is what run.list answers, when there is room for it.
+func listText(t testing.TB, c *call, p api.ListParams) json.RawMessage {
+	t.Helper()
+	result, err := list(c, p)
+	must(t, err)
+	text, err := result.(later).make()
+	must(t, err)
+	return text.(json.RawMessage)
+}
+
+func listed(t testing.TB, c *call, p api.ListParams) (answer api.ListResult) {
+	t.Helper()
+	must(t, json.Unmarshal(listText(t, c, p), &answer))
+	return answer
+}
+
+// Page after page gives each run once, newest first, whatever happens to others in
+// between, and no page has more than its bounds.
+func TestListByPages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.large(4)
+	want := r.d.mirror.list(member.sees)
+	for _, p := range []api.ListParams{{}, {All: true}, {Limit: 3, Brief: true}, {Brief: true}} {
+		var got []agent.ID
+		for {
+			if text := listText(t, r.as(member), p); len(text) > answerRoom {
+				t.Errorf("%+v: %d bytes", p, len(text))
+			}
+			part := listed(t, r.as(member), p)
+			if len(part.Runs) == 0 || p.Limit > 0 && len(part.Runs) > p.Limit || len(part.Reasons) != len(part.Runs) {
+				t.Fatalf("%+v: %d runs, %d reasons", p, len(part.Runs), len(part.Reasons))
+			}
+			for _, run := range part.Runs {
+				got = append(got, run.Spec.ID)
+			}
+			if p.After = part.Next; p.After == "" {
+				break
+			}
+			r.add("new-"+string(agent.NewID()), otherCaller.owner, agent.StateQueued)
+		}
+		if !slices.EqualFunc(got, want, func(id agent.ID, run *agent.Run) bool { return id == run.Spec.ID }) {
+			t.Errorf("%+v: %v", p, got)
+		}
+	}
+	for _, bad := range []api.ListParams{{After: "x"}, {After: "1-"}, {After: "x-0123456789abcdef"}, {Limit: -1}} {
+		_, err := list(r.as(member), bad)
+		wantCode(t, err, api.CodeParams)
+	}
+}
+
+// Of a long command a table needs the beginning.
+func TestBriefCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ words, want []string }{
+		{[]string{"a", "b"}, []string{"a", "b"}},
+		{[]string{"a", strings.Repeat("ü", briefCommandBytes), "b"}, []string{"a", strings.Repeat("ü", briefCommandBytes/2-1)}},
+		{[]string{strings.Repeat("x", briefCommandBytes), "b", "c"}, []string{strings.Repeat("x", briefCommandBytes), ""}},
+	} {
+		before := slices.Clone(c.words)
+		if got := briefCommand(c.words); !slices.Equal(got, c.want) || !slices.Equal(before, c.words) {
+			t.Errorf("%.40q: %.40q", c.words, got)
+		}
+	}
+}
