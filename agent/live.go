@@ -45,10 +45,11 @@ type Process struct {
 }
 
 // Exec asks for one more process in a sandbox. It is the agent's equal: the
-// same ids, limits, filter, namespaces and cgroup, and never more.
+// same limits, filter, namespaces and cgroup, the same ids if no others are named, and never more.
 type Exec struct {
 	Command  []string `json:"command"`
 	Env      []string `json:"env,omitempty"`      // KEY=VALUE, on top of the agent's
 	Dir      string   `json:"dir,omitempty"`      // empty: the agent's
+	User     *User    `json:"user,omitempty"`     // nil: the agent's; root only where the agent is root
 	Terminal bool     `json:"terminal,omitempty"` // a pty; its size is that of the terminal that stdin is
 }

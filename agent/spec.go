@@ -16,7 +16,9 @@ type Spec struct {
 	Env       []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
 	Dir       string            `json:"dir"`                // working directory inside the sandbox
 	User      User              `json:"user"`               // who the agent is inside
+	CapDrop   []string          `json:"cap_drop,omitempty"` // of those that root inside has: names of Capabilities, or AllCapabilities
 	Hostname  string            `json:"hostname,omitempty"` // empty: the ID
+	Hosts     []HostName        `json:"hosts,omitempty"`    // more lines of /etc/hosts
 	Terminal  bool              `json:"terminal,omitempty"` // give the agent a pty
 	Detached  bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
 	Stdin     bool              `json:"stdin,omitempty"`    // detached: keep its input open for clove attach
@@ -89,7 +91,8 @@ type Limits struct {
 	Rlimits         []Rlimit      `json:"rlimits,omitempty"`
 	CPUTime         time.Duration `json:"cpu_time_ns,omitempty"`   // of the whole tree
 	WallClock       time.Duration `json:"wall_clock_ns,omitempty"` // on CLOCK_BOOTTIME, from the agent's start
-	StopGrace       time.Duration `json:"stop_grace_ns"`           // between TERM and KILL
+	StopGrace       time.Duration `json:"stop_grace_ns"`           // between StopSignal and KILL
+	StopSignal      int           `json:"stop_signal,omitempty"`   // asks the agent to end; 0: TERM
 	OutputBytes     int64         `json:"output_bytes,omitempty"`  // stdout and stderr together
 	DiskBytes       int64         `json:"disk_bytes"`              // the writable layer
 	ShmBytes        int64         `json:"shm_bytes"`               // /dev/shm

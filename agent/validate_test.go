@@ -15,12 +15,13 @@ import (
 func whole() Spec {
 	return Spec{ID: "0123456789abcdef", Name: "a", Command: []string{"true"}, Env: []string{"PATH=/bin", "EMPTY="}, Dir: "/workspace",
 		User: User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, Network: NetworkAllowlist, Seccomp: Seccomp{Profile: "standard"},
-		Labels: map[string]string{"team": "a b"}, Hostname: "a.b-c", Schedule: "0 3 * * *",
+		Labels: map[string]string{"team": "a b"}, Hostname: "a.b-c", Schedule: "0 3 * * *", CapDrop: []string{"ALL", "CAP_CHOWN"},
+		Hosts: []HostName{{"db.example", netip.MustParseAddr("10.0.0.5")}},
 		Egress: Egress{Rules: []EgressRule{{Target: "pypi.org", Source: "--allow"}}, Limits: EgressLimits{Connections: 1024, PerSecond: 200},
 			HostPorts: []uint16{80}, Publish: []PublishedPort{{Host: netip.MustParseAddrPort("127.0.0.1:0"), Port: 80}}, DNS: []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")}},
 		Files: Files{Rootfs: "/srv/root", Workspace: "/srv/work", Prefixes: []string{"/opt/python"}, Binds: []Bind{{Source: "/srv/a", Target: "/a"}}, Tmpfs: []Tmpfs{{Target: "/b"}}},
 		Limits: Limits{MemoryBytes: MemoryFloorBytes, MemorySwapBytes: -1, Pids: PidsFloor, DiskBytes: DiskFloorBytes, ShmBytes: SizeFloor,
-			CPUs: 1.5, WallClock: time.Hour, Rlimits: []Rlimit{{Name: "nofile", Soft: 1, Hard: RlimitInfinity}}}}
+			CPUs: 1.5, WallClock: time.Hour, StopSignal: 2, Rlimits: []Rlimit{{Name: "nofile", Soft: 1, Hard: RlimitInfinity}}}}
 }
 
 // refusals is one change for each thing that no edge may take, by the field that says so.
@@ -55,6 +56,16 @@ var refusals = []struct {
 	{"files", func(s *Spec) { s.Files.Tmpfs[0].Target = "/a" }},
 	{"files.tmpfs", func(s *Spec) { s.Files.Tmpfs[0].SizeBytes = -1 }},
 	{"seccomp.profile", func(s *Spec) { s.Seccomp.Profile = "" }},
+	{"cap_drop", func(s *Spec) { s.CapDrop = []string{"CHOWN"} }},
+	{"limits.stop_signal", func(s *Spec) { s.Limits.StopSignal = 9 }},
+	{"limits.stop_signal", func(s *Spec) { s.Limits.StopSignal = 19 }},
+	{"limits.stop_signal", func(s *Spec) { s.Limits.StopSignal = -1 }},
+	{"limits.stop_signal", func(s *Spec) { s.Limits.StopSignal = 65 }},
+	{"hosts", func(s *Spec) { s.Hosts[0].Name = "a b" }},
+	{"hosts", func(s *Spec) { s.Hosts[0].Name = "" }},
+	{"hosts", func(s *Spec) { s.Hosts[0].Address = netip.Addr{} }},
+	{"hosts", func(s *Spec) { s.Hosts[0].Address = netip.MustParseAddr("fe80::1%eth0") }},
+	{"hosts", func(s *Spec) { s.Hosts = make([]HostName, 300) }},
 	{"network", func(s *Spec) { s.Network = "nonsense" }},
 	{"network", func(s *Spec) { s.Network = "" }},
 	{"egress.rules", func(s *Spec) { s.Egress.Rules[0].Target = "" }},

@@ -135,7 +135,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 	if err := reachable(c.run); err != nil {
 		return nil, err
 	}
-	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM {
+	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
 		if err := c.noteStop(); err != nil && !c.expendable() {
 			return nil, err
 		}

@@ -66,8 +66,8 @@ pattern() {
 	case ${RUN:-} in */*) printf '/%s' "${RUN#*/}" ;; esac
 }
 
-# pack FILE compresses what it reads, always to the same bytes.
-pack() { gzip -9n >"$1"; }
+# compress FILE writes what it reads to FILE, compressed, always to the same bytes.
+compress() { gzip -9n >"$1"; }
 
 # third_party FOLDER prints the licences of what clove's programs in FOLDER/bin are linked with.
 third_party() { go run ./integration/package/licences "$1"/bin/*; }

@@ -34,6 +34,7 @@ type Config struct {
 	Tmpfs       []Tmpfs
 	ResolvConf  string // text of /etc/resolv.conf; empty: there is no name server
 	Hosts       string // text of /etc/hosts; empty: the sandbox itself and nobody else
+	MoreHosts   string // lines behind that text
 
 	kept bool // Plan.OnKeptLayer
 }

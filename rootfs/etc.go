@@ -126,7 +126,7 @@ func etcNetwork(cfg Config) []entry {
 	name := cfg.hostname()
 	return []entry{
 		{Path: "/etc/hostname", Kind: kindFile, Mode: 0o644, Data: name + "\n"},
-		{Path: "/etc/hosts", Kind: kindFile, Mode: 0o644, Data: cmp.Or(cfg.Hosts, hosts(name))},
+		{Path: "/etc/hosts", Kind: kindFile, Mode: 0o644, Data: strings.TrimRight(cmp.Or(cfg.Hosts, hosts(name)), "\n") + "\n" + cfg.MoreHosts},
 		{Path: "/etc/resolv.conf", Kind: kindFile, Mode: 0o644, Data: cmp.Or(cfg.ResolvConf, noResolvConf)},
 	}
 }

@@ -116,10 +116,9 @@ func capabilitiesOf(spec agent.Spec) []string {
 	if spec.User.UID != 0 {
 		return nil
 	}
-	if writesHostFiles(spec) {
-		return slices.DeleteFunc(slices.Clone(rootCapabilities), func(c string) bool { return c == "CAP_FSETID" })
-	}
-	return rootCapabilities
+	return slices.DeleteFunc(slices.Clone(rootCapabilities), func(c string) bool {
+		return c == "CAP_FSETID" && writesHostFiles(spec) || slices.Contains(spec.CapDrop, c) || slices.Contains(spec.CapDrop, agent.AllCapabilities)
+	})
 }
 
 // namespaces are all new ones; without a path the network is the host's.

@@ -79,7 +79,15 @@ func (v *visit) admit(e agent.Exec) error {
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
 	v.launch, v.hostID, v.orders = s.launch, s.run.Lease.HostID(), s.agentOrders()
+	if err := s.spec.CheckExec(e); err != nil {
+		return err
+	}
 	v.orders.Argv, v.orders.Env = e.Command, merged(v.orders.Env, e.Env)
+	if e.User != nil {
+		as := s.spec
+		as.User = *e.User
+		v.orders.UID, v.orders.GID, v.orders.Caps = as.User.UID, as.User.GID, capabilitiesOf(as)
+	}
 	if e.Dir != "" {
 		v.orders.Dir = e.Dir
 	}

@@ -159,7 +159,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		Hostname: hostname(spec), StateDir: paths.State, RunDir: paths.runDirectory(spec.ID),
 		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
 		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly,
-		Prefixes: spec.Files.Prefixes,
+		Prefixes: spec.Files.Prefixes, MoreHosts: moreHosts(spec),
 	}
 	for _, b := range spec.Files.Binds {
 		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly})
@@ -272,7 +272,7 @@ func (l *launch) agentOrders() *initproto.Orders {
 	orders := &initproto.Orders{
 		Argv: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir,
 		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec),
-		WallClock: limits.WallClock, StopGrace: limits.StopGrace,
+		WallClock: limits.WallClock, StopGrace: limits.StopGrace, StopSignal: limits.StopSignal,
 	}
 	for _, r := range l.rlimits() {
 		orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})

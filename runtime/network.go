@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -81,6 +82,15 @@ func networkFiles(spec agent.Spec) (resolvConf, hosts string, err error) {
 		text = "search " + strings.Join(domains, " ") + "\n" + text
 	}
 	return text, "", nil
+}
+
+// moreHosts are the lines of /etc/hosts that were asked for.
+func moreHosts(spec agent.Spec) string {
+	var lines strings.Builder
+	for _, h := range spec.Hosts {
+		fmt.Fprintf(&lines, "%s\t%s\n", h.Address, h.Name)
+	}
+	return lines.String()
 }
 
 // searchDomains are those of the host's that a rule names anyway: the others

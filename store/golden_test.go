@@ -78,6 +78,10 @@ func fillAll(t *testing.T, v reflect.Value, number *int) {
 			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), uint16(n))))
 			return
 		}
+		if v.Type() == reflect.TypeFor[netip.Addr]() {
+			v.Set(reflect.ValueOf(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})))
+			return
+		}
 		for i := range v.NumField() {
 			fillAll(t, v.Field(i), number)
 		}

@@ -25,11 +25,12 @@ type sandbox struct {
 
 	wallClock time.Duration // 0: no deadline
 	stopGrace time.Duration
+	stopWith  unix.Signal // asks to end
 
 	started  bool
 	early    []unix.Signal         // came before the agent was there
 	failure  *initproto.ExecFailed // the agent never executed
-	stopping bool                  // TERM was sent to all
+	stopping bool                  // stopWith was sent to all
 	killing  bool                  // KILL was sent to all
 	killedNS int64                 // CLOCK_BOOTTIME after that
 	cause    initproto.Cause       // the first one
@@ -59,7 +60,7 @@ func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Ord
 	return &sandbox{
 		agent: agent, children: reap(agent.pid), commands: receive(conn),
 		deadline: deadline, grace: grace, again: again,
-		wallClock: orders.WallClock, stopGrace: orders.StopGrace,
+		wallClock: orders.WallClock, stopGrace: orders.StopGrace, stopWith: cmp.Or(unix.Signal(orders.StopSignal), unix.SIGTERM),
 	}, nil
 }
 
@@ -148,7 +149,7 @@ func (s *sandbox) catchUp() {
 		s.agent.signal(number)
 	}
 	if s.stopping {
-		signalAll(unix.SIGTERM)
+		signalAll(s.stopWith)
 	}
 }
 
@@ -193,7 +194,7 @@ func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
 	s.blame(cause)
 	if !s.stopping {
 		s.stopping = true
-		signalAll(unix.SIGTERM)
+		signalAll(s.stopWith)
 		signalAll(unix.SIGCONT)
 		s.grace.set(grace)
 	} else if grace < s.grace.left() {

@@ -52,7 +52,7 @@ func TestABundleThatMakesNoSenseIsRefused(t *testing.T) {
 // TestABadAnnotationFailsCreate: the engine is told which one and what to write,
 // on one line, and nothing was made.
 func TestABadAnnotationFailsCreate(t *testing.T) {
-	spec := container.Example()
+	spec := container.Example(false)
 	for key, value := range map[string]string{
 		oci.AnnotationTimeout: "tomorrow", oci.AnnotationMemory: "much", oci.AnnotationNetworkMode: "host", oci.Prefix + "sandbox": "yes",
 	} {

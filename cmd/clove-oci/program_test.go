@@ -156,7 +156,7 @@ func TestTheFlagsAreThoseOfRunc(t *testing.T) {
 		"kill":     "all a",
 		"delete":   "force f",
 		"list":     "format f quiet q",
-		"spec":     "bundle b",
+		"spec":     "bundle b rootless",
 		"start":    "",
 		"state":    "",
 		"features": "",

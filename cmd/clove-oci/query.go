@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	flagFormat = "format"
-	flagQuiet  = "quiet"
+	flagFormat   = "format"
+	flagQuiet    = "quiet"
+	flagRootless = "rootless"
 )
 
 func (p *program) stateCommand() *cli.Command {
@@ -108,7 +109,8 @@ func (p *program) featuresCommand() *cli.Command {
 
 func (p *program) specCommand() *cli.Command {
 	return &cli.Command{
-		Name: "spec", Usage: "write a " + configName + " to begin with", Flags: []cli.Flag{bundleFlag()},
+		Name: "spec", Usage: "write a " + configName + " to begin with",
+		Flags: []cli.Flag{bundleFlag(), &cli.BoolFlag{Name: flagRootless, Usage: "with a user namespace that maps root to the caller"}},
 		Action: func(c *cli.Context) error {
 			if err := checkArgs(c, 0, 0); err != nil {
 				return err
@@ -118,7 +120,7 @@ func (p *program) specCommand() *cli.Command {
 					return err
 				}
 			}
-			text, err := json.MarshalIndent(container.Example(), "", "\t")
+			text, err := json.MarshalIndent(container.Example(c.Bool(flagRootless)), "", "\t")
 			if err != nil {
 				return err
 			}

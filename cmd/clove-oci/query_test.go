@@ -113,3 +113,36 @@ func TestSpecWritesWhatCreateReads(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestSpecForARootlessContainer: root inside is the caller, and what only root may make is left out.
+func TestSpecForARootlessContainer(t *testing.T) {
+	for _, rootless := range []bool{true, false} {
+		args := []string{"spec", "--bundle", t.TempDir()}
+		t.Chdir(args[2]) // spec goes there
+		if rootless {
+			args = append(args, "--rootless")
+		}
+		if got := try(t, args...); got.status != 0 {
+			t.Fatalf("%+v", got)
+		}
+		text, err := os.ReadFile(filepath.Join(args[2], "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec specs.Spec
+		if err := json.Unmarshal(text, &spec); err != nil {
+			t.Fatal(err)
+		}
+		made := map[specs.LinuxNamespaceType]bool{}
+		for _, namespace := range spec.Linux.Namespaces {
+			made[namespace.Type] = true
+		}
+		if made[specs.UserNamespace] != rootless || made[specs.NetworkNamespace] == rootless || !made[specs.PIDNamespace] {
+			t.Errorf("rootless %v: namespaces %v", rootless, made)
+		}
+		mapped := len(spec.Linux.UIDMappings) == 1 && spec.Linux.UIDMappings[0] == specs.LinuxIDMapping{HostID: uint32(os.Geteuid()), Size: 1}
+		if mapped != rootless || (spec.Linux.Resources == nil) != rootless {
+			t.Errorf("rootless %v: %+v, %+v", rootless, spec.Linux.UIDMappings, spec.Linux.Resources)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,8 +45,8 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	}
 	index := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == name })
 	if index < 0 {
-		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name),
-			Hint: "clove --help lists the commands; to run a program: clove run -- " + name}
+		hint := cmp.Or(dockerCommands[name], "clove --help lists the commands; to run a program: clove run -- "+name)
+		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name), Hint: hint}
 	}
 	a.command = name
 	a.flags.add(commands[index].Flags, false)
@@ -214,6 +215,9 @@ func (a *arranger) keep(row flagRow, value string) {
 
 // unknown names "--" to those who meant a flag of the agent's.
 func (a *arranger) unknown(flag string) error {
+	if instead := dockerFlags[a.command][flag]; instead != "" {
+		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}
+	}
 	hint := "clove " + a.command + " --help lists its flags"
 	switch a.command {
 	case "":

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
@@ -12,7 +15,7 @@ const execName = "exec"
 
 func (p *program) execCommand() *cli.Command {
 	return &cli.Command{
-		Name: execName, Usage: "run one more process in a live run's sandbox", UsageText: "clove exec [-it] [-e KEY=VALUE] [-w DIR] NAME|ID -- COMMAND [ARGS...]",
+		Name: execName, Usage: "run one more process in a live run's sandbox", UsageText: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]",
 		Description: "It is held to the same walls and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
 			"125 it could not be started, 126 not executable, 127 not found.",
 		Flags: []cli.Flag{
@@ -20,6 +23,7 @@ func (p *program) execCommand() *cli.Command {
 			boolean("", flagTTY, "t", "give it a terminal"),
 			values("", flagEnv, "e", "set KEY=VALUE, on top of the agent's", ""),
 			value("", flagWorkdir, "w", "working directory inside", "the agent's"),
+			value("", flagUser, "u", "NAME|UID[:GID] inside; root only if the agent is", "the agent's"),
 		},
 		Action: p.exec,
 	}
@@ -33,6 +37,16 @@ func (p *program) exec(c *cli.Context) error {
 	}
 	params := api.ExecParams{RunParams: api.RunParams{Run: c.Args().First()}, Stdin: c.Bool(flagInteractive),
 		Exec: agent.Exec{Command: c.Args().Tail(), Env: c.StringSlice(flagEnv), Dir: c.String(flagWorkdir), Terminal: c.Bool(flagTTY)}}
+	if text := c.String(flagUser); text != "" {
+		user, err := parseUser(text)
+		if err != nil {
+			return err
+		}
+		params.Exec.User = &user
+		if !slices.ContainsFunc(params.Exec.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
+			params.Exec.Env = append(params.Exec.Env, "HOME="+user.Home)
+		}
+	}
 	d, err := p.cloved(c)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func (p *program) killCommand() *cli.Command {
 
 // kill sends, and waits for nothing: only KILL is sure to end a run.
 func (p *program) kill(c *cli.Context) error {
-	number, err := parseSignal(c.String(flagSignal))
+	number, err := parseSignal(flagSignal, c.String(flagSignal))
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (p *program) kill(c *cli.Context) error {
 }
 
 // parseSignal reads TERM, SIGTERM, term and 15.
-func parseSignal(text string) (syscall.Signal, error) {
+func parseSignal(flag, text string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
 		return syscall.Signal(n), nil
 	}
@@ -42,5 +42,5 @@ func parseSignal(text string) (syscall.Signal, error) {
 	if number := unix.SignalNum(word); number != 0 {
 		return number, nil
 	}
-	return 0, invalid(flagSignal, "write a name such as TERM or HUP, or a number from 1 to 64", "%q is not a signal", text)
+	return 0, invalid(flag, "write a name such as TERM or HUP, or a number from 1 to 64", "%q is not a signal", text)
 }

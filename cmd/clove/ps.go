@@ -18,17 +18,25 @@ const (
 	flagAll    = "all"
 	flagQuiet  = "quiet"
 	flagFilter = "filter"
+	flagFormat = "format"
+	flagLast   = "last"
+	flagLatest = "latest"
 )
+
+const psName = "ps"
 
 func (p *program) psCommand() *cli.Command {
 	return &cli.Command{
-		Name: "ps", Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [-q] [--filter KEY=VALUE] [--json]",
+		Name: psName, Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]",
 		Description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
 			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "only their IDs, whole", DisableDefaultText: true},
 			&cli.StringSliceFlag{Name: flagFilter, Usage: "only those that match KEY=VALUE"},
+			value("", flagLast, "n", "the last N that were made, ended ones too", "all"),
+			boolean("", flagLatest, "l", "the same as --last 1"),
+			value("", flagFormat, "", "write each by a Go template, such as '{{.ID}} {{.Names}}' or 'table {{.ID}}\\t{{.Status}}'", ""),
 			jsonFlag("write the runs as a JSON array"),
 		},
 		Action: p.ps,
@@ -49,7 +57,20 @@ func (p *program) ps(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all := c.Bool(flagAll) || slices.ContainsFunc(filters, func(f filter) bool { return f.key == filterState })
+	last, err := readLast(c)
+	if err != nil {
+		return err
+	}
+	var format *psTemplate
+	if text := c.String(flagFormat); text != "" {
+		if c.Bool(flagJSON) || c.Bool(flagQuiet) {
+			return invalid(flagFormat, "leave one of them away", "--json and --quiet are formats of their own")
+		}
+		if format, err = parseFormat(text); err != nil {
+			return err
+		}
+	}
+	all := c.Bool(flagAll) || last > 0 || slices.ContainsFunc(filters, func(f filter) bool { return f.key == filterState })
 	listed, err := p.list(c, all)
 	if err != nil {
 		return err
@@ -57,7 +78,12 @@ func (p *program) ps(c *cli.Context) error {
 	listed.Runs = slices.DeleteFunc(listed.Runs, func(run agent.Run) bool {
 		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(run) })
 	})
+	if last > 0 {
+		listed.Runs = listed.Runs[:min(last, len(listed.Runs))]
+	}
 	switch {
+	case format != nil:
+		return format.print(p.out, listed.Runs, time.Now())
 	case c.Bool(flagJSON):
 		return p.printJSON(listed.Runs)
 	case c.Bool(flagQuiet):
@@ -69,6 +95,22 @@ func (p *program) ps(c *cli.Context) error {
 		return nil
 	}
 	return p.printRuns(listed)
+}
+
+// readLast is how many are wanted; 0: all.
+func readLast(c *cli.Context) (int, error) {
+	text := c.String(flagLast)
+	switch {
+	case text == "" && c.Bool(flagLatest):
+		return 1, nil
+	case text == "":
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || c.Bool(flagLatest) {
+		return 0, invalid(flagLast, "write --last 5, or --latest for one", "%q is not a number of runs", text)
+	}
+	return n, nil
 }
 
 // printRuns is the table, and beside it why those that wait do.

@@ -116,7 +116,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		flagTmpfs: "/x", flagReadOnly: "true", flagWorkspace: "project", flagEnv: "A=1", flagEnvFile: "vars.env",
 		flagWorkdir: "/x", flagUser: "2000", flagName: "x", flagLabel: "a=b", flagHostname: "x", flagNetwork: "public", flagAllow: "pypi.org",
 		flagDeny: "pypi.org", flagSeccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", flagRemove: "true",
-		flagResult: "/var/lib/clove/records/x.json",
+		flagResult: "/var/lib/clove/records/x.json", flagEntry: "sh",
 	}
 	// What a Job has anyway, or what is another way to say the default.
 	same := map[string]string{flagDetach: "true", flagPolicy: "standard", flagMemorySwap: "1G"}
@@ -128,7 +128,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		b := renderBench(t)
 		switch hint := notInCluster[name]; {
 		case hint != "":
-			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true}[name]
+			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagInit: true}[name]
 			flag := "--" + name + "=1"
 			if isSwitch {
 				flag = "--" + name

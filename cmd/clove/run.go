@@ -45,11 +45,15 @@ func (p *program) run(c *cli.Context) error {
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
 	}
+	var ids idFile
+	if err == nil {
+		ids, err = newIDFile(h, c.String(flagIDFile), spec.ID)
+	}
 	if err == nil && spec.Detached {
 		if !p.json {
 			p.tellUnseen(spec, h.Dir)
 		}
-		return p.detach(c, spec)
+		return ids.keptUnless(p.detach(c, spec))
 	}
 	var record agent.Record
 	var unwritten error
@@ -58,6 +62,7 @@ func (p *program) run(c *cli.Context) error {
 		record, err = p.launch(c, h, spec, func(r agent.Record) { status, unwritten = p.settle(result, r) })
 	}
 	if err != nil {
+		_ = ids.keptUnless(err)
 		// The file that was asked for must not show an earlier run.
 		if werr := result.write(runtime.Refused(spec, started, err)); werr != nil {
 			p.report(werr)

@@ -22,12 +22,14 @@ const (
 	flagCPUTime      = "cpu-time"
 	flagTimeout      = "timeout"
 	flagStopTimeout  = "stop-timeout"
+	flagStopSignal   = "stop-signal"
 	flagStartTimeout = "start-timeout"
 	flagOutput       = "output-limit"
 	flagDisk         = "disk"
 	flagShm          = "shm-size"
 
 	flagVolume    = "volume"
+	flagMount     = "mount"
 	flagTmpfs     = "tmpfs"
 	flagReadOnly  = "read-only"
 	flagRootfs    = "rootfs"
@@ -36,6 +38,7 @@ const (
 
 	flagEnv      = "env"
 	flagEnvFile  = "env-file"
+	flagEntry    = "entrypoint"
 	flagWorkdir  = "workdir"
 	flagUser     = "user"
 	flagName     = "name"
@@ -48,6 +51,7 @@ const (
 	flagPublish        = "publish"
 	flagHostPort       = "host-port"
 	flagDNS            = "dns"
+	flagAddHost        = "add-host"
 	flagNetConnections = "net-connections"
 	flagNetRate        = "net-rate"
 	flagNetBytes       = "net-bytes"
@@ -55,6 +59,8 @@ const (
 	flagExplainNetwork = "explain-network"
 
 	flagSeccomp = "seccomp"
+	flagCapDrop = "cap-drop"
+	flagOption  = "security-opt"
 	flagPolicy  = "policy"
 	flagWeaken  = "allow-unenforced"
 
@@ -69,6 +75,8 @@ const (
 	flagInteractive = "interactive"
 	flagTTY         = "tty"
 	flagRemove      = "rm"
+	flagInit        = "init"
+	flagIDFile      = "cidfile"
 	flagResult      = "result"
 	flagJSON        = "json"
 	flagDebug       = "debug"
@@ -103,7 +111,8 @@ func limitFlags(d agent.Spec) []cli.Flag {
 		values(groupLimits, flagUlimit, "", "resource limit as NAME=SOFT[:HARD], -1 for none", "nofile=4096, core=0, nice=0, rtprio=0"),
 		value(groupLimits, flagCPUTime, "", "CPU time of all its processes together", "no limit"),
 		value(groupLimits, flagTimeout, "", "wall clock time, on a clock that sleep does not stop", "no limit"),
-		value(groupLimits, flagStopTimeout, "", "time between TERM and KILL", d.Limits.StopGrace.String()),
+		value(groupLimits, flagStopTimeout, "", "time between the signal that asks it to end and KILL", d.Limits.StopGrace.String()),
+		value(groupLimits, flagStopSignal, "", "signal that asks it to end", "TERM"),
 		value(groupLimits, flagStartTimeout, "", "time in which a step of the start may make no progress", d.StartBound().String()),
 		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
 		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
@@ -114,6 +123,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 func fileFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupFiles, flagVolume, "v", "show a host path inside, SOURCE:TARGET[:ro]; its files change", ""),
+		values(groupFiles, flagMount, "", "the same and --tmpfs in words, type=bind|tmpfs,source=DIR,target=DIR[,readonly]", ""),
 		values(groupFiles, flagTmpfs, "", "private memory file system, TARGET[:size=SIZE,mode=MODE]", ""),
 		boolean(groupFiles, flagReadOnly, "", "only /workspace, /tmp, /var/tmp and the home directory are writable"),
 		value(groupFiles, flagRootfs, "", "directory that replaces the host's base system", ""),
@@ -126,6 +136,7 @@ func identityFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
 		values(groupIdentity, flagEnv, "e", "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm", ""),
 		values(groupIdentity, flagEnvFile, "", "read variables from a file", ""),
+		value(groupIdentity, flagEntry, "", "program to run, with the words behind -- as its arguments", ""),
 		value(groupIdentity, flagWorkdir, "w", "working directory inside", d.Dir),
 		value(groupIdentity, flagUser, "u", "NAME|UID[:GID] inside; root is nobody outside", d.User.Name),
 		value(groupIdentity, flagName, "", "name of the run", "made from the script's"),
@@ -143,6 +154,7 @@ func networkFlags(d agent.Spec) []cli.Flag {
 		values(groupNetwork, flagPublish, "p", "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP", ""),
 		values(groupNetwork, flagHostPort, "", "let the agent reach this port of the host's 127.0.0.1 at its own 127.0.0.1", ""),
 		values(groupNetwork, flagDNS, "", "name server to ask, ADDRESS[:PORT]", "the host's"),
+		values(groupNetwork, flagAddHost, "", "line of its /etc/hosts, NAME:ADDRESS; what it may reach, --allow says", ""),
 		value(groupNetwork, flagNetConnections, "", "connections open at once", number(d.Egress.Limits.Connections)),
 		value(groupNetwork, flagNetRate, "", "new connections per second, twice as many in a burst", number(d.Egress.Limits.PerSecond)),
 		value(groupNetwork, flagNetBytes, "", "bytes in and out together, over the whole run", "no limit"),
@@ -154,6 +166,8 @@ func networkFlags(d agent.Spec) []cli.Flag {
 func wallFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
 		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
+		values(groupWalls, flagCapDrop, "", "take a capability from root inside, or ALL; any other user has none", ""),
+		values(groupWalls, flagOption, "", "no-new-privileges, which always holds; nothing else", ""),
 		value(groupWalls, flagPolicy, "", "level that the defaults come from; standard is the only one yet", d.Policy.Name),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
@@ -176,6 +190,8 @@ func resultFlags() []cli.Flag {
 		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
 		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
 		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),
+		boolean(groupResult, flagInit, "", "have a first process that reaps and passes signals on, which there always is"),
+		value(groupResult, flagIDFile, "", "write the ID to this file, which must not exist", ""),
 		value(groupResult, flagResult, "", "write the exit record to this file", ""),
 		boolean(groupResult, flagJSON, "", "write the exit record, or {\"error\":…}, to stderr as one line of JSON"),
 		boolean(groupResult, flagDebug, "", "show the plan and each step's time on stderr"),

@@ -56,6 +56,9 @@ var specSteps = []func(*request) error{
 	(*request).readPolicy,
 	(*request).readNetwork,
 	(*request).readSeccomp,
+	(*request).readPrivileges,
+	(*request).readHosts,
+	(*request).readStopSignal,
 	(*request).readWeakened,
 	(*request).readIdentity,
 	(*request).readLimits,
@@ -88,6 +91,13 @@ func (r *request) splitWords() error {
 	own := r.words
 	if end >= 0 {
 		own, r.args = r.words[:end], r.words[end+1:]
+	}
+	if program := r.flags.String(flagEntry); program != "" {
+		r.args = slices.Concat([]string{program}, r.args)
+		if len(own) > 0 {
+			return invalid(flagEntry, "leave it away, or write clove run --"+flagEntry+" "+program+" -- "+strings.Join(own, " "),
+				"a script is run by its own interpreter")
+		}
 	}
 	switch {
 	case len(own) > 1:

@@ -19,7 +19,7 @@ import (
 // Host paths become canonical here: what is checked is what will be mounted,
 // unless somebody with root's rights swaps it, and rootfs looks again.
 func (r *request) readFiles() error {
-	for _, read := range []func() error{r.readRootfs, r.readWorkspace, r.readVolumes, r.readTmpfs, r.checkTargets, r.readWorkdir} {
+	for _, read := range []func() error{r.readRootfs, r.readWorkspace, r.readVolumes, r.readTmpfs, r.readMounts, r.checkTargets, r.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -131,14 +131,20 @@ func (r *request) parseVolume(text string) (bind agent.Bind, err error) {
 	if !strings.Contains(parts[0], "/") && !strings.HasPrefix(parts[0], ".") {
 		return bind, invalid(flagVolume, "for a directory write ./"+parts[0]+":"+parts[1], "%q would be a named volume; clove has none", parts[0])
 	}
-	if bind.Source, err = resolve("--"+flagVolume, r.host.absolute(parts[0]), parts[0]); err != nil {
-		return bind, err
+	err = r.placeBind(flagVolume, parts[0], parts[1], &bind)
+	return bind, err
+}
+
+// placeBind resolves both sides of a bind.
+func (r *request) placeBind(flag, source, target string, bind *agent.Bind) (err error) {
+	if bind.Source, err = resolve("--"+flag, r.host.absolute(source), source); err != nil {
+		return err
 	}
 	if bind.Source == "/" || inKernel(bind.Source) {
-		return bind, invalid(flagVolume, "name the directory that the agent needs", "%s is not shown to agents", bind.Source)
+		return invalid(flag, "name the directory that the agent needs", "%s is not shown to agents", bind.Source)
 	}
-	bind.Target, err = parseTarget(flagVolume, parts[1])
-	return bind, err
+	bind.Target, err = parseTarget(flag, target)
+	return err
 }
 
 // parseTarget returns the canonical form of a path inside.
@@ -168,7 +174,7 @@ func (r *request) readTmpfs() error {
 			return err
 		}
 		for _, option := range strings.FieldsFunc(options, func(c rune) bool { return c == ',' }) {
-			if err := setTmpfsOption(&mount, option); err != nil {
+			if err := setTmpfsOption(flagTmpfs, &mount, option); err != nil {
 				return err
 			}
 		}
@@ -178,23 +184,23 @@ func (r *request) readTmpfs() error {
 }
 
 // setTmpfsOption refuses options that could not be held, such as noexec.
-func setTmpfsOption(mount *agent.Tmpfs, option string) (err error) {
+func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) {
 	key, value, _ := strings.Cut(option, "=")
 	switch key {
 	case "rw", "nosuid", "nodev": // they always hold
 		return nil
 	case "size":
-		mount.SizeBytes, err = parseSize(flagTmpfs, value, 4096)
+		mount.SizeBytes, err = parseSize(flag, value, 4096)
 		return err
 	case "mode":
 		mode, err := strconv.ParseUint(value, 8, 32)
 		if err != nil || mode == 0 || mode > 0o1777 {
-			return invalid(flagTmpfs, "write an octal mode, for example mode=1777", "%q is not a mode", value)
+			return invalid(flag, "write an octal mode, for example mode=1777", "%q is not a mode", value)
 		}
 		mount.Mode = uint32(mode)
 		return nil
 	}
-	return invalid(flagTmpfs, "it takes size=SIZE and mode=MODE", "%q is not an option", option)
+	return invalid(flag, "it takes size=SIZE and mode=MODE", "%q is not an option", option)
 }
 
 // checkTargets refuses two things at one place: the later would hide the

@@ -10,6 +10,7 @@ const podmanConfig = `
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+runtime_supports_json = ["clove", "clove-oci", "crun", "runc"]
 [engine.runtimes]
 clove = ["/opt/clove/clove-oci"]
 `
@@ -54,6 +55,9 @@ func TestPodman(t *testing.T) {
 
 var podmanOnly = []row{
 	{name: "info", script: `podman info --format '{{.Host.OCIRuntime.Name}}'; podman create --name $N $I true >/dev/null; podman inspect -f '{{.OCIRuntime}}' $N`, want: `runc\nrunc`, clove: `clove\nclove`},
+	// A runtime that Podman takes for one without JSON shows a line of its log: time="…" level=error msg="…".
+	{name: "an error", script: `run $I nosuch 2>&1`, want: `Error: runc: runc create failed: [^"]*exec: "nosuch": executable file not found in \$PATH: OCI runtime.*`,
+		clove: `Error: clove: clove-oci create failed: [^"]*exec: "nosuch": executable file not found in \$PATH: OCI runtime.*`},
 	{name: "init", script: `run --init --init-path /usr/bin/tini-static $I cat /proc/1/comm; run $I cat /proc/1/comm`, want: `podman-init\ncat`},
 	{name: "bridge", want: `served`, script: `
 		podman run -d --name $N $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; echo up; exec obey' >/dev/null; grep -qm1 up < <(podman logs -f $N)

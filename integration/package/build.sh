@@ -23,16 +23,16 @@ documents() {
 	for shell in bash zsh fish; do
 		"$clove" completion $shell >"$STAGE/completions/clove.$shell"
 	done
-	"$clove" manual | pack "$STAGE/man/clove.1.gz"
-	pack "$STAGE/man/cloved.8.gz" <integration/package/cloved.8
-	pack "$STAGE/man/clove-oci.8.gz" <integration/package/clove-oci.8
+	"$clove" manual | compress "$STAGE/man/clove.1.gz"
+	compress "$STAGE/man/cloved.8.gz" <integration/package/cloved.8
+	compress "$STAGE/man/clove-oci.8.gz" <integration/package/clove-oci.8
 	# In the page, a backslash or a dot at a line's beginning would be troff's.
 	sed -e 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/' docs/clove.yaml |
-		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | pack "$STAGE/man/clove.yaml.5.gz"
-	third_party "$STAGE" | pack "$STAGE/third-party.gz"
-	pack "$STAGE/changelog.gz" <CHANGELOG.md
+		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | compress "$STAGE/man/clove.yaml.5.gz"
+	third_party "$STAGE" | compress "$STAGE/third-party.gz"
+	compress "$STAGE/changelog.gz" <CHANGELOG.md
 	printf 'clove (%s) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' \
-		"$VERSION" "$MAINTAINER" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | pack "$STAGE/changelog.Debian.gz"
+		"$VERSION" "$MAINTAINER" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | compress "$STAGE/changelog.Debian.gz"
 }
 
 main() {

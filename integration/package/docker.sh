@@ -16,7 +16,7 @@ trap cleanup EXIT
 stage() {
 	local folder=$1 version=${2:-0.0.0~dev}
 	make --no-print-directory -s programs BIN="$folder/bin" VERSION="$version"
-	third_party "$folder" | pack "$folder/third-party.gz"
+	third_party "$folder" | compress "$folder/third-party.gz"
 	cp deploy/docker/* "$folder/"
 }
 

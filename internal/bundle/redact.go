@@ -18,7 +18,7 @@ const leftOut = "(left out)"
 // follows the command's first word, a seccomp document, and what an agent
 // asked for that was denied, and by what: it chooses these names itself.
 var harmless = set(`
-	spec.id spec.name spec.dir spec.user.name spec.user.home spec.hostname spec.limits.cpuset_cpus spec.limits.rlimits[].name
+	spec.id spec.name spec.dir spec.user.name spec.user.home spec.cap_drop[] spec.hostname spec.limits.cpuset_cpus spec.limits.rlimits[].name
 	spec.files.rootfs spec.files.workspace spec.files.prefixes[] spec.files.binds[].source spec.files.binds[].target
 	spec.files.tmpfs[].target spec.seccomp.profile spec.network spec.egress.rules[].target spec.egress.rules[].source
 	spec.egress.publish[].host spec.egress.dns[] spec.policy.name spec.policy.sha256 spec.restart.policy spec.after[]

@@ -42,7 +42,7 @@ func plant(v reflect.Value, path string, planted map[string]string) {
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), value)
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[netip.AddrPort]() {
+		if v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[netip.AddrPort]() || v.Type() == reflect.TypeFor[netip.Addr]() {
 			return
 		}
 		for i := range v.NumField() {

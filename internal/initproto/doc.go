@@ -11,7 +11,7 @@
 //	    │ ◀──────────────────── started [+ pty master]│  it runs; the wall clock starts
 //	    │                                            │
 //	    │  signal ─────────────────────────────────▶ │  as often as wanted
-//	    │  stop ───────────────────────────────────▶ │  TERM to all, grace, KILL to all
+//	    │  stop ───────────────────────────────────▶ │  StopSignal to all, grace, KILL to all
 //	    │  extend ─────────────────────────────────▶ │  another wall clock
 //	    │ ◀──────────────────────────────── extended │  or not, when it is too late
 //	    │                                            │

@@ -43,7 +43,7 @@ type Signal struct {
 	Number syscall.Signal `json:"number"`
 }
 
-// Stop ends the agent: TERM (and CONT) to every process, KILL to those that
+// Stop ends the agent: Orders.StopSignal (and CONT) to every process, KILL to those that
 // are left after Grace. A second Stop may only shorten the grace.
 type Stop struct {
 	Grace time.Duration `json:"grace_ns"`

@@ -29,8 +29,10 @@ type Orders struct {
 	Terminal *Terminal `json:"terminal,omitempty"` // nil: the agent keeps 0, 1 and 2
 	// WallClock runs on CLOCK_BOOTTIME from Started on. 0: no deadline.
 	WallClock time.Duration `json:"wall_clock_ns,omitempty"`
-	// StopGrace lies between TERM and KILL at the deadline.
+	// StopGrace lies between StopSignal and KILL at the deadline.
 	StopGrace time.Duration `json:"stop_grace_ns"`
+	// StopSignal asks every process to end; 0: TERM.
+	StopSignal int `json:"stop_signal,omitempty"`
 }
 
 // Terminal is the first size of the agent's pty; 0 by 0 is fine.
@@ -109,6 +111,9 @@ func checkLimits(o *Orders) error {
 func checkTimes(o *Orders) error {
 	if o.WallClock < 0 || o.StopGrace < 0 {
 		return errors.New("a duration is negative")
+	}
+	if o.StopSignal < 0 || o.StopSignal > 64 {
+		return fmt.Errorf("%d is not a signal", o.StopSignal)
 	}
 	return nil
 }

@@ -52,5 +52,12 @@ func Features(unsafe ...string) features.Features {
 	}
 }
 
-// Example is the config.json that the spec command writes.
-func Example() *specs.Spec { return specconv.Example() }
+// Example is the config.json that the spec command writes; rootless: with a user
+// namespace that maps root inside to the caller, and without a network namespace.
+func Example(rootless bool) *specs.Spec {
+	spec := specconv.Example()
+	if rootless {
+		specconv.ToRootless(spec)
+	}
+	return spec
+}

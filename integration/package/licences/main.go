@@ -20,7 +20,7 @@ func main() {
 
 func run(programs []string, to io.Writer) error {
 	if len(programs) == 0 {
-		return errors.New("no program is named: licences PROGRAM...")
+		return errors.New("no program is named (licences PROGRAM [PROGRAM])")
 	}
 	linked := map[string]*part{}
 	for _, program := range programs {

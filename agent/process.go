@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// HostName is a name that the agent's own /etc/hosts has. What the agent may
+// reach, the rules alone say: by this address, not by this name.
+type HostName struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+}
+
+// AllCapabilities in Spec.CapDrop stands for every one.
+const AllCapabilities = "ALL"
+
+// Capabilities are those of capabilities(7) that can be dropped.
+var Capabilities = []string{
+	"CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_AUDIT_WRITE", "CAP_BLOCK_SUSPEND", "CAP_BPF", "CAP_CHECKPOINT_RESTORE", "CAP_CHOWN",
+	"CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_KILL", "CAP_LEASE",
+	"CAP_LINUX_IMMUTABLE", "CAP_MAC_ADMIN", "CAP_MAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST",
+	"CAP_NET_RAW", "CAP_PERFMON", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYSLOG", "CAP_SYS_ADMIN", "CAP_SYS_BOOT",
+	"CAP_SYS_CHROOT", "CAP_SYS_MODULE", "CAP_SYS_NICE", "CAP_SYS_PACCT", "CAP_SYS_PTRACE", "CAP_SYS_RAWIO", "CAP_SYS_RESOURCE", "CAP_SYS_TIME",
+	"CAP_SYS_TTY_CONFIG", "CAP_WAKE_ALARM",
+}
+
+// signalKill and signalStop, signal(7), cannot be caught: they ask for nothing.
+const (
+	signalKill = 9
+	signalStop = 19
+	signalMost = 64
+)
+
+// checkProcess refuses what would be no capability, no signal to end by, and no line of /etc/hosts.
+func checkProcess(s Spec) error {
+	for _, name := range s.CapDrop {
+		if name != AllCapabilities && !slices.Contains(Capabilities, name) {
+			return wrong("cap_drop", "write ALL, or a name of capabilities(7) such as CAP_CHOWN", "%.64q is not a capability", name)
+		}
+	}
+	if n := s.Limits.StopSignal; n < 0 || n > signalMost || n == signalKill || n == signalStop {
+		return wrong("limits.stop_signal", "name one that a program can catch, for example INT", "%d is not a signal to ask with", n)
+	}
+	if len(s.CapDrop) > len(Capabilities) || len(s.Hosts) > entriesMost {
+		return wrong("hosts", fmt.Sprintf("use at most %d, and name each capability once", entriesMost), "there are too many")
+	}
+	for _, h := range s.Hosts {
+		if !IsHostname(h.Name) || !h.Address.IsValid() || h.Address.Zone() != "" {
+			return wrong("hosts", "give a name and an address", "%.64q at %s is no line of /etc/hosts", h.Name, h.Address)
+		}
+	}
+	return nil
+}
+
+// CheckExec refuses an additional process that is more than an agent with this user.
+func (s Spec) CheckExec(e Exec) error {
+	switch u := e.User; {
+	case u == nil:
+		return nil
+	case u.UID > MaxUser || u.GID > MaxUser:
+		return wrong("exec.user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "%d:%d is no user that a process can be", u.UID, u.GID)
+	case s.User.UID != 0 && (u.UID == 0 || u.GID == 0):
+		return wrong("exec.user", "start the agent itself with --user root", "the agent is not root, and no process may be more than the agent")
+	}
+	return nil
+}

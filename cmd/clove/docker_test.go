@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"clove.run/clove/internal/doctest"
+)
+
+// TestDockersWordsHaveAnAnswer: what clove has not is refused with what to use instead, and is
+// no word of clove's.
+func TestDockersWordsHaveAnAnswer(t *testing.T) {
+	t.Parallel()
+	commands := (&program{}).commands()
+	known := map[string]flagTable{}
+	for _, c := range commands {
+		known[c.Name] = flagTable{}
+		known[c.Name].add(c.Flags, false)
+	}
+	for command, flags := range dockerFlags {
+		for flag, instead := range flags {
+			if _, has := known[command][flag]; has {
+				t.Errorf("clove %s has %s", command, flag)
+			}
+			b := newBench(t)
+			status, stdout, stderr := b.clove(command, flag, "x", "y")
+			if status == 0 || stdout != "" || !strings.Contains(stderr, flag+": clove "+command+" has no such flag\nhint: "+instead+"\n") {
+				t.Errorf("%s %s: %d, %q, %q", command, flag, status, stdout, stderr)
+			}
+		}
+	}
+	for word, instead := range dockerCommands {
+		status, stdout, stderr := newBench(t).clove(word, "x")
+		if status != exitFailed || stdout != "" || known[word] != nil || !strings.HasSuffix(stderr, "\nhint: "+instead+"\n") {
+			t.Errorf("%s: %d, %q, %q", word, status, stdout, stderr)
+		}
+	}
+}
+
+// TestDockersWordsAreDocumented: each in one row of docs/from-docker.md, which has no other.
+func TestDockersWordsAreDocumented(t *testing.T) {
+	t.Parallel()
+	const document = "docs/from-docker.md"
+	var want, got []string
+	for command, flags := range dockerFlags {
+		for flag, instead := range flags {
+			want = append(want, fmt.Sprintf("`docker %s %s` | %s", command, flag, instead))
+		}
+	}
+	for word, instead := range dockerCommands {
+		want = append(want, fmt.Sprintf("`docker %s` | %s", word, instead))
+	}
+	table := map[string]flagTable{}
+	for _, c := range (&program{}).commands() {
+		table[c.Name] = flagTable{}
+		table[c.Name].add(c.Flags, false)
+	}
+	held := 0
+	for _, row := range doctest.Rows(t, document) {
+		words := strings.Fields(strings.Trim(row[0], "`"))
+		if len(words) < 2 || words[0] != "docker" {
+			continue // a heading
+		}
+		if line := strings.Join(row, " | "); slices.Contains(want, line) {
+			got = append(got, line)
+			continue
+		}
+		held++
+		for _, flag := range words[2:] {
+			if _, has := table[words[1]][flag]; strings.HasPrefix(flag, "-") && !has {
+				t.Errorf("%s: clove %s has no %s, and the row is not the hint that it gives", document, words[1], flag)
+			}
+		}
+		if table[words[1]] == nil {
+			t.Errorf("%s: clove has no %s", document, words[1])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		missing := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return slices.Contains(got, line) })
+		t.Errorf("%s lacks these rows:\n| %s |", document, strings.Join(missing, " |\n| "))
+	}
+	for _, flag := range dockerMeant {
+		if !slices.ContainsFunc(doctest.Rows(t, document), func(row []string) bool {
+			return slices.Contains(strings.Fields(strings.Trim(row[0], "`")), flag)
+		}) {
+			t.Errorf("%s does not say what %s means", document, flag)
+		}
+	}
+	if held < len(dockerMeant) {
+		t.Errorf("control: %d rows say what clove has; commands %q", held, slices.Sorted(maps.Keys(table)))
+	}
+}
+
+// dockerMeant are the flags whose meaning in clove's contract is not docker's word for word.
+var dockerMeant = []string{"--add-host", "--cap-drop", "--cidfile", "--entrypoint", "--format", "--init", "--last", "--mount", "--security-opt", "--stop-signal", "--user", "--volume"}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// psFields are what a template of --format may name, by docker's words where it has them.
+type psFields struct {
+	ID, Names, Command, State, Status, ExitCode, CreatedAt, RunningFor, Ran, Labels string
+
+	labels map[string]string
+}
+
+// psHeadings are the first line of a table.
+var psHeadings = psFields{ID: "ID", Names: "NAMES", Command: "COMMAND", State: "STATE", Status: "STATUS", ExitCode: "EXIT",
+	CreatedAt: "CREATED AT", RunningFor: "CREATED", Ran: "RAN", Labels: "LABELS"}
+
+// Label is the value of one label.
+func (f psFields) Label(key string) string {
+	if f.labels == nil {
+		return strings.ToUpper(key) // of a heading
+	}
+	return printable(f.labels[key])
+}
+
+// fieldsOf shows a run as its row of the table does, whole. What an agent's author wrote is made
+// printable.
+func fieldsOf(run agent.Run, now time.Time) psFields {
+	row := psRow(run, now)
+	labels := make([]string, 0, len(run.Spec.Labels))
+	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
+		labels = append(labels, key+"="+run.Spec.Labels[key])
+	}
+	f := psFields{ID: string(run.Spec.ID), Names: run.Spec.Name, Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
+		Status: stateWord(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: row[4], Ran: row[5],
+		Labels: printable(strings.Join(labels, ",")), labels: map[string]string{}}
+	maps.Copy(f.labels, run.Spec.Labels)
+	if run.Record != nil {
+		f.ExitCode = strconv.Itoa(run.Record.ExitCode)
+	}
+	return f
+}
+
+// psTemplate is a --format.
+type psTemplate struct {
+	*template.Template
+	table bool // with headings, in columns
+}
+
+// parseFormat reads docker's form: a template, behind the word table one whose columns stand
+// between tabs.
+func parseFormat(text string) (*psTemplate, error) {
+	const hint = `write a template of .ID, .Names, .Command, .State, .Status, .ExitCode, .CreatedAt, .RunningFor, .Ran, .Labels and .Label "KEY", for example '{{.ID}} {{.Names}}'; for JSON write --json`
+	body, isTable := strings.CutPrefix(text, "table ")
+	if body == "json" || body == "table" {
+		return nil, invalid(flagFormat, hint, "%q is no template", text)
+	}
+	body = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(body)
+	parsed, err := template.New("").Funcs(template.FuncMap{"json": toJSON}).Parse(body)
+	if err == nil {
+		err = parsed.Execute(io.Discard, psHeadings) // an unknown field shows only then
+	}
+	if err != nil {
+		return nil, invalid(flagFormat, hint, "%q is not a template: %v", text, err)
+	}
+	return &psTemplate{parsed, isTable}, nil
+}
+
+func toJSON(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// print writes one line for each run, or a table.
+func (t *psTemplate) print(to io.Writer, runs []agent.Run, now time.Time) error {
+	all := make([]psFields, 0, len(runs)+1)
+	if t.table {
+		all = append(all, psHeadings)
+	}
+	for _, run := range runs {
+		all = append(all, fieldsOf(run, now))
+	}
+	var rows [][]string
+	for _, fields := range all {
+		var line strings.Builder
+		if err := t.Execute(&line, fields); err != nil {
+			return invalid(flagFormat, "clove ps --help", "%v", err)
+		}
+		if t.table {
+			rows = append(rows, strings.Split(line.String(), "\t"))
+			continue
+		}
+		if _, err := fmt.Fprintln(to, line.String()); err != nil {
+			return err
+		}
+	}
+	return printTable(to, rows)
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"clove.run/clove/agent"
+)
+
+// idFile is where a script finds the run's ID; empty: nobody asked.
+type idFile string
+
+// newIDFile writes the ID before anything is started, and over no other run's.
+func newIDFile(h host, path string, id agent.ID) (idFile, error) {
+	if path == "" {
+		return "", nil
+	}
+	path = h.absolute(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	hint := "name a file in a directory that exists"
+	if errors.Is(err, fs.ErrExist) {
+		hint = "remove it if that run is over, or name another file"
+	}
+	if err == nil {
+		_, err = file.WriteString(string(id))
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return "", &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagIDFile, Message: "cannot write the ID", Hint: hint, Err: err}
+	}
+	return idFile(path), nil
+}
+
+// keptUnless removes the file where err says that there is no such run, and returns err.
+func (f idFile) keptUnless(err error) error {
+	if err != nil && f != "" {
+		_ = os.Remove(string(f)) // the error is the one to tell
+	}
+	return err
+}

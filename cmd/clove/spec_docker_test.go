@@ -1,0 +1,156 @@
+package main
+
+import (
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/initproto"
+)
+
+// TestDockersFlags: what each of them asks for.
+func TestDockersFlags(t *testing.T) {
+	t.Parallel()
+	hosts := []agent.HostName{{Name: "db.example", Address: netip.MustParseAddr("10.0.0.5")}, {Name: "six", Address: netip.MustParseAddr("2001:db8::1")}}
+	for line, want := range map[string]func(*agent.Spec){
+		"-- a b":              func(*agent.Spec) {},
+		"--entrypoint a -- b": func(*agent.Spec) {},
+		"--init --security-opt no-new-privileges -- a b": func(*agent.Spec) {},
+		"--security-opt=no-new-privileges:true -- a b":   func(*agent.Spec) {},
+		"--entrypoint a":        func(s *agent.Spec) { s.Command = []string{"a"} },
+		"--cap-drop all -- a b": func(s *agent.Spec) { s.CapDrop = []string{"ALL"} },
+		"--cap-drop chown --cap-drop CAP_KILL --cap-drop CHOWN -- a b":       func(s *agent.Spec) { s.CapDrop = []string{"CAP_CHOWN", "CAP_KILL"} },
+		"--add-host db.example:10.0.0.5 --add-host six=[2001:db8::1] -- a b": func(s *agent.Spec) { s.Hosts = hosts },
+		"--add-host db.example=10.0.0.5 --add-host six:2001:db8::1 -- a b":   func(s *agent.Spec) { s.Hosts = hosts },
+		"--stop-signal int -- a b": func(s *agent.Spec) { s.Limits.StopSignal = 2 },
+		"--stop-signal 10 -- a b":  func(s *agent.Spec) { s.Limits.StopSignal = 10 },
+		"--mount type=bind,src=folder,dst=/x,ro -- a b": func(s *agent.Spec) {
+			s.Files.Binds = []agent.Bind{{Source: "DIR/folder", Target: "/x", ReadOnly: true}}
+		},
+		"--mount type=bind,source=./folder,destination=/x,readonly=false -- a b": func(s *agent.Spec) {
+			s.Files.Binds = []agent.Bind{{Source: "DIR/folder", Target: "/x"}}
+		},
+		"--mount type=tmpfs,target=/x,tmpfs-size=1M,tmpfs-mode=700 -- a b": func(s *agent.Spec) {
+			s.Files.Tmpfs = []agent.Tmpfs{{Target: "/x", SizeBytes: 1 << 20, Mode: 0o700}}
+		},
+	} {
+		b := newBench(t)
+		b.file("folder/x", "", 0o644)
+		wanted := b.spec("--name", "n", "-e", "X=1", "--", "a", "b")
+		want(&wanted)
+		for i := range wanted.Files.Binds {
+			wanted.Files.Binds[i].Source = strings.Replace(wanted.Files.Binds[i].Source, "DIR", b.host.Dir, 1)
+		}
+		got := b.spec(append([]string{"--name", "n", "-e", "X=1"}, strings.Fields(line)...)...)
+		got.ID, got.Env, wanted.Env = wanted.ID, nil, nil
+		if !reflect.DeepEqual(got, wanted) {
+			t.Errorf("%s:\n%+v, want\n%+v", line, got, wanted)
+		}
+	}
+}
+
+// TestIDFile: it has the ID before anything runs, is no other run's, and goes where there is none.
+func TestIDFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	path := filepath.Join(b.host.Dir, "id")
+	b.backend.during = func() {
+		if text := b.read(path); text != string(b.backend.spec.ID) {
+			t.Errorf("%q, and the run is %s", text, b.backend.spec.ID)
+		}
+	}
+	b.spec("--cidfile", "id", "--", "true")
+	first := b.read(path)
+	if stderr := newIDBench(b).refuse("--cidfile", "id", "--", "true"); !strings.Contains(stderr, "file exists") || b.read(path) != first {
+		t.Errorf("%q, %q", stderr, b.read(path))
+	}
+	other := newBench(t)
+	other.backend.failure = &agent.Error{Kind: agent.KindConflict, Message: "the name is taken"}
+	if status, _, _ := other.clove("run", "--cidfile", "id", "--", "true"); status == 0 || exists(filepath.Join(other.host.Dir, "id")) {
+		t.Errorf("%d, and there is a file: %v", status, exists(filepath.Join(other.host.Dir, "id")))
+	}
+}
+
+// newIDBench is a fresh one in the same folder.
+func newIDBench(b *bench) *bench {
+	again := newBench(b.t)
+	again.host.Dir = b.host.Dir
+	return again
+}
+
+// TestExecAs: the user is named whole, with the home directory unless another was given.
+func TestExecAs(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]agent.Exec{
+		"exec one id":                    {Command: []string{"id"}},
+		"exec -u 1234 one id":            {Command: []string{"id"}, User: &agent.User{Name: "1234", UID: 1234, GID: 1234, Home: "/home/agent"}, Env: []string{"HOME=/home/agent"}},
+		"exec -u root -e HOME=/x one id": {Command: []string{"id"}, User: &agent.User{Name: "root", Home: "/root"}, Env: []string{"HOME=/x"}},
+	} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(api.MethodRunExec, api.ExecResult{})
+		var asked api.ExecParams
+		b.clove(strings.Fields(line)...)
+		f.heard(api.MethodRunExec, &asked)
+		if !reflect.DeepEqual(asked.Exec, want) {
+			t.Errorf("%s: %+v", line, asked.Exec)
+		}
+	}
+	if status, _, stderr := newBench(t).clove("exec", "-u", "bob", "one", "id"); status == 0 || !strings.Contains(stderr, `no user "bob"`) {
+		t.Errorf("%d, %s", status, stderr)
+	}
+}
+
+// TestPsFormat: docker's words, whole and printable; and the last so many.
+func TestPsFormat(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.backend.runs = someRuns()
+	b.backend.runs[1].Spec.Labels = map[string]string{"b": "\x1b[31m", "a": "1"}
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--format", "{{.ID}} {{.Names}}"}, "aaaaaaaaaaaaaaaa live\n"},
+		{[]string{"--format", `{{.Names}}\t{{.State}}`, "-a"}, "live\trunning\ndone\tended\n"},
+		{[]string{"--format", `table {{.Names}}\t{{.Status}}\t{{.ExitCode}}`, "-a"}, "NAMES  STATUS   EXIT\nlive   running\ndone   oom      137\n"},
+		{[]string{"--format", `{{.Labels}} {{.Label "a"}} {{.Label "none"}}.`, "-n", "5", "--filter", "name=done"}, "a=1,b=\\x1b[31m 1 .\n"},
+		{[]string{"--format", `{{json .Names}}`, "--last", "1"}, "\"live\"\n"},
+		{[]string{"--latest", "-q"}, "aaaaaaaaaaaaaaaa\n"},
+		{[]string{"--last", "2", "-q"}, "aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n"},
+	} {
+		if status, stdout, stderr := b.clove(append([]string{"ps"}, c.flags...)...); status != 0 || stdout != c.want || stderr != "" {
+			t.Errorf("%q: %d, %q, %q; want %q", c.flags, status, stdout, stderr, c.want)
+		}
+	}
+	for _, flags := range [][]string{
+		{"--format", "{{.Image}}"}, {"--format", "{{"}, {"--format", "json"}, {"--format", "{{.ID}}", "-q"}, {"--format", ""},
+		{"--last", "0"}, {"--last", "x"}, {"--last", "2", "--latest"},
+	} {
+		if status, stdout, stderr := b.clove(append([]string{"ps"}, flags...)...); status != exitFailed || stdout != "" || !strings.Contains(stderr, "\nhint: ") {
+			t.Errorf("%q: %d, %q, %q", flags, status, stdout, stderr)
+		}
+	}
+}
+
+// TestCapabilitiesAreTheKernels: the list of what can be dropped is the one that clove-init has numbers for.
+func TestCapabilitiesAreTheKernels(t *testing.T) {
+	t.Parallel()
+	numbers := map[int]bool{}
+	for _, name := range agent.Capabilities {
+		number, known := initproto.CapabilityNumber(name)
+		if !known || numbers[number] {
+			t.Errorf("%s: %d, %v", name, number, known)
+		}
+		numbers[number] = true
+	}
+	for number := range len(numbers) {
+		if !numbers[number] {
+			t.Errorf("nothing has the number %d", number)
+		}
+	}
+}

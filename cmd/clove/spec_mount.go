@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+
+	"clove.run/clove/agent"
+)
+
+// readMounts reads docker's long form of -v and --tmpfs.
+func (r *request) readMounts() error {
+	for _, text := range r.flags.StringSlice(flagMount) {
+		m := mountWords{kind: "volume"} // docker's default
+		for _, word := range strings.Split(text, ",") {
+			if err := m.read(word); err != nil {
+				return err
+			}
+		}
+		if err := r.addMount(text, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountWords is one --mount, taken apart.
+type mountWords struct {
+	kind, source, target string
+	readOnly             bool
+	tmpfs                agent.Tmpfs
+	ofTmpfs              bool // a word that only a tmpfs has
+}
+
+func (m *mountWords) read(word string) error {
+	key, value, valued := strings.Cut(word, "=")
+	switch {
+	case key == "type":
+		m.kind = value
+	case key == "source" || key == "src":
+		m.source = value
+	case key == "target" || key == "destination" || key == "dst":
+		m.target = value
+	case (key == "readonly" || key == "ro") && (!valued || value == "true" || value == "1"):
+		m.readOnly = true
+	case (key == "readonly" || key == "ro") && (value == "false" || value == "0"):
+		m.readOnly = false
+	case key == "tmpfs-size" || key == "tmpfs-mode":
+		m.ofTmpfs = true
+		return setTmpfsOption(flagMount, &m.tmpfs, strings.TrimPrefix(word, "tmpfs-"))
+	default:
+		return invalid(flagMount, "it takes type, source, target, readonly, and for a tmpfs tmpfs-size and tmpfs-mode", "%q is not an option", word)
+	}
+	return nil
+}
+
+func (r *request) addMount(text string, m mountWords) (err error) {
+	const form = "write type=bind,source=DIR,target=DIR, with ,readonly where nothing shall change, or type=tmpfs,target=DIR"
+	switch {
+	case m.kind == "volume":
+		return invalid(flagMount, form, "%q would be a named volume; clove has none", text)
+	case m.kind != "bind" && m.kind != "tmpfs":
+		return invalid(flagMount, form, "there is no type %q", m.kind)
+	case m.target == "" || (m.kind == "bind") != (m.source != "") || m.kind == "bind" && m.ofTmpfs || m.kind == "tmpfs" && m.readOnly:
+		return invalid(flagMount, form, "%q is not a mount", text)
+	case m.kind == "bind":
+		bind := agent.Bind{ReadOnly: m.readOnly}
+		err = r.placeBind(flagMount, m.source, m.target, &bind)
+		r.spec.Files.Binds = append(r.spec.Files.Binds, bind)
+		return err
+	}
+	m.tmpfs.Target, err = parseTarget(flagMount, m.target)
+	r.spec.Files.Tmpfs = append(r.spec.Files.Tmpfs, m.tmpfs)
+	return err
+}
