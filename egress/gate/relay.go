@@ -126,11 +126,10 @@ func (r *readiness) wait() (int64, error) {
 }
 
 // look needs two calls because FIONREAD cannot tell nothing from the end, nor
-// from an urgent byte in front.
+// from an urgent byte in front. What comes between the two is not urgent, and not
+// one byte alone.
 func (r *readiness) look(fd uintptr) bool {
-	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // FIONREAD, tcp(7)
-	r.n, r.urgent, r.err = int64(waiting), false, err
-	if err != nil || waiting > 0 {
+	if r.count(fd) {
 		return true
 	}
 	var one [1]byte
@@ -140,9 +139,18 @@ func (r *readiness) look(fd uintptr) bool {
 		return false
 	case err == nil && n == 0:
 		err = io.EOF
+	case err == nil && r.count(fd):
+		return true
 	}
 	r.n, r.urgent, r.err = int64(n), err == nil, err
 	return true
+}
+
+// count asks how many bytes are there. It is false for none.
+func (r *readiness) count(fd uintptr) bool {
+	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // FIONREAD, tcp(7)
+	r.n, r.urgent, r.err = int64(waiting), false, err
+	return err != nil || waiting > 0
 }
 
 // reset closes with a RST.
