@@ -17,11 +17,12 @@ import (
 
 // etcNames is the positive list of /etc: what programs need to run and nothing
 // that tells about this host's users, services or peers. A directory is copied
-// with all below it. /etc/alternatives and /etc/ssl/certs are too large to
+// with all below it. Debian's /usr/bin/chromium ends where chromium.d has no file to
+// read; apikeys is the one of them that may hold somebody's keys. /etc/alternatives and /etc/ssl/certs are too large to
 // copy and are overlays of their own, see baseDirs.
 var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
-	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "debconf.conf", "debian_version", "default/locale",
+	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "chromium.d/[^a]*", "debconf.conf", "debian_version", "default/locale",
 	"default/useradd", "deluser.conf", "dpkg", "ethertypes", "fonts", "gai.conf", "gss", "host.conf", "inputrc",
 	"issue", "java-*-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "libaudit.conf", "locale.alias", "locale.conf",
 	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "manpath.config", "mime.types", "nanorc",

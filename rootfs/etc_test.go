@@ -88,6 +88,8 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 		"shadow":                      {0o644, "root:$6$hash:::::::\n"},
 		"shadow+":                     {0o644, "root:$6$hash:::::::\n"},
 		"environment":                 {0o644, "TOKEN=1\n"},
+		"chromium.d/default-flags":    {0o644, "export CHROMIUM_FLAGS=\n"},
+		"chromium.d/apikeys":          {0o644, "export GOOGLE_API_KEY=key\n"},
 		"ssh/ssh_host_rsa_key":        {0o644, "key\n"},
 		"pam.d/su":                    {0o644, "auth\n"},
 		"security/limits.conf":        {0o644, "* hard nofile 1048576\n"},
@@ -115,7 +117,7 @@ func TestReadEtcTakesTheHarmlessOnly(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"apt/sources.list", "pam.d/su", "profile.d/a.sh", "python3.11/sitecustomize.py", "security/pam_env.conf", "shells", "ssl/openssl.cnf"}
+	want := []string{"apt/sources.list", "chromium.d/default-flags", "pam.d/su", "profile.d/a.sh", "python3.11/sitecustomize.py", "security/pam_env.conf", "shells", "ssl/openssl.cnf"}
 	if !slices.Equal(got, want) {
 		t.Errorf("copied %q, want %q", got, want)
 	}
