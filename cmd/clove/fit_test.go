@@ -84,7 +84,7 @@ func TestFindingsFitTheTerminal(t *testing.T) {
 		}
 		text <- all.String()
 	}()
-	err := (&program{out: slave}).printFindings(runtime.Doctor())
+	err := (&program{out: slave}).printFindings(runtime.Doctor(runtime.DefaultPaths.Run))
 	if err == nil {
 		_, err = slave.WriteString("end\n")
 	}
