@@ -96,7 +96,8 @@ func TestAStartThatHangsIsGivenUp(t *testing.T) {
 // The control is what check says before it.
 func TestTheMakerOfATemplateIsKilled(t *testing.T) {
 	h := newHost(t)
-	cmd, line, _ := h.hangingStart("")
+	h.clove("run", "--rm", "--", "true") // makes its own, so that the next run makes none
+	cmd, line, _ := h.hangingStart("", "--disk=64M")
 	cmd.Process.Kill()
 	cmd.Wait()
 	pid, err := strconv.Atoi(line)

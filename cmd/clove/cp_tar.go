@@ -3,15 +3,19 @@ package main
 import (
 	"archive/tar"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
@@ -26,6 +30,9 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 		}
 		return d.CopyOut(ctx, from.run, from.path, p.out)
 	}
+	// What is written when a signal comes is taken away.
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	defer stop()
 	first := firstName(from.path)
 	dir, name := to, first
 	if !isDirectory(to) {
@@ -50,6 +57,9 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	reader.Close()
 	if serr := <-sent; err == nil {
 		err = serr
+	}
+	if ctx.Err() != nil {
+		return &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "what stands under its own name is whole"}
 	}
 	return err
 }
@@ -91,8 +101,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 	}
 }
 
-// unpackOne takes away what has the name, and never writes through it: it may be
-// a link that an earlier part of the archive made.
+// unpackOne takes the place of what has the name, and never writes through it: it
+// may be a link that an earlier part of the archive made.
 func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) error {
 	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
 	switch header.Typeflag {
@@ -102,22 +112,36 @@ func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string
 		}
 		return nil
 	case tar.TypeSymlink:
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return root.Symlink(header.Linkname, name)
+		return replaceWhole(root, name, func(temporary string) error { return root.Symlink(header.Linkname, temporary) })
 	case tar.TypeReg:
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(file, content)
-		return errors.Join(err, file.Close())
+		return replaceWhole(root, name, func(temporary string) error { return writeNew(content, root, temporary, mode) })
 	}
 	return fmt.Errorf("it is neither a file nor a directory nor a link")
+}
+
+// replaceWhole makes something under a name that nobody has and moves it to its own:
+// a copy that is cut short leaves there what was there.
+func replaceWhole(root *os.Root, name string, create func(temporary string) error) error {
+	temporary := path.Join(path.Dir(name), ".clove-"+rand.Text())
+	err := create(temporary)
+	if err == nil {
+		if err = root.Rename(temporary, name); errors.Is(err, unix.EISDIR) || errors.Is(err, fs.ErrExist) {
+			err = errors.Join(root.Remove(name), root.Rename(temporary, name)) // an empty directory
+		}
+	}
+	if err != nil {
+		_ = root.Remove(temporary) // it may never have been made
+	}
+	return err
+}
+
+func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
 }
 
 // copyIn packs a path of the host's and sends it. The last part of a target

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,6 +129,71 @@ func TestCopyOutTellsWhatIsMissing(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(target, "f"))
 	if status != exitFailed || !strings.Contains(stderr, "not everything") || err != nil || string(text) != "text" {
 		t.Errorf("%d, %q, %q, %v", status, stderr, text, err)
+	}
+}
+
+// A copy that is cut short leaves nothing under the final name, and what was there
+// stays. The control is the same copy when it is whole.
+func TestCopyOutIsWholeOrNothing(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	source := b.file("source/f", strings.Repeat("text", 4096), 0o600)
+	cut := true
+	f.answers[api.MethodRunCopyOut] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		var archive bytes.Buffer
+		if err := pack(&archive, source, "f"); err != nil {
+			return nil, err
+		}
+		data := archive.Bytes()
+		if cut {
+			data = data[:8192]
+		}
+		err := c.Notify(api.NoteOutput, api.SessionOutput{Stream: api.StreamTar, Data: data})
+		if err == nil && cut {
+			err = &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended"}
+		}
+		return nil, err
+	}
+	dir := filepath.Join(b.host.Dir, "target")
+	old := b.file("target/old", "old", 0o600)
+	for _, cut = range []bool{true, false} {
+		for _, target := range []string{filepath.Join(dir, "new"), old} {
+			if status, _, stderr := b.clove("cp", "one:/f", target); (status == exitFailed) != cut {
+				t.Errorf("cut %v: %d, %s", cut, status, stderr)
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "new"))
+		if cut && !errors.Is(err, fs.ErrNotExist) || !cut && len(text) != 4*4096 {
+			t.Errorf("cut %v: new has %d bytes, %v", cut, len(text), err)
+		}
+		if text, err := os.ReadFile(old); err != nil || cut != (string(text) == "old") {
+			t.Errorf("cut %v: old has %d bytes, %v", cut, len(text), err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, ".clove-*")); len(left) > 0 {
+			t.Errorf("cut %v: left %q", cut, left)
+		}
+	}
+}
+
+// A file takes the place of an empty directory, and of no other.
+func TestAFileInPlaceOfADirectory(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.Mkdir("empty", 0o755), root.MkdirAll("full/x", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"empty": true, "full": false} {
+		err := replaceWhole(root, name, func(temporary string) error { return writeNew(strings.NewReader("text"), root, temporary, 0o600) })
+		if text, rerr := root.ReadFile(name); (err == nil) != want || (rerr == nil && string(text) == "text") != want {
+			t.Errorf("%s: %v, %q, %v", name, err, text, rerr)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".clove-*")); len(left) > 0 {
+		t.Errorf("left %q", left)
 	}
 }
 
