@@ -55,10 +55,11 @@ type Daemon struct {
 	guards    guards
 	sandboxes sandboxes
 	current   atomic.Pointer[Config]
-	readers   *slots     // of layers
-	looks     *slots     // with the rights of callers
-	streams   *slots     // requests that notify until they are cancelled
-	owed      *slots     // bytes of requests and answers that are held
+	readers   *slots // of layers
+	looks     *slots // with the rights of callers
+	streams   *slots // requests that notify until they are cancelled
+	owed      *slots // bytes of requests and answers that are held
+	watches   watch.Source
 	admission sync.Mutex // from counting a user's runs until the next one is stored
 
 	meter       *metrics.Meter
@@ -108,7 +109,8 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 		return err
 	}
 	d.keeper.cleanFirst()
-	written, err := watch.Dir(d.options.Paths.State)
+	defer d.watches.Close()
+	written, err := d.watches.Dir(d.options.Paths.State)
 	if err != nil {
 		return err
 	}

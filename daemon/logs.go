@@ -15,7 +15,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 	if !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
 	}
-	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1}
+	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1, Watch: c.watches.Dir}
 	if p.Tail != nil {
 		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}

@@ -43,9 +43,9 @@ func (d *cloved) supervisors() (pids []int) {
 	return pids
 }
 
-// wantNoInotify: root has only so many inotify instances for all programs of the host
-// (fs.inotify.max_user_instances, 128), so an agent must not cost one.
-func wantNoInotify(t *testing.T, pid int) {
+// instances is how many inotify instances a process holds. Root has only so many for all
+// programs of the host (fs.inotify.max_user_instances, 128).
+func instances(t *testing.T, pid int) (number int) {
 	t.Helper()
 	directory := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(directory)
@@ -54,8 +54,30 @@ func wantNoInotify(t *testing.T, pid int) {
 	}
 	for _, entry := range entries {
 		if to, _ := os.Readlink(filepath.Join(directory, entry.Name())); strings.Contains(to, "inotify") {
-			t.Errorf("supervisor %d holds an inotify instance: descriptor %s", pid, entry.Name())
+			number++
 		}
+	}
+	return number
+}
+
+func wantNoInotify(t *testing.T, pid int) {
+	t.Helper()
+	if n := instances(t, pid); n != 0 {
+		t.Errorf("supervisor %d holds %d inotify instances", pid, n)
+	}
+}
+
+// TestFollowersShareAnInstance: any member may follow many logs.
+func TestFollowersShareAnInstance(t *testing.T) {
+	d := newCloved(t)
+	d.detach("one", "echo up; sleep 3600")
+	for range 5 {
+		if line := d.follow("logs", "-f", "one").line(); line != "up" {
+			t.Fatalf("%q", line)
+		}
+	}
+	if n := instances(t, d.cmd.Process.Pid); n != 1 {
+		t.Errorf("cloved holds %d inotify instances for five followers, want 1", n)
 	}
 }
 

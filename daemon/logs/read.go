@@ -26,6 +26,8 @@ type Choice struct {
 	// Ended, where it is not nil, asks to go on with new lines until it is
 	// closed and what was written by then is read.
 	Ended <-chan struct{}
+	// Watch begins to watch a directory; nil: watch.Dir.
+	Watch func(dir string) (*watch.Watcher, error)
 }
 
 // Read gives the chosen lines of the log in dir to emit, until there are no
@@ -74,7 +76,11 @@ type reader struct {
 // has one; nil: it ended before. A reader makes none: the run may be removed,
 // and nobody would remove that.
 func (r *reader) watch(ctx context.Context) (*watch.Watcher, error) {
-	watcher, err := watch.Dir(r.dir)
+	begin := r.choice.Watch
+	if begin == nil {
+		begin = watch.Dir
+	}
+	watcher, err := begin(r.dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return watcher, err
 	}
@@ -83,13 +89,13 @@ func (r *reader) watch(ctx context.Context) (*watch.Watcher, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	above, err := watch.Dir(parent)
+	above, err := begin(parent)
 	if err != nil {
 		return nil, err
 	}
 	defer above.Close()
 	for {
-		watcher, err := watch.Dir(r.dir)
+		watcher, err := begin(r.dir)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return watcher, err
 		}
