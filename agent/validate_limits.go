@@ -137,7 +137,12 @@ func (u Update) Validate() error {
 		}
 	}
 	if u.WallClock != nil {
-		return checkClock("wall_clock_ns", *u.WallClock)
+		if err := checkClock("wall_clock_ns", *u.WallClock); err != nil {
+			return err
+		}
+	}
+	if u.Rules != nil {
+		return ValidateRules(*u.Rules)
 	}
 	return nil
 }

@@ -12,16 +12,11 @@ func checkNetwork(s Spec) error {
 	if !slices.Contains(NetworkModes, s.Network) {
 		return wrong("network", "write one of "+strings.Join(NetworkModes, ", "), "%.64q is not a network mode", s.Network)
 	}
-	if len(e.Rules) > rulesMost || len(e.HostPorts)+len(e.Publish)+len(e.DNS) > entriesMost {
-		return wrong("egress", fmt.Sprintf("use at most %d rules, and %d ports and name servers", rulesMost, entriesMost), "there are too many")
+	if len(e.HostPorts)+len(e.Publish)+len(e.DNS) > entriesMost {
+		return wrong("egress", fmt.Sprintf("use at most %d ports and name servers", entriesMost), "there are too many")
 	}
-	for _, rule := range e.Rules {
-		if rule.Target == "" {
-			return wrong("egress.rules", "name what is allowed or denied", "a rule has no target")
-		}
-		if err := checkText("egress.rules", rule.Target+rule.Source, targetMost); err != nil {
-			return err
-		}
+	if err := ValidateRules(e.Rules); err != nil {
+		return err
 	}
 	if slices.Contains(e.HostPorts, 0) {
 		return wrong("egress.host_ports", "write a number from 1 to 65535", "0 is not a port")

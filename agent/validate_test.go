@@ -138,8 +138,28 @@ func TestValidateOfAnUpdate(t *testing.T) {
 		}
 	}
 	for field, bad := range map[string]Update{"memory": {MemoryBytes: number(0)}, "swap": {MemorySwapBytes: number(0)}, "less than any swap": {MemorySwapBytes: number(-2)},
-		"no cpus": {CPUs: cpus(0)}, "negative cpus": {CPUs: cpus(-1)}, "pids": {Pids: number(-1)}, "clock": {WallClock: clock(-1)}, "a long clock": {WallClock: clock(math.MaxInt64)}} {
+		"no cpus": {CPUs: cpus(0)}, "negative cpus": {CPUs: cpus(-1)}, "pids": {Pids: number(-1)}, "clock": {WallClock: clock(-1)}, "a long clock": {WallClock: clock(math.MaxInt64)},
+		"a rule that breaks a line": {Rules: &[]EgressRule{{Target: "a.b", Source: "x\ny"}}}, "a rule of nothing": {Rules: &[]EgressRule{{}}}} {
 		if err := bad.Validate(); KindOf(err) != KindInvalid || err == nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// Limits of an engine's container may be absent, and less than clove's own need; what is
+// given has the same ceilings.
+func TestValidateGiven(t *testing.T) {
+	t.Parallel()
+	for _, good := range []Limits{{}, {MemoryBytes: 1}, {MemoryBytes: 1 << 20, MemorySwapBytes: 1 << 20}, {MemorySwapBytes: 1 << 20}, {Pids: 1}, {CPUs: CPUsFloor}, {WallClock: 1}} {
+		if err := good.ValidateGiven(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+	for field, bad := range map[string]Limits{"limits.memory_bytes": {MemoryBytes: -1}, "limits.memory_swap_bytes": {MemoryBytes: 1 << 20, MemorySwapBytes: 1 << 19},
+		"limits.pids": {Pids: -1}, "limits.cpus": {CPUs: math.Inf(1)}, "limits.cpu_time_ns": {CPUTime: -1}, "limits.wall_clock_ns": {WallClock: math.MaxInt64},
+		"limits.shm_bytes": {ShmBytes: SizeCeiling + 1}} {
+		var refused *Error
+		if err := bad.ValidateGiven(); !errors.As(err, &refused) || refused.Step != field || refused.Hint == "" {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -20,6 +20,8 @@ type LogsParams struct {
 	// AfterOffset is that line's offset. Without it LostBytes of lines that
 	// rotation dropped behind it is not known, and absent.
 	AfterOffset *int64 `json:"after_offset,omitempty"`
+	// Many asks for notifications with lines, as many as are there, in place of line.
+	Many bool `json:"many,omitempty"`
 }
 
 // LogLine is one line of output as it stands in the log file.
@@ -48,8 +50,9 @@ func (l LogLine) Content() []byte {
 	return []byte(l.Text)
 }
 
-// LogNote is the notification of one line.
+// LogNote is the notification of one line, or of many where the caller asked for that.
 type LogNote struct {
-	ID   any     `json:"id"`
-	Line LogLine `json:"line"`
+	ID    any       `json:"id"`
+	Line  LogLine   `json:"line,omitzero"`
+	Lines []LogLine `json:"lines,omitempty"`
 }

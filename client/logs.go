@@ -7,16 +7,21 @@ import (
 	"clove.run/clove/api"
 )
 
-// Logs gives the chosen lines of a run's log to each, in order. A line with
+// Logs gives the chosen lines of a run's log to each, in order, as many at once as
+// have come. A line with
 // LostLines stands for those that are not there any more. Who goes on later asks
 // behind the Number and Offset of its last line. An error of each ends
 // the stream and is returned.
-func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func(api.LogLine) error) error {
+func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func([]api.LogLine) error) error {
+	p.Many = true
 	return c.Stream(ctx, api.MethodRunLogs, p, nil, func(_ string, text json.RawMessage) error {
-		var note api.LogNote
-		if err := json.Unmarshal(text, &note); err != nil {
+		note, err := api.ParseLogNote(text)
+		if err != nil {
 			return err
 		}
-		return each(note.Line)
+		if len(note.Lines) == 0 {
+			note.Lines = []api.LogLine{note.Line} // of a cloved that sends one at a time
+		}
+		return each(note.Lines)
 	})
 }

@@ -50,8 +50,8 @@ func TestMethodsAsk(t *testing.T) {
 		{api.MethodRunUpdate, `{"run":"n","update":{"memory_bytes":1048576}}`, func() error { _, err := c.Update(ctx, "n", agent.Update{MemoryBytes: &memory}); return err }},
 		{api.MethodRunStats, `{"run":"n"}`, func() error { _, err := c.Stats(ctx, "n"); return err }},
 		{api.MethodRunProcesses, `{"run":"n"}`, func() error { _, err := c.Processes(ctx, "n"); return err }},
-		{api.MethodRunLogs, `{"run":"n"}`, func() error {
-			return c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "n"}}, func(api.LogLine) error { return nil })
+		{api.MethodRunLogs, `{"run":"n","many":true}`, func() error {
+			return c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "n"}}, func([]api.LogLine) error { return nil })
 		}},
 		{api.MethodEventFollow, `{"run":"n"}`, func() error {
 			_, err := c.Events(ctx, api.EventParams{Run: "n"}, func(api.EventNote) error { return nil })
@@ -80,7 +80,7 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 		}
 	})
 	enough, seen := errors.New("enough"), 0
-	err := dial(t, path).Logs(context.Background(), api.LogsParams{}, func(line api.LogLine) error {
+	err := dial(t, path).Logs(context.Background(), api.LogsParams{}, func([]api.LogLine) error {
 		if seen++; seen == 3 {
 			return enough
 		}

@@ -1,16 +1,19 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
 	"clove.run/clove/policies"
 	"clove.run/clove/store"
 )
@@ -94,6 +97,38 @@ func overTheSocket(b *testing.B, number int) {
 		must(b, err)
 		if len(listed.Runs) != number {
 			b.Fatal(len(listed.Runs))
+		}
+	}
+}
+
+// BenchmarkLogsOverTheSocket is clove logs of 32 MB, without its terminal.
+func BenchmarkLogsOverTheSocket(b *testing.B) {
+	logsOverTheSocket(b, api.LogsParams{}, loggedLines)
+}
+
+// BenchmarkLogsOverTheSocketTail is clove logs --tail 5 of the same.
+func BenchmarkLogsOverTheSocketTail(b *testing.B) {
+	tail := 5
+	logsOverTheSocket(b, api.LogsParams{Tail: &tail}, tail)
+}
+
+// loggedLines fill one file of a log with the default cap.
+const loggedLines = 190_000
+
+func logsOverTheSocket(b *testing.B, p api.LogsParams, want int) {
+	r := newRig(b, nil)
+	run := r.add("talker", rootCaller.owner, agent.StateEnded)
+	log, err := logs.Open(r.d.logDir(run.Spec.ID), logs.DefaultCap)
+	must(b, err)
+	_, _ = log.Stream("stdout").Write(bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), loggedLines))
+	must(b, log.Close())
+	c := r.serve()
+	p.Run = "talker"
+	for b.Loop() {
+		lines := 0
+		must(b, c.Logs(context.Background(), p, func(part []api.LogLine) error { lines += len(part); return nil }))
+		if lines != want {
+			b.Fatal(lines)
 		}
 	}
 }

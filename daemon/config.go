@@ -131,9 +131,16 @@ func (c Config) check() error {
 	case c.Users.Kept < 0:
 		return fmt.Errorf("users.kept: %d is less than 0", c.Users.Kept)
 	}
-	for field, text := range map[string]string{"log_cap": c.LogCap, "users.memory": c.Users.Memory, "users.disk": c.Users.Disk} {
-		if _, err := parseSize(text); err != nil {
-			return fmt.Errorf("%s: %w", field, err)
+	for _, size := range []struct {
+		field, text string
+		floor       int64
+	}{{"log_cap", c.LogCap, 0}, {"users.memory", c.Users.Memory, agent.MemoryFloorBytes}, {"users.disk", c.Users.Disk, agent.DiskFloorBytes}} {
+		n, err := parseSize(size.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", size.field, err)
+		}
+		if n > 0 && n < size.floor { // no run could be started
+			return fmt.Errorf("%s: %s is less than any run takes, %d bytes", size.field, size.text, size.floor)
 		}
 	}
 	if err := c.Users.checkAllow(); err != nil {

@@ -36,6 +36,8 @@ func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		"memry_share: 1":               "memry_share",
+		"users: {memory: 1M}":          "less than any run takes",
+		"users: {disk: 1M}":            "less than any run takes",
 		"users: {run: 1}":              "run",
 		"socket: x":                    "absolute",
 		"memory_share: -1":             "memory_share",

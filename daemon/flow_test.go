@@ -289,7 +289,7 @@ func TestForegroundRuns(t *testing.T) {
 	_, err := c.Stats(within(t), "live")
 	wantCode(t, err, api.CodeConflict)
 	for _, name := range []string{"live", "over"} {
-		wantCode(t, c.Logs(within(t), api.LogsParams{RunParams: api.RunParams{Run: name}}, func(api.LogLine) error { return nil }), api.CodeConflict)
+		wantCode(t, c.Logs(within(t), api.LogsParams{RunParams: api.RunParams{Run: name}}, func([]api.LogLine) error { return nil }), api.CodeConflict)
 	}
 	found, err := c.Get(within(t), "live")
 	must(t, err)

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"encoding/json"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/logs"
@@ -30,8 +32,46 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 			})
 		}()
 	}
-	err := logs.Read(c, c.logDir(id), choice, func(line api.LogLine) error {
-		return c.note(api.NoteLogLine, api.LogNote{ID: c.id, Line: line})
-	})
-	return api.Nothing{}, err
+	give := func(line api.LogLine) error { return c.note(api.NoteLogLine, api.LogNote{ID: c.id, Line: line}) }
+	if p.Many {
+		together := &manyLines{c: c}
+		give, choice.Pause = together.add, together.send
+	}
+	return api.Nothing{}, logs.Read(c, c.logDir(id), choice, give)
+}
+
+// manyBytes is how much text of lines is gathered for one notification.
+const manyBytes = 64 << 10
+
+// manyLines gathers lines for one notification.
+type manyLines struct {
+	c    *call
+	text []byte // of the notification so far; empty: there is no line
+}
+
+func (m *manyLines) add(line api.LogLine) error {
+	if len(m.text) == 0 {
+		id, err := json.Marshal(m.c.id)
+		if err != nil {
+			return err
+		}
+		m.text = append(append(append(m.text, `{"id":`...), id...), `,"lines":[`...)
+	} else {
+		m.text = append(m.text, ',')
+	}
+	var err error
+	if m.text, err = line.AppendJSON(m.text); err != nil || len(m.text) < manyBytes {
+		return err
+	}
+	return m.send()
+}
+
+// send gives what was gathered.
+func (m *manyLines) send() error {
+	if len(m.text) == 0 {
+		return nil
+	}
+	err := m.c.note(api.NoteLogLine, json.RawMessage(append(m.text, "]}"...)))
+	m.text = m.text[:0]
+	return err
 }

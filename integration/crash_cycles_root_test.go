@@ -213,13 +213,15 @@ func (s *storm) look(deep bool) {
 func (s *storm) readLog(ctx context.Context, c *client.Client, p *promise) {
 	enough := errors.New("enough")
 	next := 0
-	err := c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: string(p.id)}, Follow: true}, func(line api.LogLine) error {
-		if next++; line.Text != strconv.Itoa(next) {
-			s.fault("line %d of %v is %q", next, p.names, line.Text)
-			return enough
-		}
-		if next > p.lines {
-			return enough
+	err := c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: string(p.id)}, Follow: true}, func(lines []api.LogLine) error {
+		for _, line := range lines {
+			if next++; line.Text != strconv.Itoa(next) {
+				s.fault("line %d of %v is %q", next, p.names, line.Text)
+				return enough
+			}
+			if next > p.lines {
+				return enough
+			}
 		}
 		return nil
 	})

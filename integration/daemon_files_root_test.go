@@ -182,11 +182,13 @@ func TestDaemonResumeOverAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		over = result.Run.Record != nil
-		err = c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "talker"}, After: line}, func(l api.LogLine) error {
-			if l.Number != line+1 || l.Text != fmt.Sprint(l.Number) {
-				t.Errorf("behind line %d comes %d, %q", line, l.Number, l.Text)
+		err = c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "talker"}, After: line}, func(lines []api.LogLine) error {
+			for _, l := range lines {
+				if l.Number != line+1 || l.Text != fmt.Sprint(l.Number) {
+					t.Errorf("behind line %d comes %d, %q", line, l.Number, l.Text)
+				}
+				line = l.Number
 			}
-			line = l.Number
 			return nil
 		})
 		if err != nil {

@@ -75,7 +75,18 @@ func Parse(given map[string]string) (Rules, error) {
 			return Rules{}, err
 		}
 	}
-	return rules, rules.checkNetwork()
+	return rules, rules.validate()
+}
+
+// validate judges all annotations together by what every edge refuses.
+func (r *Rules) validate() error {
+	if err := r.Limits.ValidateGiven(); err != nil {
+		return named("run.clove.limits", err)
+	}
+	if err := agent.ValidateRules(r.Egress); err != nil {
+		return named(AnnotationNetworkMode, err)
+	}
+	return r.checkNetwork()
 }
 
 // ours also takes what was meant to be clove's.

@@ -84,6 +84,26 @@ var badValues = map[string][]string{
 		RecordsDir + "/job", RecordsDir + "/job.json/", RecordsDir + "/a\nb.json", RecordsDir + "/a\x00.json", RecordsDir + "x/job.json", "yes", "true"},
 }
 
+// TestAnnotationsAreJudgedTogether: what is sound alone may be none together.
+func TestAnnotationsAreJudgedTogether(t *testing.T) {
+	t.Parallel()
+	alone := map[string]string{AnnotationMemorySwap: "1M"}
+	if _, err := Parse(alone); err != nil {
+		t.Fatalf("control: %v", err)
+	}
+	for what, given := range map[string]map[string]string{
+		"less swap than memory": {AnnotationMemory: "2M", AnnotationMemorySwap: "1M"},
+		"more rules than are held": {AnnotationNetworkMode: agent.NetworkAllowlist, AnnotationNetworkAllow: strings.Repeat("a.example ", 600),
+			AnnotationNetworkDeny: strings.Repeat("b.example ", 600)},
+	} {
+		_, err := Parse(given)
+		var refused *agent.Error
+		if !errors.As(err, &refused) || refused.Kind != agent.KindInvalid || !strings.HasPrefix(refused.Step, "annotation "+Prefix) || refused.Hint == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestABadValueIsRefusedWithItsName(t *testing.T) {
 	t.Parallel()
 	for _, a := range annotations {

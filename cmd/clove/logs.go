@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -53,36 +55,72 @@ func (p *program) logs(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	open := map[string]bool{}
-	return d.Logs(c.Context, params, func(line api.LogLine) error { return p.printLine(c, line, open) })
+	printer := &linePrinter{program: p, json: c.Bool(flagJSON), stamps: c.Bool(flagTimestamps), open: map[string]bool{}}
+	return d.Logs(c.Context, params, printer.print)
 }
 
-// printLine writes the agent's bytes as they were, each stream to its own. open
-// are the streams whose last line goes on in the next piece.
-func (p *program) printLine(c *cli.Context, line api.LogLine, open map[string]bool) error {
+// linePrinter shows lines of a log.
+type linePrinter struct {
+	*program
+	json, stamps bool
+	open         map[string]bool // streams whose last line goes on in the next piece
+	text         bytes.Buffer    // what goes to the same stream in one piece
+	to           io.Writer
+}
+
+// print writes the agent's bytes as they were, each stream to its own and in the
+// order of the log.
+func (l *linePrinter) print(lines []api.LogLine) error {
+	for _, line := range lines {
+		if err := l.add(line); err != nil {
+			return err
+		}
+	}
+	return l.flush()
+}
+
+func (l *linePrinter) add(line api.LogLine) error {
+	clovesOwn := !l.json && (line.LostLines > 0 || line.Stream == streamClove)
+	to := l.out
+	if clovesOwn || !l.json && line.Stream == "stderr" {
+		to = l.err
+	}
+	if to != l.to || clovesOwn {
+		if err := l.flush(); err != nil {
+			return err
+		}
+		l.to = to
+	}
 	switch {
-	case c.Bool(flagJSON):
-		return writeLine(p.out, line)
+	case l.json:
+		return writeLine(&l.text, line)
 	case line.LostLines > 0:
-		p.say("clove", cyan, fmt.Sprintf("%d lines (%d bytes) are lost here", line.LostLines, line.LostBytes))
+		l.say("clove", cyan, fmt.Sprintf("%d lines (%d bytes) are lost here", line.LostLines, line.LostBytes))
 		return nil
-	case line.Stream == streamClove:
-		p.say("clove", cyan, string(line.Content()))
+	case clovesOwn:
+		l.say("clove", cyan, string(line.Content()))
 		return nil
 	}
-	to := p.out
-	if line.Stream == "stderr" {
-		to = p.err
+	if l.stamps && !l.open[line.Stream] {
+		l.text.WriteString(line.Time.Format(stampFormat) + " ")
 	}
-	var text []byte
-	if c.Bool(flagTimestamps) && !open[line.Stream] {
-		text = append([]byte(line.Time.Format(stampFormat)), ' ')
+	if line.Bytes != nil {
+		l.text.Write(line.Bytes)
+	} else {
+		l.text.WriteString(line.Text)
 	}
-	text = append(text, line.Content()...)
-	if open[line.Stream] = line.Partial; !line.Partial {
-		text = append(text, '\n')
+	if l.open[line.Stream] = line.Partial; !line.Partial {
+		l.text.WriteByte('\n')
 	}
-	_, err := to.Write(text)
+	return nil
+}
+
+// flush writes what was gathered.
+func (l *linePrinter) flush() error {
+	if l.text.Len() == 0 {
+		return nil
+	}
+	_, err := l.text.WriteTo(l.to)
 	return err
 }
 

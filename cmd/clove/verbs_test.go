@@ -102,10 +102,11 @@ func TestLogsPrints(t *testing.T) {
 				return nil, err
 			}
 		}
-		return api.Nothing{}, nil
+		many := []api.LogLine{{Stream: "stdout", Text: "go on"}, {Stream: "stderr", Text: "err 2"}, {Stream: "clove", Text: "it ends"}, {Stream: "stdout", Text: "out 2"}}
+		return api.Nothing{}, c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Lines: many})
 	}
 	status, stdout, stderr := b.clove("logs", "one")
-	if status != 0 || stdout != "out\n\xff" || stderr != "clove: 3 lines (9 bytes) are lost here\nerr\n" {
+	if status != 0 || stdout != "out\n\xffgo on\nout 2\n" || stderr != "clove: 3 lines (9 bytes) are lost here\nerr\nerr 2\nclove: it ends\n" {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 }

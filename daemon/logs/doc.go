@@ -10,7 +10,7 @@
 // mark that says how many lines a full disk refused. A line of output longer
 // than maxLine, or the last one without an end, is cut and marked partial.
 //
-// Lines are numbered since the log's first one, and numbers stand in no file:
+// Lines are numbered since the log's first one, and numbers stand at no line:
 // head, lines and marks add up (entry.weight), so everybody who reads the two
 // files, or continues them, counts the same. What was refused has numbers too.
 // A reader has a place in the log, and knows up to where its caller was told
@@ -18,6 +18,10 @@
 // where the files begin later than that, one mark says what is missing, exactly.
 // This is the same for a first reader, one that resumes behind a number, and a
 // follower that was too slow for the rotations below it.
+//
+// Every placeEvery bytes stands a place: how much there ever was before it. Who wants
+// the last lines reads back from the end to one with enough of them behind it, and
+// counts from there.
 //
 // A rotation prepares log.new, moves log to log.1, then log.new to log. So
 // log.1 and the file whose head counts up to it change hands in one rename. A

@@ -21,11 +21,13 @@ const (
 // Of clove's own word in a log.
 const streamClove = "clove"
 
-// entry is a line of the file. Head marks the first one of a file, whose
-// counts are of everything that was dropped before the older file.
+// entry is a line of the file. Head marks what is no output: the first one of a file,
+// whose counts are of everything that was dropped before the older file, and the
+// places in a file, whose counts are of all that there ever was before them.
 type entry struct {
 	api.LogLine
-	Head bool `json:"head,omitempty"`
+	Head  bool `json:"head,omitempty"`
+	Place bool `json:"place,omitempty"`
 }
 
 // count is a number of lines, and of the bytes of output in them.
@@ -50,7 +52,13 @@ const believable = 1 << 48
 
 // parse reads one line of a file; ok is false for what clove did not write whole.
 func parse(text []byte) (e entry, ok bool) {
-	if json.Unmarshal(text, &e) != nil || e.Stream == "" {
+	line, rest, whole := api.ParseLogLine(text)
+	if whole && (len(rest) == 0 || string(rest) == "\n") {
+		e.LogLine = line
+	} else if json.Unmarshal(text, &e) != nil {
+		return entry{}, false
+	}
+	if e.Stream == "" {
 		return entry{}, false
 	}
 	ok = e.LostLines >= 0 && e.LostLines < believable && e.LostBytes >= 0 && e.LostBytes < believable
@@ -61,11 +69,13 @@ func parse(text []byte) (e entry, ok bool) {
 // one may lack its end: whoever writes on gives it one.
 func scan(from io.Reader, each func(entry) error) error {
 	lines := bufio.NewReaderSize(from, 64<<10)
+	var half []byte
 	for {
-		text, err := lines.ReadBytes('\n')
+		text, err := nextLine(lines, &half)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
+		half = half[:0]
 		if e, ok := parse(text); ok {
 			if err := each(e); err != nil {
 				return err
@@ -73,6 +83,21 @@ func scan(from io.Reader, each func(entry) error) error {
 		}
 		if err != nil {
 			return nil
+		}
+	}
+}
+
+// nextLine returns the next line with its end, until the next call. What has no end yet
+// is kept in half, and returned with io.EOF.
+func nextLine(lines *bufio.Reader, half *[]byte) ([]byte, error) {
+	for {
+		part, err := lines.ReadSlice('\n')
+		if err == nil && len(*half) == 0 {
+			return part, nil
+		}
+		*half = append(*half, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return *half, err
 		}
 	}
 }

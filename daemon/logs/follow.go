@@ -17,6 +17,9 @@ func (r *reader) follow(ctx context.Context) error {
 		if err := r.catchUp(); err != nil {
 			return err
 		}
+		if err := r.pause(); err != nil {
+			return err
+		}
 		if ended == nil {
 			return nil
 		}

@@ -28,6 +28,8 @@ type Choice struct {
 	Ended <-chan struct{}
 	// Watch begins to watch a directory; nil: watch.Dir.
 	Watch func(dir string) (*watch.Watcher, error)
+	// Pause is called whenever all that is there was given; nil: nobody wants to know.
+	Pause func() error
 }
 
 // Read gives the chosen lines of the log in dir to emit, until there are no
@@ -115,13 +117,27 @@ func (r *reader) past() error {
 	if r.choice.Tail >= 0 {
 		collect = r.keep
 	}
-	if err := r.begin(collect); err != nil {
+	begun, err := r.beginAtTail()
+	if err == nil && !begun {
+		err = r.begin(collect)
+	}
+	if err != nil {
 		return err
 	}
 	if err := r.drain(collect); err != nil {
 		return err
 	}
-	return r.release()
+	if err := r.release(); err != nil {
+		return err
+	}
+	return r.pause()
+}
+
+func (r *reader) pause() error {
+	if r.choice.Pause == nil {
+		return nil
+	}
+	return r.choice.Pause()
 }
 
 // keep holds the last lines back until all of the past is read.
@@ -159,15 +175,14 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 		return nil
 	}
 	for {
-		part, err := r.lines.ReadBytes('\n')
-		r.half = append(r.half, part...)
+		text, err := nextLine(r.lines, &r.half)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		e, ok := parse(r.half)
+		e, ok := parse(text)
 		r.half = r.half[:0]
 		if !ok {
 			continue // half a line that a killed supervisor left

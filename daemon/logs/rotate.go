@@ -26,7 +26,7 @@ func (l *Log) rotate(now time.Time) error {
 		return err
 	}
 	l.file.Close()
-	l.file, l.next, l.size, l.torn = l.next, nil, size, torn
+	l.file, l.next, l.size, l.torn, l.placed = l.next, nil, size, torn, 0
 	return nil
 }
 

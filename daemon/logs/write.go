@@ -26,6 +26,7 @@ type Log struct {
 	next     *os.File // prepared, and waits for its name; nil but in a rotation
 	size     int64    // of the newer file
 	torn     bool     // the file ends in the middle of an entry
+	placed   int64    // where the newer file's last place or head is
 	now      count    // in the newer file
 	previous count    // in the older file
 	lost     count    // before the older file
@@ -119,7 +120,7 @@ func (l *Log) tell(now time.Time) bool {
 
 // append writes one entry, in a new file when the old one is full.
 func (l *Log) append(e entry) error {
-	text, err := json.Marshal(e)
+	text, err := e.AppendJSON(nil) // neither head nor place
 	if err != nil {
 		return err
 	}
@@ -132,6 +133,7 @@ func (l *Log) append(e entry) error {
 	if err := l.finishLine(); err != nil {
 		return err
 	}
+	l.place(e.Time, int64(len(text)))
 	n, err := l.put(text)
 	// But for its end it is there: it counts, and gets its end before the next one.
 	if n < len(text)-1 {
@@ -139,6 +141,29 @@ func (l *Log) append(e entry) error {
 	}
 	l.now.add(e.weight())
 	return nil
+}
+
+// placeEvery is how far places are from each other, in bytes. Who wants the last lines
+// reads back to one.
+const placeEvery = 64 << 10
+
+// place notes before an entry of so many bytes what there ever was of the log, where
+// that is due and has room. Without it readers begin earlier.
+func (l *Log) place(now time.Time, next int64) {
+	if l.size-l.placed < placeEvery {
+		return
+	}
+	before := l.lost
+	before.add(l.previous)
+	before.add(l.now)
+	text, err := json.Marshal(entry{Head: true, Place: true, LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: before.lines, LostBytes: before.bytes}})
+	if err != nil || l.size+int64(len(text))+1+next > l.half {
+		return
+	}
+	if _, err := l.put(append(text, '\n')); err == nil {
+		l.placed = l.size
+	}
+	_ = l.finishLine() // the entry behind it fails likewise, and is counted
 }
 
 // finishLine ends half an entry, so that it does not swallow the next one. It

@@ -126,10 +126,31 @@ func (c *Conn) receive(m any) error {
 	if err != nil {
 		return err
 	}
+	return decode(line, m)
+}
+
+func decode(line []byte, m any) error {
 	if err := json.Unmarshal(line, m); err != nil {
 		return fmt.Errorf("cannot read a message: %w", err)
 	}
 	return nil
+}
+
+// longNoteBytes is from where on a notification is worth reading once instead of twice.
+const longNoteBytes = 4 << 10
+
+// longNote takes a long notification apart whose parameters are its last field, as
+// cloved writes it. They are read by whoever wants them, and may be no JSON.
+func longNote(line []byte) (m Message, is bool) {
+	rest, begins := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","method":"`))
+	if len(line) < longNoteBytes || !begins {
+		return m, false
+	}
+	method, params, found := bytes.Cut(rest, []byte(`","params":`))
+	if !found || bytes.ContainsAny(method, `\"`) || !bytes.HasSuffix(params, []byte("}")) {
+		return m, false
+	}
+	return Message{JSONRPC: Version, Method: string(method), Params: params[:len(params)-1]}, true
 }
 
 // Send writes one message.
@@ -180,7 +201,13 @@ func (c *Conn) Answer(ctx context.Context, result any, note func(Message) error,
 	defer stop()
 	for {
 		m := response{Result: result}
-		err := c.receive(&m)
+		line, err := c.Line(MaxLine)
+		if err == nil {
+			var long bool
+			if m.Message, long = longNote(line); !long {
+				err = decode(line, &m)
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

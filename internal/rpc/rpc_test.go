@@ -106,6 +106,27 @@ func TestBufferedIsWhatWasReadAhead(t *testing.T) {
 	}
 }
 
+// A long notification is taken apart without being read, and only as cloved writes it.
+func TestLongNote(t *testing.T) {
+	t.Parallel()
+	params := `{"x":"` + strings.Repeat("y", longNoteBytes) + `\",\"params\":"}`
+	for line, want := range map[string]bool{
+		`{"jsonrpc":"2.0","method":"a.b","params":` + params + `}`:           true,
+		`{"jsonrpc":"2.0","method":"a.b","params":{}}`:                       false,
+		`{"jsonrpc":"2.0","id":1,"method":"a.b","params":` + params + `}`:    false,
+		`{"jsonrpc":"2.0","method":"a\u0062","params":` + params + `}`:       false,
+		`{"jsonrpc":"2.0","method":"a","id":1,"params":` + params + `}`:      false,
+		`{"jsonrpc":"2.0","method":"a.b","params":` + params:                 true, // whoever reads the parameters finds that they are none
+		`{"jsonrpc":"2.0","method":"` + strings.Repeat("a", longNoteBytes):   false,
+		`{"jsonrpc":"2.0","id":1,"result":{"method":"a","params":1},"x":""}`: false,
+	} {
+		m, is := longNote([]byte(line))
+		if is != want || is && strings.HasSuffix(line, "}}") && (m.Method != "a.b" || string(m.Params) != params) {
+			t.Errorf("%.60s: %v, %q", line, is, m.Method)
+		}
+	}
+}
+
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{}}` + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
