@@ -191,11 +191,14 @@ func rootOnly(class Class) bool { return class == ClassMetadata || class == Clas
 // checkUser refuses early what allows would not count. An address may become the
 // host's later.
 func (r *Rules) checkUser(t Target, line Line) error {
+	if !r.user {
+		return nil // isHost may not be asked before a guard has its namespace
+	}
 	class := t.word
 	if t.prefix.IsValid() && t.prefix.IsSingleIP() {
 		class = r.reach(t.prefix.Addr()).class
 	}
-	if !r.user || !rootOnly(class) {
+	if !rootOnly(class) {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindPrivilege, Step: line.Source, Message: fmt.Sprintf("cannot allow %s: %s", t, userDetails[class]), Hint: askRoot}

@@ -14,7 +14,6 @@ import (
 // A run without a terminal is left by the keys, too: without Enter, and after ctrl-d. What is
 // typed before them reaches the agent, and the terminal is what it was.
 func TestAttachIsLeftWithoutATerminalOfTheAgents(t *testing.T) {
-	t.Parallel()
 	for name, row := range map[string]struct{ keys, typed, input string }{
 		"the usual keys": {"ctrl-p,ctrl-q", "ab\ncd\x10\x11", "ab\ncd"},
 		"after ctrl-d":   {"ctrl-p,ctrl-q", "ab\n\x04\x10\x11", "ab\n"},

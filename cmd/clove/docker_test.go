@@ -13,7 +13,6 @@ import (
 // TestDockersWordsHaveAnAnswer: what clove has not is refused with what to use instead, and is
 // no word of clove's.
 func TestDockersWordsHaveAnAnswer(t *testing.T) {
-	t.Parallel()
 	commands := (&program{}).commands()
 	known := map[string]flagTable{}
 	for _, c := range commands {
@@ -42,7 +41,6 @@ func TestDockersWordsHaveAnAnswer(t *testing.T) {
 
 // TestDockersWordsAreDocumented: each in one row of docs/from-docker.md, which has no other.
 func TestDockersWordsAreDocumented(t *testing.T) {
-	t.Parallel()
 	const document = "docs/from-docker.md"
 	var want, got []string
 	for command, flags := range dockerFlags {

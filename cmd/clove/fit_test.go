@@ -30,7 +30,6 @@ func fits(t *testing.T, what, text string, width int) {
 
 // TestEveryHelpFits a usual terminal, and has every flag.
 func TestEveryHelpFits(t *testing.T) {
-	t.Parallel()
 	for _, c := range new(program).commands() {
 		if c.Hidden || len(c.Subcommands) > 0 {
 			continue
@@ -48,7 +47,6 @@ func TestEveryHelpFits(t *testing.T) {
 
 // Tables fit where they are read: the longest names and times, too.
 func TestTablesFit(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	long := agent.Run{Spec: agent.Spec{ID: "aaaaaaaaaaaaaaaa", Name: strings.Repeat("n", 63), Command: []string{"sh", "-c", strings.Repeat("x", 300)}},
 		State: agent.StateEnded, Created: time.Now().Add(-1000 * 24 * time.Hour), Record: &agent.Record{Status: agent.StatusOutputLimit, ExitCode: 137, WallMS: 359_999_999}}
@@ -70,7 +68,6 @@ func TestTablesFit(t *testing.T) {
 
 // The doctor's real findings of this machine, and a terminal of another width.
 func TestFindingsFitTheTerminal(t *testing.T) {
-	t.Parallel()
 	master, slave := pseudoTerminal(t)
 	const columns = 60
 	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {

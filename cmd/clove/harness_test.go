@@ -107,7 +107,8 @@ func (f *fakeBackend) StoredRun(ref string) (json.RawMessage, error) {
 func (f *fakeBackend) History(int) ([]agent.Occurrence, error) { return f.history, f.failure }
 
 // newBench has a host of four CPUs whose base system is /usr and its like, a
-// working directory of its own and no interpreter in PATH.
+// working directory of its own and no interpreter in PATH. Tests that have one are not
+// parallel: urfave/cli has one help flag for all programs of a process.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

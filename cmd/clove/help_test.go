@@ -7,7 +7,6 @@ import (
 
 // TestHelpBesideWords: who has the words already and wants to see the flags gets them.
 func TestHelpBesideWords(t *testing.T) {
-	t.Parallel()
 	for line, command := range map[string]string{
 		"node install --help": "node", "node --help install": "node", "help node install": "node",
 		"render kubernetes --help": "render", "render --help kubernetes agent.py": "render",

@@ -12,7 +12,6 @@ import (
 
 // A script has the virtual environment beside it, unless somebody says otherwise.
 func TestVirtualEnvironmentBesideTheScript(t *testing.T) {
-	t.Parallel()
 	venv := needs{"work/.venv/bin/python3", []string{"work/.venv"}, nil, "work/.venv/bin"}
 	for name, row := range map[string]struct {
 		make func(*bench)
@@ -46,7 +45,6 @@ func TestVirtualEnvironmentBesideTheScript(t *testing.T) {
 
 // Who may show no directory of the host's has it in the workspace.
 func TestVirtualEnvironmentOfAMember(t *testing.T) {
-	t.Parallel()
 	b := interpreterBench(t)
 	b.virtual("work/.venv", "base/bin", b.host.Dir+"/base/bin/python3")
 	b.host.UID = 1000
@@ -65,7 +63,6 @@ func TestVirtualEnvironmentOfAMember(t *testing.T) {
 
 // A command that names a file of the folder is told how to see it, when it failed.
 func TestTellsOfFilesThatTheAgentDoesNotSee(t *testing.T) {
-	t.Parallel()
 	for line, want := range map[string]bool{
 		"-- python3 agent.py":                        true,
 		"-- ./agent.py":                              true,

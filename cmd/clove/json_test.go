@@ -11,7 +11,6 @@ import (
 
 // On a terminal JSON holds nothing that acts on it, and says the same; in a file it is as it was.
 func TestJSONOnATerminal(t *testing.T) {
-	t.Parallel()
 	const hostile = "a\u009b31m\u202eb\x7f\u0085\U000e0041\x1b[2J é 漢 \U0001f600"
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
@@ -45,7 +44,6 @@ func TestJSONOnATerminal(t *testing.T) {
 
 // An archive on a terminal is refused before anybody is asked for it.
 func TestCopyOutToATerminal(t *testing.T) {
-	t.Parallel()
 	_, slave := pseudoTerminal(t)
 	err := (&program{out: slave}).copyOut(t.Context(), nil, place{run: "web", path: "/x"}, "-")
 	if err == nil || !strings.Contains(err.Error(), "terminal") {

@@ -14,7 +14,6 @@ import (
 
 // TestDockersFlags: what each of them asks for.
 func TestDockersFlags(t *testing.T) {
-	t.Parallel()
 	hosts := []agent.HostName{{Name: "db.example", Address: netip.MustParseAddr("10.0.0.5")}, {Name: "six", Address: netip.MustParseAddr("2001:db8::1")}}
 	for line, want := range map[string]func(*agent.Spec){
 		"-- a b":              func(*agent.Spec) {},
@@ -55,7 +54,6 @@ func TestDockersFlags(t *testing.T) {
 
 // TestIDFile: it has the ID before anything runs, is no other run's, and goes where there is none.
 func TestIDFile(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	path := filepath.Join(b.host.Dir, "id")
 	b.backend.during = func() {
@@ -84,7 +82,6 @@ func newIDBench(b *bench) *bench {
 
 // TestExecAs: the user is named whole, with the home directory unless another was given.
 func TestExecAs(t *testing.T) {
-	t.Parallel()
 	for line, want := range map[string]agent.Exec{
 		"exec one id":                    {Command: []string{"id"}},
 		"exec -u 1234 one id":            {Command: []string{"id"}, User: &agent.User{Name: "1234", UID: 1234, GID: 1234, Home: "/home/agent"}, Env: []string{"HOME=/home/agent"}},
@@ -107,7 +104,6 @@ func TestExecAs(t *testing.T) {
 
 // TestPsFormat: docker's words, whole and printable; and the last so many.
 func TestPsFormat(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.backend.runs = someRuns()
 	b.backend.runs[1].Spec.Labels = map[string]string{"b": "\x1b[31m", "a": "1"}
@@ -139,7 +135,6 @@ func TestPsFormat(t *testing.T) {
 
 // TestCapabilitiesAreTheKernels: the list of what can be dropped is the one that clove-init has numbers for.
 func TestCapabilitiesAreTheKernels(t *testing.T) {
-	t.Parallel()
 	numbers := map[int]bool{}
 	for _, name := range agent.Capabilities {
 		number, known := initproto.CapabilityNumber(name)
