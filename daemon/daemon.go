@@ -59,6 +59,7 @@ type Daemon struct {
 	looks     *slots // with the rights of callers
 	streams   *slots // requests that notify until they are cancelled
 	owed      *slots // bytes of requests and answers that are held
+	makes     *slots // answers that are being made, which takes several times their length
 	watches   watch.Source
 	admission sync.Mutex // from counting a user's runs until the next one is stored
 
@@ -79,6 +80,7 @@ func New(o Options) *Daemon {
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
+	d.makes = newSlots("answers that are being made", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}

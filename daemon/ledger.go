@@ -26,6 +26,7 @@ const (
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
+	makes *slots // answers of all users but root that are being made; nil: no bound
 
 	making chan struct{} // held while an answer is made
 	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
@@ -125,7 +126,13 @@ func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) 
 	work, isLater := value.(later)
 	room := answerRoom
 	if isLater && work.room > 0 {
-		room = work.room
+		room = work.room // a supervisor is asked: that takes as long as it takes
+	} else if l.makes != nil && l.uid != 0 {
+		leave, err := l.makes.enter(ctx, l.uid)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
 	if err := l.count(line, room); err != nil {
 		return nil, err

@@ -45,7 +45,11 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 	if c.peer.root() {
 		most = rootPageBytes
 	}
-	list := append(make([]byte, 0, min(most, usualText*(len(runs)+1))), `{"runs":[`...)
+	usual := min(most, usualText*(len(runs)+1))
+	if !p.Brief {
+		usual = min(most, pageBytes) // longer texts: growing would cost more than the page
+	}
+	list := append(make([]byte, 0, usual), `{"runs":[`...)
 	reasons := map[agent.ID]string{}
 	next := ""
 	for i, run := range runs {

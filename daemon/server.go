@@ -74,7 +74,9 @@ func (s *server) welcome(conn *net.UnixConn) {
 		s.log.Warn("a connection is refused", "error", err)
 		return
 	}
-	s.talk(c, peer, newLedger(peer.owner.UID, s.daemon.owed))
+	owes := newLedger(peer.owner.UID, s.daemon.owed)
+	owes.makes = s.daemon.makes
+	s.talk(c, peer, owes)
 }
 
 // talk holds the conversation with a caller who may connect.
