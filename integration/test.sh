@@ -66,7 +66,7 @@ machine_ends() {
 }
 
 slowest() {
-	sed -nE 's/^--- (PASS|FAIL): ([^ ]+) \(([0-9.]+)s\)$/\3 \2/p' "$1" | sort -rn | sed 10q
+	sed -nE 's/^--- (PASS|FAIL): ([^ ]+) \(([0-9.]+)s\)$/\3 \2/p' "$1" | sort -rn | sed -n 1,10p
 }
 
 summary() {
@@ -74,7 +74,7 @@ summary() {
 	printf '\nThe slowest tests:\n'
 	for name in unit root v2 vm alone; do
 		[ ! -e "$RESULTS/$name.log" ] || slowest "$RESULTS/$name.log" | sed "s/\$/ ($name)/"
-	done | sort -rn | sed 10q | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
+	done | sort -rn | sed -n 1,10p | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
 	printf '\n'
 	for name in "${PARTS[@]}"; do cat "$RESULTS/$name.result"; done
 	printf 'sum           %5d s\n' "$SECONDS"
