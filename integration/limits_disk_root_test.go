@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // fillDisk writes argv[2] MiB at most into a new file in argv[1], in pieces of
@@ -50,7 +51,7 @@ func TestDiskFill(t *testing.T) {
 	if _, written, ending := h.filled([]string{"--disk", "128M"}, "/tmp", 80, 1024); written != 80<<20 || ending != "all" {
 		t.Fatalf("control: only %d bytes, %s", written, ending)
 	}
-	for _, c := range []struct {
+	for _, c := range testhost.Few([]struct {
 		dir   string
 		piece int
 		flags []string
@@ -58,7 +59,7 @@ func TestDiskFill(t *testing.T) {
 		{"/tmp", 1024, nil},
 		{"/workspace", 4, nil},
 		{"/usr/local", 64, []string{"--user", "root"}},
-	} {
+	}, 1) {
 		t.Run(strings.TrimPrefix(c.dir, "/"), func(t *testing.T) {
 			const limit = 64 << 20
 			r, written, ending := h.filled(append([]string{"--disk", "64M"}, c.flags...), c.dir, 80, c.piece)

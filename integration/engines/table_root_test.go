@@ -46,10 +46,7 @@ const rowTime = time.Minute
 func sample(rows []row) []row {
 	some, step := rows, testhost.Sample(1, 3, 1)
 	if testhost.Lane() == testhost.LaneVM {
-		some = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.cgroup })
-		if testing.Short() {
-			some = some[:min(1, len(some))]
-		}
+		some = testhost.Few(slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.cgroup }), 1)
 	}
 	var chosen []row
 	for i := 0; i < len(some); i += step {

@@ -87,7 +87,7 @@ func sampled(t *testing.T) []string {
 			if match := function.FindStringSubmatch(line); match != nil {
 				name = match[1]
 			}
-			if strings.Contains(line, "testing.Short()") || strings.Contains(line, "testhost.Sample(") {
+			if strings.Contains(line, "testing.Short()") || strings.Contains(line, "testhost.Sample(") || strings.Contains(line, "testhost.Few(") {
 				names = append(names, name)
 			}
 		}
