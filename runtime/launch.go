@@ -18,6 +18,7 @@ import (
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
+	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
 )
@@ -47,6 +48,7 @@ type launch struct {
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
+	queues   *netns.Queues  // nil: nobody watches them
 	guests   sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
 	occupied bool           // a guest did not leave: the launch thread may not be free
 	keep     bool           // the layer outlives the run
@@ -261,6 +263,9 @@ func (l *launch) order() error {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}
 	if err := orders.Validate(); err != nil {
+		return err
+	}
+	if err := l.openQueues(); err != nil {
 		return err
 	}
 	return l.conn.Send(initproto.Message{Orders: orders})

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"clove.run/clove/agent"
@@ -33,32 +32,39 @@ const (
 	socketsShare = 20
 )
 
-// watchSockets sends what the sandbox's sockets hold, at each look that found
-// something. It lets go of the namespace before it closes looked, which
-// it does after ctx is done.
-func (l *launch) watchSockets(ctx context.Context, looked chan<- struct{}) (<-chan int64, error) {
+// openQueues opens what watchSockets looks at while clove-init waits for its orders:
+// an agent may have ended, and its place in /proc gone, as soon as it was told to begin.
+// The queues keep the namespace until the launch is taken back.
+func (l *launch) openQueues() error {
 	if _, asked := l.held.enforced[agent.ControlSockets]; !asked {
-		close(looked)
-		return nil, nil
+		return nil
 	}
 	queues, err := netns.OpenQueues(l.box.pid)
-	if err == nil {
-		_, err = queues.Bytes() // one that cannot be read holds nothing
-	}
 	if err != nil {
+		return err
+	}
+	l.queues = queues
+	l.undo.Add("netlink sockets", queues.Close)
+	_, err = queues.Bytes() // one that cannot be read holds nothing
+	return err
+}
+
+// watchSockets sends what the sandbox's sockets hold, at each look that found
+// something. It has looked for the last time when it closes looked, after ctx is done.
+func (l *launch) watchSockets(ctx context.Context, looked chan<- struct{}) <-chan int64 {
+	if l.queues == nil {
 		close(looked)
-		return nil, errors.Join(err, queues.Close())
+		return nil
 	}
 	found := make(chan int64)
 	go func() {
 		defer close(looked)
-		defer queues.Close()
-		l.lookAtSockets(ctx, queues, found)
+		l.lookAtSockets(ctx, found)
 	}()
-	return found, nil
+	return found
 }
 
-func (l *launch) lookAtSockets(ctx context.Context, queues *netns.Queues, found chan<- int64) {
+func (l *launch) lookAtSockets(ctx context.Context, found chan<- int64) {
 	timer := time.NewTimer(socketsBusy)
 	defer timer.Stop()
 	var before time.Duration
@@ -70,7 +76,7 @@ func (l *launch) lookAtSockets(ctx context.Context, queues *netns.Queues, found 
 		}
 		began := time.Now()
 		used, err := l.group.CPUTime()
-		if held := l.heldInBuffers() + heldInQueues(queues); held > 0 {
+		if held := l.heldInBuffers() + heldInQueues(l.queues); held > 0 {
 			select {
 			case found <- held:
 			case <-ctx.Done():

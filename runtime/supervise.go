@@ -79,12 +79,7 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 		return outcome{startError: agent.Failed("watch memory", err)}
 	}
 	looked := make(chan struct{})
-	sockets, err := l.watchSockets(watching, looked)
-	if err != nil {
-		l.killAll()
-		return outcome{startError: agent.Failed("watch sockets", err)}
-	}
-	seen := l.attend(ctx, signals, oom, sockets)
+	seen := l.attend(ctx, signals, oom, l.watchSockets(watching, looked))
 	cancel()
 	<-looked
 	return seen

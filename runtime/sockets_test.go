@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"os"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+)
+
+// nobody is a pid that no kernel gives: /proc has no such process.
+const nobody = 1 << 23
+
+func watchedSockets(t *testing.T, pid int) *supervised {
+	t.Helper()
+	s := newSupervised(t, nil)
+	s.launch.held.enforced[agent.ControlSockets] = "clove"
+	s.launch.box.pid = pid
+	t.Cleanup(func() { s.launch.undo.Run() })
+	return s
+}
+
+// TestAnAgentIsGoneBeforeItsSocketsAreWatched: one that ends at once is an agent that
+// ended, not one that could not be watched.
+func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
+	t.Parallel()
+	s := watchedSockets(t, os.Getpid())
+	ordered := make(chan error, 1)
+	go func() { ordered <- s.launch.order() }()
+	if o := s.hears().Orders; o == nil || <-ordered != nil {
+		t.Fatalf("orders %+v", o)
+	}
+	s.launch.box.pid = nobody
+	go func() { s.outcome <- s.launch.supervise(s.ctx, s.signals) }()
+	s.started()
+	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	if seen := s.ends(); seen.startError != nil || !seen.exitKnown || seen.code != 3 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// TestNothingStartsUnwatched: without a look at its sockets nobody is told to begin.
+func TestNothingStartsUnwatched(t *testing.T) {
+	t.Parallel()
+	s := watchedSockets(t, nobody)
+	if err := s.launch.order(); err == nil {
+		t.Error("orders were sent")
+	}
+}
