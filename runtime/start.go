@@ -62,10 +62,10 @@ func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 		case <-timer.C:
 			return l.halt(a, step, noProgress(step, bound))
 		case received := <-signals.incoming:
+			signals.early = append(signals.early, received)
 			if slices.Contains(ending, received) {
 				return l.halt(a, step, interrupted(step, received))
 			}
-			signals.early = append(signals.early, received)
 		case <-done:
 			return l.halt(a, step, interrupted(step, nil))
 		}
@@ -87,15 +87,20 @@ func interrupted(step string, received os.Signal) error {
 }
 
 // halt lets no further step begin, and waits for the one under way. What it has
-// started is killed when it does not come back by itself.
+// started is killed when it does not come back by itself. If that was the last step, and
+// it did its work, the agent has its orders: then nothing is halted, and who supervises
+// the agent hears the early signals.
 func (l *launch) halt(a *attempt, step string, reason error) error {
 	a.reason = reason
 	close(a.halted)
 	for _, kill := range []func(){func() {}, l.killStarted} {
 		kill()
 		select {
-		case <-a.over: // what it says is a consequence
-			return reason
+		case err := <-a.over:
+			if err == nil {
+				return nil
+			}
+			return reason // what the step says is a consequence
 		case <-time.After(letGoTime):
 		}
 	}

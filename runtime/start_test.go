@@ -67,6 +67,26 @@ func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
 	}
 }
 
+// A start is halted where a step fails or does not begin. One whose last step has done
+// its work has an agent: a signal that comes then is the agent's.
+func TestAHaltComesTooLateForTheAgent(t *testing.T) {
+	t.Parallel()
+	reason := interrupted("orders", unix.SIGTERM)
+	for name, row := range map[string]struct{ ended, want error }{
+		"done":   {nil, nil},
+		"failed": {errors.New("a consequence"), reason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &attempt{over: make(chan error, 1), halted: make(chan struct{})}
+			a.over <- row.ended
+			if err := (&launch{}).halt(a, "orders", reason); !errors.Is(err, row.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // What is abandoned has its record at once, can be cleaned up, and is named by check
 // while a process of it is there: then nobody removes it or starts it again.
 func TestAnAbandonedStart(t *testing.T) {
