@@ -44,6 +44,16 @@ queue() {
 		sort -k1,1rn -k2 | cut -d' ' -f2-
 }
 
+# have_machine waits for the root tests of other checkouts on this machine. Those in
+# workers get along with each other; those that see the whole machine take what another
+# test has for their own leftovers. The lock goes with this process: no test inherits it.
+have_machine() {
+	local how=$1 began=$SECONDS
+	exec 8>/run/lock/clove-tests
+	flock "$how" 8
+	[ $((SECONDS - began)) -lt 5 ] || say "waited $((SECONDS - began)) s for other root tests on this machine"
+}
+
 # run_items queues the lane's tests: by file where workers run them, else by package.
 run_items() {
 	local byfile='' workers=1
@@ -57,8 +67,9 @@ run_items() {
 	mkdir -p "$ITEMS"
 	chosen "$LANE" >"$ITEMS/chosen"
 	queue "$byfile" >"$ITEMS/queue"
+	[ ! -s "$ITEMS/queue" ] || have_machine "$([ -n "$byfile" ] && echo --shared || echo --exclusive)"
 	say "$(wc -l <"$ITEMS/chosen") tests in $(wc -l <"$ITEMS/queue") items, $workers at a time"
-	LONG=${LONG:-} RUN=${RUN:-} WORKERS=$workers xargs -r -P "$workers" -L 1 integration/item.sh "$ITEMS" <"$ITEMS/queue"
+	LONG=${LONG:-} RUN=${RUN:-} WORKERS=$workers xargs -r -P "$workers" -L 1 integration/item.sh "$ITEMS" <"$ITEMS/queue" 8>&-
 }
 
 # quiet leaves out what the tests that pass print. What a test prints is held until its end is known.
