@@ -55,7 +55,7 @@ func startLive(t *testing.T, script string, change func(*agent.Spec)) *liveAgent
 	select {
 	case a.Live = <-started:
 	case <-ended:
-		t.Fatal("the agent did not start")
+		t.Fatalf("the agent did not start: %+v", (<-a.record).Error)
 	}
 	return a
 }
