@@ -33,7 +33,7 @@ microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 test_package() {
 	local binary=$1 folder=$2 pattern=$3 began status took word=FAIL
 	began=$(microseconds)
-	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v "${SHORT[@]}" -test.run="$(cat "$pattern")" -test.timeout=60m 3>&- 4<&-) </dev/null
+	(cd "tree/$folder" && exec "/mnt/tests/$binary" -test.v "${SHORT[@]}" -test.run="$(cat "$pattern")" -test.timeout=120m 3>&- 4<&-) </dev/null
 	status=$?
 	if [ $status -eq 0 ] && [ -s reboot ]; then
 		restart_machine

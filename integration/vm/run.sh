@@ -10,7 +10,7 @@ LANE=$1
 MEMORY=3G
 case $LANE in # seconds for boot and all tests, beside other load
 v2) TIME_LIMIT=1500 ;;
-vm) TIME_LIMIT=5400 ;;
+vm) TIME_LIMIT=10800 ;;
 esac
 # What runs beside the machine waits for it, for the machine takes longest.
 PRIORITY=0
