@@ -31,7 +31,7 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"docs/api.md", "at most 1 MiB together", "daemon/ledger.go", "maxBatched = 1 << 20"},
 	{"docs/api.md", "root's up to 4 MiB", "daemon/list.go", "rootPageBytes = 4 << 20"},
 	{"docs/limits.md", "Beyond a quarter of `--memory`", "agent/spec.go", "return l.MemoryBytes / 4"},
-	{"docs/network.md", "200 questions for names a second", "egress/gate/dns.go", "queriesPerSecond = 200"},
+	{"docs/network.md", "200 DNS queries a second", "egress/gate/dns.go", "queriesPerSecond = 200"},
 	{"docs/network.md", "after a burst of 400", "egress/gate/dns.go", "queriesBurst = 400"},
 	{"docs/oci.md", "4096 connections and UDP flows", "runtime/guard.go", "Connections: 4096,"},
 	{"docs/oci.md", "1000 new ones in a second", "runtime/guard.go", "PerSecond: 1000}"},
