@@ -32,23 +32,23 @@ JSON-RPC 2.0 over the Unix socket ` + "`" + DefaultSocket + "`" + `: one object 
 
     $ printf '{"jsonrpc":"2.0","id":1,"method":"run.list"}\n' | sudo nc -UN /run/clove/clove.sock
 
-Batches, notifications (requests without an id) and requests in any order are as the standard says. What clove adds:
+Batches, notifications (requests without an id) and requests in any order work as the standard says. clove adds:
 
-- **Who you are** is what the kernel says of your end of the socket. Root sees and may do all; a member of cloved's group
-  sees and touches the runs that it started, and to it no others exist; nobody else may connect.
-- **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends one.
+- **Caller.** The kernel reports who is at your end of the socket. Root sees and may do everything. A member of cloved's group
+  sees and controls the runs that it started; to it no others exist. Nobody else may connect.
+- **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends a stream.
 - **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
-  The caller says ` + "`session.input`, `session.close_input`, `session.resize` and `session.detach`; cloved says `session.output`" + `.
-- **Limits** of a connection: a line of 64 KiB, with ` + "`run.start` or `run.exec`" + ` alone 1 MiB, 64 levels of nesting, 256 requests in a batch, 64 lines being answered (the next
-  one waits). No object may name a key twice. cloved takes 1024 connections, 128 of each user, and holds at most 64 MiB for the calls of each
-  user: requests that are being answered, 16 KiB and their text each, and answers that are not read (` + "`busy`" + ` beyond). On one connection the next answer is made
-  when the one before it was read, and those to one batch have at most 1 MiB together (` + "`too-large`" + ` beyond). Root is not counted.
-- **Lists come in parts**: where ` + "`run.list`" + ` has ` + "`next`" + `, the same request with that as ` + "`after`" + ` goes on. A part has up to 252 KiB of text, root's up to 4 MiB, or one run. A run's
+  The caller sends ` + "`session.input`" + `, ` + "`session.close_input`" + `, ` + "`session.resize`" + ` and ` + "`session.detach`" + `; cloved sends ` + "`session.output`" + `.
+- **Limits** of a connection: a line of 64 KiB, with ` + "`run.start`" + ` or ` + "`run.exec`" + ` alone 1 MiB; 64 levels of nesting; 256 requests in a batch; 64 lines being answered (the next
+  one waits). No object may have a key twice. cloved takes 1024 connections, 128 of each user, and holds at most 64 MiB for the calls of each
+  user: requests that are being answered, 16 KiB and their text each, and answers that are not read (` + "`busy`" + ` beyond). On one connection the next answer is computed
+  when the one before it was read. The answers to one batch have at most 1 MiB together (` + "`too-large`" + ` beyond). Root is not counted.
+- **Lists come in parts**: if ` + "`run.list`" + ` returns ` + "`next`" + `, send the same request with that value as ` + "`after`" + ` for the next part. A part has up to 252 KiB of text, root's up to 4 MiB, or one run. A run's
   spec, its command counted three times, has at most 7 MiB of JSON, a user's 256 KiB.
-- **Go on where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
-  nothing, also when cloved was restarted in between; where too much has happened a note says ` + "`gap`" + `. So are the lines of a
-  log: ` + "`run.logs`" + ` with ` + "`after`" + ` and ` + "`after_offset`" + `, the number and offset of your last line, gives later ones only. Where some of
-  those are gone, one line says how many and of how many bytes (` + "`lost_lines`, `lost_bytes`" + `); without ` + "`after_offset`" + ` the latter may be absent.
+- **Continue where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
+  nothing, even if cloved was restarted in between; if too many events have happened, a notification says ` + "`gap`" + `. The lines of a
+  log are numbered too: ` + "`run.logs`" + ` with ` + "`after`" + ` and ` + "`after_offset`" + `, the number and offset of your last line, returns later lines only. If some of
+  those are gone, one line says how many and of how many bytes (` + "`lost_lines`" + `, ` + "`lost_bytes`" + `); without ` + "`after_offset`" + ` the latter may be absent.
 
 The Go client is package ` + "`client`" + `.
 

@@ -1,7 +1,6 @@
 package doctest
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write the generated parts of docs/testing.md again")
 
 // mostInTheMachine bounds the tests of the lane v2, which has six minutes.
 const mostInTheMachine = 75
@@ -36,18 +33,6 @@ func laneRows(t *testing.T) []laneRow {
 	return rows
 }
 
-// generated replaces what stands between a document's marks of this name.
-func generated(t *testing.T, document, name, text string) string {
-	t.Helper()
-	begin, end := "<!-- generated: "+name+" -->\n", "<!-- end -->"
-	before, rest, found := strings.Cut(document, begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("docs/testing.md has no marks of %s", name)
-	}
-	return before + begin + text + end + after
-}
-
 // TestTestingIsDocumented: docs/testing.md has the lanes' table and the last whole run as
 // their files have them, and names every test that `make test` does a sample of.
 func TestTestingIsDocumented(t *testing.T) {
@@ -56,16 +41,10 @@ func TestTestingIsDocumented(t *testing.T) {
 	for _, row := range laneRows(t) {
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.lane, row.folder, row.test, row.reason)
 	}
-	document := readTree(t, "docs/testing.md")
-	want := generated(t, document, "lanes", table.String())
-	want = generated(t, want, "last run", "```text\n"+readTree(t, "integration/last-run.txt")+"```\n")
-	if *update {
-		if err := os.WriteFile(filepath.Join(Root(t), "docs/testing.md"), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if document != want {
-		t.Error("docs/testing.md is not what integration/lanes.txt and integration/last-run.txt say: go test ./internal/doctest -run TestTestingIsDocumented -update")
-	}
+	const path = "docs/testing.md"
+	holdTo(t, path, "lanes", table.String())
+	holdTo(t, path, "last run", "```text\n"+readTree(t, "integration/last-run.txt")+"```\n")
+	document := readTree(t, path)
 	for _, name := range sampled(t) {
 		if !strings.Contains(document, name) {
 			t.Errorf("docs/testing.md does not say what %s does less of in make test", name)

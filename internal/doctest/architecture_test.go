@@ -1,0 +1,64 @@
+package doctest
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const architecture = "ARCHITECTURE.md"
+
+// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each
+// row a folder that there is (TestNamedPathsExist).
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	rows := map[string]int{}
+	for _, row := range Rows(t, architecture) {
+		if folder := strings.Trim(row[0], "`"); folder != row[0] && len(row) == 2 {
+			rows[folder]++
+		}
+	}
+	for _, file := range Files(t, Root(t), ".go") {
+		if folder := path.Dir(file); rows[folder] != 1 {
+			t.Errorf("%s has %d rows for %s", architecture, rows[folder], folder)
+			rows[folder] = 1 // said once
+		}
+	}
+}
+
+// launchSteps says what each step of a launch does.
+var launchSteps = map[string]string{
+	"network": "takes the network namespace: loopback only, for a run with a network also the rules that lead to the gate",
+	"gate":    "for a run with a network: starts clove-gate and the broker",
+	"rootfs":  "starts the launch thread in a private mount namespace and mounts the agent's root there",
+	"streams": "creates the pipes for stdin, stdout and stderr",
+	"create":  "compiles the Spec into an OCI config, and creates libcontainer's container from it",
+	"start":   "libcontainer makes the cgroup, the namespaces and the mounts, changes the root and loads the filter; clove-init is executed",
+	"verify":  "reads from outside that no_new_privs and the filter are on",
+	"orders":  "sends clove-init the command, environment, ids and limits over its socket",
+}
+
+// TestLaunchIsDocumented: the table of a launch has the steps of runtime, in their order.
+func TestLaunchIsDocumented(t *testing.T) {
+	_, source, _ := strings.Cut(readTree(t, "runtime/launch.go"), "var steps = []step{\n")
+	source, _, _ = strings.Cut(source, "\n}\n")
+	var table strings.Builder
+	table.WriteString("| step | what it does |\n|---|---|\n")
+	var names []string
+	for _, match := range regexp.MustCompile(`(?m)^\t\{"([a-z]+)", `).FindAllStringSubmatch(source, -1) {
+		names = append(names, match[1])
+		fmt.Fprintf(&table, "| %s | %s |\n", match[1], launchSteps[match[1]])
+	}
+	for name := range launchSteps {
+		if !slices.Contains(names, name) {
+			t.Errorf("a launch has no step %q", name)
+		}
+	}
+	if len(names) != len(launchSteps) {
+		t.Errorf("a launch has the steps %q", names)
+	}
+	holdTo(t, architecture, "launch steps", table.String())
+}

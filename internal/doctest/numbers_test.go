@@ -1,0 +1,62 @@
+package doctest
+
+import (
+	"strings"
+	"testing"
+)
+
+// numbers are what a document says of a number in the code: who changes one is led
+// to the other. Blanks count as one.
+var numbers = []struct{ document, says, source, declares string }{
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemoryBytes: 1024 * mebibyte,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemorySwapBytes: 1024 * mebibyte,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "Pids: 512,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "DiskBytes: 1024 * mebibyte,"},
+	{"README.md", "id 1000 in a range of 65536 host ids", "agent/spec.go", "IDsPerAgent = 65536"},
+	{"README.md", "id 1000 in a range of 65536 host ids", "policies/standard.go", `AgentUser = agent.User{Name: "agent", UID: 1000,`},
+	{"README.md", "1.8 times `runc run`", "docs/benchmarks.md", "1.8 times the wall clock time of `runc run`"},
+	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "runc 1.1.5) | 283.4 ms |"},
+	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "`run`, whole command | 25.5 ms |"},
+	{"ARCHITECTURE.md", "PID 1, id 65533", "agent/spec.go", "InitUID = 65533"},
+	{"ARCHITECTURE.md", "Two seconds later it kills", "runtime/supervise.go", "const lastResort = 2 * time.Second"},
+	{"docs/decisions/01-oci-config.md", "runc 1.5.2", "go.mod", "github.com/opencontainers/runc v1.5.2"},
+	{"docs/decisions/01-oci-config.md", "opencontainers/cgroups 0.1.0", "go.mod", "github.com/opencontainers/cgroups v0.1.0"},
+	{"docs/decisions/05-host-ids.md", "65536 host ids, from 0x70000000 on", "agent/run.go", "FirstHostID = 0x70000000"},
+	{"docs/api.md", "a line of 64 KiB", "daemon/channel.go", "maxSmall = 64 << 10"},
+	{"docs/api.md", "alone 1 MiB", "daemon/channel.go", "maxMessage = 1 << 20"},
+	{"docs/api.md", "64 levels of nesting", "daemon/channel.go", "maxDepth = 64"},
+	{"docs/api.md", "256 requests in a batch", "daemon/channel.go", "maxBatch = 256"},
+	{"docs/api.md", "64 lines being answered", "daemon/channel.go", "maxPending = 64"},
+	{"docs/api.md", "takes 1024 connections", "daemon/server.go", "maxConnections = 1024"},
+	{"docs/api.md", "128 of each user", "daemon/server.go", "maxConnectionsEach = 128"},
+	{"docs/api.md", "at most 64 MiB for the calls", "daemon/ledger.go", "maxOwed = 64 << 20"},
+	{"docs/api.md", "16 KiB and their text", "daemon/ledger.go", "requestCost = 16 << 10"},
+	{"docs/api.md", "at most 1 MiB together", "daemon/ledger.go", "maxBatched = 1 << 20"},
+	{"docs/api.md", "root's up to 4 MiB", "daemon/list.go", "rootPageBytes = 4 << 20"},
+	{"docs/limits.md", "Beyond a quarter of `--memory`", "agent/spec.go", "return l.MemoryBytes / 4"},
+	{"docs/network.md", "200 DNS queries a second", "egress/gate/dns.go", "queriesPerSecond = 200"},
+	{"docs/network.md", "after a burst of 400", "egress/gate/dns.go", "queriesBurst = 400"},
+	{"docs/oci.md", "4096 connections and UDP flows", "runtime/guard.go", "Connections: 4096,"},
+	{"docs/oci.md", "1000 new ones in a second", "runtime/guard.go", "PerSecond: 1000}"},
+	{"docs/supervision.md", "up to 5 minutes", "daemon/restart.go", "maxBackoff = 5 * time.Minute"},
+	{"docs/supervision.md", "ran for 2 minutes", "daemon/restart.go", "steady = 2 * time.Minute"},
+	{"docs/supervision.md", "Each minute of waiting", "daemon/turns.go", "const risesEach = time.Minute"},
+	{"SECURITY.md", "`package.json` of at most 1 MiB", "rootfs/executed_place.go", "const maxManifestBytes = 1 << 20"},
+	{"SECURITY.md", "two minutes at the latest", "runtime/hold.go", "const maxHold = 2 * time.Minute"},
+}
+
+func TestNumbersAreTheCodes(t *testing.T) {
+	t.Parallel()
+	for _, n := range numbers {
+		if !contains(readTree(t, n.document), n.says) {
+			t.Errorf("%s does not say %q of %s (%s): keep both and this table together", n.document, n.says, n.declares, n.source)
+		}
+		if !contains(readTree(t, n.source), n.declares) {
+			t.Errorf("%s does not declare %q, of which %s says %q", n.source, n.declares, n.document, n.says)
+		}
+	}
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.Join(strings.Fields(text), " "), part)
+}
