@@ -2,6 +2,9 @@
 # The lanes v2 and vm: boots the machine of image.sh, runs in it the tests that the
 # lane chooses from the *_root_test.go and *_vm_test.go files, run.sh v2|vm, and ends
 # with those tests' own result. A package without a result has failed, whatever the reason.
+#
+# More than a few tests run in two such machines, side by side: a test does one thing after
+# the other, and an interpreted processor is slower than half of the host.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -15,19 +18,30 @@ esac
 # What runs beside the machine waits for it, for the machine takes longest.
 PRIORITY=0
 if nice -n -5 true 2>/dev/null; then PRIORITY=-5; fi
+ACCELERATOR=tcg,thread=multi
 # Without these features the interpreted machine needs about an eighth less time:
 # none of them is used by a test.
 CPU=max,-la57,-erms,-fsrm,-smap,-smep,-pku,-umip
 KVM_TIME_LIMIT=20 # seconds that a kernel under KVM has to say its first word
+FEW=20            # tests that are not worth a second boot
 
-WORK='' QEMU=''
+WORK='' QEMU='' OUTPUT=''
 cleanup() {
 	[ -z "$QEMU" ] || kill "$QEMU" 2>/dev/null || true
 	[ -z "$WORK" ] || rm -rf "$WORK"
+	[ -z "$OUTPUT" ] || rm -f "$OUTPUT"
 }
 trap cleanup EXIT
 
-# pack fills $WORK/disk with what guest.sh's comment lists and makes it a disk.
+# share N prints the chosen tests of machine N, 0 for all of them. Those of systemd stay
+# together, for they install the package first: machine 1 has these and fewer others.
+share() {
+	chosen "$LANE" | awk -v wanted="$1" '
+		{share = $1 == "integration/systemd" || others++ % 5 < 2 ? 1 : 2}
+		!wanted || share == wanted'
+}
+
+# pack SHARE fills $WORK/disk with what guest.sh's comment lists and makes it a disk.
 pack() {
 	local folder binary disk=$WORK/disk
 	mkdir -p "$disk/tests" "$disk/bin" "$disk/tree"
@@ -35,7 +49,7 @@ pack() {
 	cp bin/* "$disk/bin/"
 	long || touch "$disk/short"
 	git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -T - -c -f - | tar -x -C "$disk/tree"
-	chosen "$LANE" >"$WORK/chosen"
+	share "$1" >"$WORK/chosen"
 	while read -r folder; do
 		binary=$(binary_of "$folder")
 		cp "build/tests/$binary" "$disk/tests/"
@@ -59,11 +73,12 @@ debs() {
 	if grep -q TestSystemdPackageLife "$WORK/chosen"; then integration/package/build.sh 1.0.1 "$1" >/dev/null; fi
 }
 
-# machine runs qemu: machine LIMIT ACCELERATOR CPU, console to $WORK/console.
+# machine becomes qemu, in a subshell: machine LIMIT ACCELERATOR CPU, console to $WORK/console.
+# What ends this script, or its process group, ends qemu.
 machine() {
 	local limit=$1 accelerator=$2 cpu=$3
 	shift 3
-	nice -n "$PRIORITY" timeout --kill-after=10 "$limit" qemu-system-x86_64 -accel "$accelerator" -cpu "$cpu" -smp 2 -m "$MEMORY" \
+	exec nice -n "$PRIORITY" timeout --foreground --kill-after=10 "$limit" qemu-system-x86_64 -accel "$accelerator" -cpu "$cpu" -smp 2 -m "$MEMORY" \
 		-nodefaults -no-user-config -display none \
 		-kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd.img" -serial "file:$WORK/console" "$@"
 }
@@ -82,7 +97,7 @@ kvm_works() {
 }
 
 kvm_boots() {
-	machine "$KVM_TIME_LIMIT" kvm host -no-reboot -append 'console=ttyS0 panic=-1 init=/none root=/none rdinit=/none' \
+	(machine "$KVM_TIME_LIMIT" kvm host -no-reboot -append 'console=ttyS0 panic=-1 init=/none root=/none rdinit=/none') \
 		>/dev/null 2>&1 || return 1
 	grep -q 'Linux version' "$WORK/console"
 }
@@ -122,26 +137,47 @@ judge() {
 	return $failed
 }
 
-main() {
-	local accelerator=tcg,thread=multi cpu=$CPU booted=0
-	[ -x bin/clove-init ] || die "bin/clove-init is absent: run 'make build' first"
-	if [ -z "$(chosen "$LANE")" ]; then
-		say "no test of the lane $LANE matches RUN=${RUN:-}"
-		return
-	fi
-	IMAGE=$(integration/vm/image.sh)
-	mkdir -p build
+# run_share SHARE runs that part of the tests in a machine, in a subshell of its own.
+run_share() (
+	booted=0 WORK='' OUTPUT=''
+	trap cleanup EXIT
 	WORK=$(mktemp -d "$TOP/build/vm.XXXXXX")
-	pack
-	if kvm_works; then accelerator=kvm cpu=host; fi
-	say "booting with $accelerator"
-	boot "$accelerator" "$cpu" || booted=$?
+	pack "$1"
+	boot "$ACCELERATOR" "$CPU" || booted=$?
 	if [ $booted -ne 0 ]; then say "qemu ended with status $booted (124: over $TIME_LIMIT s)"; fi
 	if ! judge; then
 		say "console and qemu's own words follow"
 		cat "$WORK/console" "$WORK/qemu" >&2
 		exit 1
 	fi
+)
+
+# run_both shows what the second machine says when the first has ended.
+run_both() {
+	local second status=0
+	OUTPUT=$(mktemp build/vm-output.XXXXXX)
+	run_share 2 >"$OUTPUT" 2>&1 &
+	second=$!
+	run_share 1 || status=1
+	wait $second || status=1
+	cat "$OUTPUT"
+	return $status
+}
+
+main() {
+	local tests
+	[ -x bin/clove-init ] || die "bin/clove-init is absent: run 'make build' first"
+	tests=$(chosen "$LANE" | wc -l)
+	if [ "$tests" = 0 ]; then
+		say "no test of the lane $LANE matches RUN=${RUN:-}"
+		return
+	fi
+	IMAGE=$(integration/vm/image.sh)
+	mkdir -p build
+	WORK=$(mktemp -d "$TOP/build/vm.XXXXXX")
+	if kvm_works; then ACCELERATOR=kvm CPU=host; fi
+	say "booting with $ACCELERATOR"
+	if [ "$tests" -le $FEW ]; then run_share 0; else run_both; fi
 }
 
 main
