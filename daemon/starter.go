@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/pidfd"
 )
 
 // starter makes supervisors.
@@ -122,8 +123,8 @@ func (p processes) command(group *os.File, word string) *exec.Cmd {
 // bury waits for a supervisor's end; what it did is in the store. Wait alone
 // would keep a thread of ours asleep in the kernel for each agent.
 func bury(command *exec.Cmd) {
-	if process := openProcess(command.Process.Pid); process != nil {
-		ended(context.Background(), process)
+	if process, err := pidfd.Open(command.Process.Pid); err == nil {
+		process.Wait(context.Background())
 		process.Close()
 	}
 	_ = command.Wait()

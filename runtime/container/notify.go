@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -81,12 +82,15 @@ func (n *notify) await(c *Container) error {
 	if err != nil {
 		return err
 	}
-	gone, err := c.watch()
+	process, err := c.watch()
 	if err != nil {
 		return err
 	}
 	go func() { // ends with the process, or with this program
-		gone(forever)
+		if process != nil {
+			process.Wait(context.Background())
+			process.Close()
+		}
 		n.close()
 	}()
 	return n.forward(state.InitProcessPid)
