@@ -12,7 +12,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
 )
 
 // notify tells the service manager that the container's process is ready
@@ -138,7 +139,7 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return err
 	}
 	defer ours.Close()
-	err = sendBarrier(host, theirs)
+	_, err = passfd.Send(host, []byte("BARRIER=1"), theirs)
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return err
 	}
@@ -149,19 +150,4 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return errors.New("the service manager wrote to a pipe that it may only close")
 	}
 	return nil
-}
-
-// sendBarrier is a system call of its own: package net sends descriptors over no
-// connected socket of datagrams.
-func sendBarrier(host *net.UnixConn, barrier *os.File) error {
-	raw, err := host.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var sent error
-	err = raw.Write(func(fd uintptr) bool {
-		sent = unix.Sendmsg(int(fd), []byte("BARRIER=1"), unix.UnixRights(int(barrier.Fd())), nil, 0)
-		return sent != unix.EAGAIN && sent != unix.EINTR
-	})
-	return errors.Join(err, sent)
 }
