@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"clove.run/clove/internal/atomicfile"
 )
 
 // Guard asks for rules in the network namespace of a container that an engine
@@ -58,11 +60,7 @@ func WriteGuardState(directory string, s GuardState) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(directory, GuardStateFile)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Write(filepath.Join(directory, GuardStateFile), 0o600, text)
 }
 
 // ReadGuardState gives an error of fs.ErrNotExist where no guard was asked for.

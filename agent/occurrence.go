@@ -73,7 +73,3 @@ const (
 	// WhatContainer tells of an engine's container, which no counter of agents counts.
 	WhatContainer What = "container-ended"
 )
-
-// Whats lists every one, for filters and documents.
-var Whats = []What{WhatQueued, WhatBegun, WhatStarted, WhatEnded, WhatLost, WhatAgain, WhatRemoved, WhatRenamed,
-	WhatUpdated, WhatPaused, WhatResumed, WhatStopped, WhatGivenUp, WhatDue, WhatSkipped, WhatContainer}

@@ -3,9 +3,10 @@ package agent
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
+
+	"clove.run/clove/internal/rlimits"
 )
 
 // Validate refuses limits that no kernel takes, or that would mean no limit where there is
@@ -87,16 +88,13 @@ func checkClock(field string, d time.Duration) error {
 	return nil
 }
 
-// rlimitNames are docker's words for the resources of setrlimit(2), sorted.
-var rlimitNames = []string{"as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile",
-	"nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
-
 func checkRlimits(limits []Rlimit) error {
 	seen := map[string]bool{}
 	for _, l := range limits {
+		_, known := rlimits.Resource(l.Name)
 		switch {
-		case !slices.Contains(rlimitNames, l.Name):
-			return wrong("limits.rlimits", "it takes "+strings.Join(rlimitNames, ", "), "there is no resource limit %.64q", l.Name)
+		case !known:
+			return wrong("limits.rlimits", "it takes "+strings.Join(rlimits.Names(), ", "), "there is no resource limit %.64q", l.Name)
 		case seen[l.Name]:
 			return wrong("limits.rlimits", "name each limit once", "%s is there twice", l.Name)
 		case l.Soft > l.Hard:

@@ -29,9 +29,6 @@ type RunParams struct {
 	Run string `json:"run"`
 }
 
-// Reference is the run that the parameters are about.
-func (p RunParams) Reference() string { return p.Run }
-
 // RunResult is a run, and where it waits, why. Values of its environment that look like
 // secrets are redacted.
 type RunResult struct {

@@ -164,32 +164,31 @@ func (g *Group) signalAll() error {
 // by a stranger between the listing and the opening is then no member, and one
 // that is reused later is not what the pidfd stands for.
 func (g *Group) signal(pids []int) error {
-	opened := map[int]int{}
+	opened := map[int]*pidfd.Process{}
 	defer func() {
-		for _, fd := range opened {
-			unix.Close(fd)
+		for _, process := range opened {
+			process.Close()
 		}
 	}()
 	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
+		process, err := pidfd.Open(pid)
 		if pidfd.Gone(err) || pid == 0 {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("cannot open process %d to kill it: %w", pid, err)
 		}
-		opened[pid] = fd
+		opened[pid] = process
 	}
 	still, err := g.members()
 	if err != nil {
 		return fmt.Errorf("cannot list processes to kill: %w", err)
 	}
-	for pid, fd := range opened {
+	for pid, process := range opened {
 		if !slices.Contains(still, pid) {
 			continue
 		}
-		err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-		if err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := process.Signal(unix.SIGKILL); err != nil {
 			return fmt.Errorf("cannot kill process %d: %w", pid, err)
 		}
 	}
@@ -200,42 +199,26 @@ func (g *Group) signal(pids []int) error {
 // ctx ended. It never returns at once: a pid that is listed although its
 // process ended, or that cannot be opened, must not make Kill spin.
 func awaitExits(ctx context.Context, pids []int) {
-	deadline := time.Now().Add(roundPatience)
+	round, cancel := context.WithTimeout(ctx, roundPatience)
+	defer cancel()
 	waited := false
 	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
+		process, err := pidfd.Open(pid)
 		if err != nil {
 			continue
 		}
-		ended := pollExit(ctx, fd, 0) // most have ended while the first was waited for
+		ended := process.Ended() // most have ended while the first was waited for
 		if !ended {
 			waited = true
-			ended = pollExit(ctx, fd, time.Until(deadline))
+			ended = process.Wait(round)
 		}
-		unix.Close(fd)
+		process.Close()
 		if !ended {
 			return
 		}
 	}
 	if !waited {
 		pauseFor(ctx, time.Millisecond)
-	}
-}
-
-// pollExit waits for the end of the process behind fd, for at most d, in
-// slices that let it notice the end of ctx.
-func pollExit(ctx context.Context, fd int, d time.Duration) bool {
-	const slice = 20 * time.Millisecond
-	for until := time.Now().Add(d); ; {
-		left := max(0, min(time.Until(until), slice))
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, millisecondsUp(left))
-		if n > 0 {
-			return true
-		}
-		if left == 0 || ctx.Err() != nil || (err != nil && err != unix.EINTR) {
-			return false
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -150,12 +151,12 @@ func TestKillOneByOneWhileHeldStill(t *testing.T) {
 // ends tells whether the process ends within d.
 func ends(t *testing.T, pid int, d time.Duration) bool {
 	t.Helper()
-	fd, err := unix.PidfdOpen(pid, 0)
+	process, err := pidfd.Open(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
-	return pollExit(t.Context(), fd, d)
+	defer process.Close()
+	return process.WaitFor(d)
 }
 
 func TestKillEndsFrozenProcesses(t *testing.T) {

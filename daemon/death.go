@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 )
 
 // watch waits for the end of each live run's supervisor, whoever started it:
@@ -34,11 +32,11 @@ func (k *keeper) watch(ctx context.Context, runs []agent.Run) {
 // awaitDeath returns when the run is over, buried where its supervisor could
 // not end it, or when ctx ends.
 func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
-	if process := openProcess(run.Lease.SupervisorPID); process != nil {
+	if process, err := pidfd.Open(run.Lease.SupervisorPID); err == nil {
 		defer process.Close()
 		// The pid may be another's by now, but not while the run's lock is held:
 		// then it was the supervisor's when the process was opened.
-		if k.sandboxes.Supervised(run.Spec.ID) && !ended(ctx, process) {
+		if k.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
 			return
 		}
 	}
@@ -90,29 +88,4 @@ func (k *keeper) cleanFirst() {
 	case <-time.After(cleanPatience):
 		k.log.Warn("cleaning up takes long; cloved serves meanwhile")
 	}
-}
-
-// openProcess opens a process in a way that a read waits for its end.
-func openProcess(pid int) *os.File {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if err != nil {
-		return nil
-	}
-	return os.NewFile(uintptr(fd), "supervisor")
-}
-
-// ended waits until the process has ended; false when ctx ended before.
-func ended(ctx context.Context, process *os.File) bool {
-	stop := context.AfterFunc(ctx, func() { process.Close() })
-	defer stop()
-	raw, err := process.SyscallConn()
-	if err != nil {
-		return true
-	}
-	err = raw.Read(func(fd uintptr) bool {
-		// pidfd_open(2): it becomes readable when the process ends.
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return err != nil && err != unix.EINTR || n > 0
-	})
-	return err == nil || ctx.Err() == nil
 }

@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -44,21 +41,6 @@ func (p processes) guard(order agent.Guard) (answer supervisor.Answer, err error
 		return answer, fmt.Errorf("cannot write a guard's log: %w", err)
 	}
 	defer log.Close()
-	give, hear, _, err := p.spawn(log, "guard")
-	if err != nil {
-		return answer, err
-	}
-	defer give.Close()
-	defer hear.Close()
-	if err := json.NewEncoder(give).Encode(order); err != nil {
-		return answer, fmt.Errorf("cannot give a guard its order: %w", err)
-	}
-	give.Close()
-	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it ended without a word")
-		}
-		return answer, fmt.Errorf("a guard failed (%s says more): %w", path, err)
-	}
-	return answer, nil
+	_, err = p.ask(log, "guard", "guard", order, &answer)
+	return answer, err
 }

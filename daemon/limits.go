@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/rlimits"
 	"clove.run/clove/seccomp"
 )
 
@@ -135,7 +136,7 @@ func (c *call) checkAmounts(asked agent.Limits) error {
 // a privilege (setrlimit(2)), and some, like rtprio, reach the whole host.
 func checkRlimits(asked []agent.Rlimit) error {
 	for _, limit := range asked {
-		number, known := userRlimits[limit.Name]
+		number, known := rlimits.Resource(limit.Name)
 		var own unix.Rlimit
 		if known && unix.Getrlimit(number, &own) == nil && limit.Hard <= own.Max && limit.Soft <= own.Max {
 			continue
@@ -144,12 +145,6 @@ func checkRlimits(asked []agent.Rlimit) error {
 	}
 	return nil
 }
-
-// userRlimits are the resource limits of getrlimit(2) by docker's names.
-var userRlimits = map[string]int{"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
-	"fsize": unix.RLIMIT_FSIZE, "locks": unix.RLIMIT_LOCKS, "memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE,
-	"nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS,
-	"rtprio": unix.RLIMIT_RTPRIO, "rttime": unix.RLIMIT_RTTIME, "sigpending": unix.RLIMIT_SIGPENDING, "stack": unix.RLIMIT_STACK}
 
 // checkCount counts what the caller has. c.admission is held, or many requests
 // at once would all see room for one.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"unsafe"
 
@@ -18,7 +17,6 @@ type caller struct {
 	owner  agent.Owner
 	groups []uint32
 	pid    int
-	pidfd  *os.File // holds the process's identity; nil where it had gone already
 }
 
 // root sees and may do everything.
@@ -41,17 +39,8 @@ func (c caller) String() string {
 	return fmt.Sprintf("uid %d, process %d", c.owner.UID, c.pid)
 }
 
-func (c caller) close() {
-	if c.pidfd != nil {
-		c.pidfd.Close()
-	}
-}
-
-// Socket options of socket(7) that x/sys has no call for.
-const (
-	soPeerGroups = 59
-	soPeerPidfd  = 77
-)
+// soPeerGroups is a socket option of socket(7) that x/sys has no call for.
+const soPeerGroups = 59
 
 // peerOf asks the kernel who connected. The credentials are those of the
 // moment of connect(2); the groups too.
@@ -68,7 +57,6 @@ func peerOf(conn *net.UnixConn) (caller, error) {
 		}
 		c.owner, c.pid = agent.Owner{UID: peer.Uid, GID: peer.Gid}, int(peer.Pid)
 		c.groups, err = peerGroups(fd)
-		c.pidfd = peerProcess(fd, c.pid)
 	})
 	if cerr != nil {
 		err = cerr
@@ -95,16 +83,4 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 			return nil, errno
 		}
 	}
-}
-
-// peerProcess opens the peer itself, so that its number cannot come to mean
-// another process. A kernel before 6.5 has no such option, and the pid has to do.
-func peerProcess(fd uintptr, pid int) *os.File {
-	pidfd, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, soPeerPidfd)
-	if err != nil {
-		if pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
-			return nil
-		}
-	}
-	return os.NewFile(uintptr(pidfd), "peer")
 }

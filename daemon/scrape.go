@@ -88,7 +88,6 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 		server := metrics.Server(d.membersOnly(group, d.meter.Handler(d.usageOf)))
 		server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 			peer, err := peerOf(conn.(*net.UnixConn))
-			peer.close()
 			if err != nil {
 				return ctx
 			}

@@ -69,7 +69,6 @@ func (s *server) welcome(conn *net.UnixConn) {
 	c := rpc.New(conn)
 	defer c.Close()
 	peer, err := peerOf(conn)
-	defer peer.close()
 	if err != nil {
 		s.log.Warn("a connection is refused", "error", err)
 		return

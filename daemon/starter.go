@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/lasting"
+	"clove.run/clove/internal/pidfd"
 )
 
 // starter makes supervisors.
@@ -41,89 +42,70 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 		return answer, nil, err
 	}
 	defer failures.Close()
-	give, hear, gone, err := p.spawn(failures, "supervise")
+	gone, err := p.ask(failures, "supervise", "supervisor", order, &answer)
+	return answer, gone, err
+}
+
+// ask starts who, which word is the hidden command of, in a cgroup that is
+// not cloved's where there is one, gives it its order and hears its answer. It
+// outlives cloved; gone is closed when it has ended, and nil where it never began.
+func (p processes) ask(log *os.File, word, who string, order any, answer *supervisor.Answer) (gone <-chan struct{}, err error) {
+	orders, give, err := os.Pipe()
 	if err != nil {
-		return answer, nil, err
+		return nil, err
 	}
 	defer give.Close()
+	gone, hear, err := p.spawn(log, word, orders)
+	orders.Close()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start a %s: %w", who, err)
+	}
 	defer hear.Close()
 	// gofail: var starterSpawned string
-	// if err := failpoint(starterSpawned, ""); err != nil { return answer, gone, err }
+	// if err := failpoint(starterSpawned, ""); err != nil { return gone, err }
 
 	if err := json.NewEncoder(give).Encode(order); err != nil {
-		return answer, gone, fmt.Errorf("cannot give a supervisor its order: %w", err)
+		return gone, fmt.Errorf("cannot give a %s its order: %w", who, err)
 	}
 	give.Close()
 	// gofail: var starterOrdered string
-	// if err := failpoint(starterOrdered, ""); err != nil { return answer, gone, err }
+	// if err := failpoint(starterOrdered, ""); err != nil { return gone, err }
 
-	if err := json.NewDecoder(hear).Decode(&answer); err != nil {
+	if err := json.NewDecoder(hear).Decode(answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
 		}
-		return answer, gone, fmt.Errorf("a supervisor failed (%s says more): %w", failures.Name(), err)
+		return gone, fmt.Errorf("a %s failed (%s says more): %w", who, log.Name(), err)
 	}
 	// gofail: var starterAnswered string
-	// if err := failpoint(starterAnswered, ""); err != nil { return answer, gone, err }
+	// if err := failpoint(starterAnswered, ""); err != nil { return gone, err }
 
-	return answer, gone, nil
+	return gone, nil
 }
 
-// spawn starts the process for word, in a cgroup that is not cloved's where there is one.
-// The pipes are the caller's: give takes the order, hear has the answer.
-func (p processes) spawn(failures *os.File, word string) (give, hear *os.File, gone <-chan struct{}, err error) {
+func (p processes) spawn(log *os.File, word string, orders *os.File) (gone <-chan struct{}, answers *os.File, err error) {
 	group, err := p.cgroup()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if group != nil {
 		defer group.Close()
 	}
-	orders, give, err := os.Pipe()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer orders.Close()
-	hear, answers, err := os.Pipe()
-	if err != nil {
-		give.Close()
-		return nil, nil, nil, err
-	}
-	defer answers.Close()
-	command := p.command(group, word)
-	command.Stderr = failures
-	// In the order of supervisor.OrderFD and supervisor.AnswerFD.
-	command.ExtraFiles = []*os.File{orders, answers}
-	if err := command.Start(); err != nil {
-		give.Close()
-		hear.Close()
-		return nil, nil, nil, fmt.Errorf("cannot start a supervisor: %w", err)
+	command := exec.Command(p.program, word, "--root", p.state, "--run-dir", p.run)
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	if answers, err = lasting.Start(command, group, log, orders); err != nil {
+		return nil, nil, err
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); bury(command) }()
-	return give, hear, ended, nil
-}
-
-// command is what word names, a hidden command of clove's, and gives it nothing of cloved's but its order and its errors:
-// it is to outlive cloved. group is nil where it begins in cloved's own.
-func (p processes) command(group *os.File, word string) *exec.Cmd {
-	command := exec.Command(p.program, word, "--root", p.state, "--run-dir", p.run)
-	command.Dir = "/"
-	// One processor is enough for one agent; Go keeps some 200 KiB for each
-	// further one.
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "GOGC=25", "GOMAXPROCS=1"}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if group != nil {
-		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
-	}
-	return command
+	return ended, answers, nil
 }
 
 // bury waits for a supervisor's end; what it did is in the store. Wait alone
 // would keep a thread of ours asleep in the kernel for each agent.
 func bury(command *exec.Cmd) {
-	if process := openProcess(command.Process.Pid); process != nil {
-		ended(context.Background(), process)
+	if process, err := pidfd.Open(command.Process.Pid); err == nil {
+		process.Wait(context.Background())
 		process.Close()
 	}
 	_ = command.Wait()

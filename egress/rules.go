@@ -122,9 +122,6 @@ func New(config Config) (*Rules, error) {
 	return r, nil
 }
 
-// Mode is the mode that holds, never "".
-func (r *Rules) Mode() string { return r.mode }
-
 // modeOf also refuses lines that the mode could not hold or would not use.
 func modeOf(config Config) (string, error) {
 	var allow *Line

@@ -64,7 +64,7 @@ func TestTheModeThatHolds(t *testing.T) {
 		{Config{Mode: ModeHost}, ModeHost},
 	} {
 		rules, err := New(row.config)
-		if err != nil || rules.Mode() != row.want {
+		if err != nil || rules.mode != row.want {
 			t.Errorf("%+v: %v, want %s", row.config, err, row.want)
 		}
 	}

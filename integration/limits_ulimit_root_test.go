@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rlimits"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -49,13 +49,13 @@ func TestEveryUlimitCanBeSet(t *testing.T) {
 	h := newHost(t)
 	var flags []string
 	want := map[string][2]uint64{}
-	for _, name := range initproto.RlimitNames() {
+	for _, name := range rlimits.Names() {
 		limit, known := ulimits[name]
 		if !known {
 			t.Errorf("%s is not tested", name)
 			continue
 		}
-		number, _ := initproto.RlimitResource(name)
+		number, _ := rlimits.Resource(name)
 		var own unix.Rlimit
 		if err := unix.Getrlimit(number, &own); err != nil {
 			t.Fatal(err)

@@ -5,48 +5,31 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 // OpenProcess holds the network namespace of a process of an engine's, and the
 // process by a pidfd, which is the caller's to close. A number that has come to
 // mean another process is told by start, the process's own in clock ticks since
 // boot (proc_pid_stat(5), field 22).
-func OpenProcess(pid int, start uint64) (*Namespace, *os.File, error) {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+func OpenProcess(pid int, start uint64) (*Namespace, *pidfd.Process, error) {
+	process, err := pidfd.OpenStarted(pid, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open process %d: %w", pid, err)
 	}
-	process := os.NewFile(uintptr(fd), "process")
-	n, err := openOf(process, pid, start)
+	n, err := OpenEngine(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err == nil && process.Ended() { // alive now, it was the same process all the time
+		n.Close()
+		err = fmt.Errorf("process %d has ended", pid)
+	}
 	if err != nil {
 		process.Close()
 		return nil, nil, err
 	}
 	return n, process, nil
-}
-
-func openOf(process *os.File, pid int, start uint64) (*Namespace, error) {
-	began, err := StartTime(pid)
-	if err != nil {
-		return nil, err
-	}
-	if began != start {
-		return nil, fmt.Errorf("process %d is another one: it began at %d, not at %d", pid, began, start)
-	}
-	n, err := OpenEngine(fmt.Sprintf("/proc/%d/ns/net", pid))
-	if err != nil {
-		return nil, err
-	}
-	// Alive now, it was the same process all the time.
-	if err := unix.PidfdSendSignal(int(process.Fd()), 0, nil, 0); err != nil {
-		n.Close()
-		return nil, fmt.Errorf("process %d has ended: %w", pid, err)
-	}
-	return n, nil
 }
 
 // OpenEngine holds a network namespace that an engine made and this process's
@@ -83,20 +66,6 @@ func (n *Namespace) checkOwner() error {
 		err = errors.New("it belongs to the container's user namespace, whose root may change every rule")
 	}
 	return err
-}
-
-// StartTime is when a process began, in clock ticks since boot: field 22 of proc_pid_stat(5); the second may have blanks in it.
-func StartTime(pid int) (uint64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const at = 22 - 3 // behind the second field
-	if len(fields) <= at {
-		return 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
-	}
-	return strconv.ParseUint(fields[at], 10, 64)
 }
 
 // Identity names the namespace among all that exist now.

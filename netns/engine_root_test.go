@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -266,20 +267,20 @@ func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { process.Process.Kill(); process.Wait() })
-		start, err := StartTime(process.Process.Pid)
+		start, err := pidfd.StartTime(process.Process.Pid)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := OpenProcess(process.Process.Pid, start+1); err == nil || !strings.Contains(err.Error(), "another one") {
 			t.Errorf("another start time: %v", err)
 		}
-		n, pidfd, err := OpenProcess(process.Process.Pid, start)
+		n, held, err := OpenProcess(process.Process.Pid, start)
 		if owned := flags&syscall.CLONE_NEWUSER != 0; owned != (err != nil) {
 			t.Errorf("user namespace %v: %v", owned, err)
 		}
 		if err == nil {
 			n.Close()
-			pidfd.Close()
+			held.Close()
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // backupSuffix names the copy of a configuration as it was before clove.
@@ -196,35 +197,12 @@ func (f file) store() error {
 }
 
 // write puts text into place with the file's owner and mode.
-func (f file) write(path string, text []byte) (err error) {
+func (f file) write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary.Name()) // gone when the rename was the last thing to succeed
-		}
-	}()
-	_, err = temporary.Write(text)
-	err = errors.Join(err, temporary.Chown(f.uid, f.gid), temporary.Chmod(f.mode), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(temporary.Name(), path); err != nil {
-		return err
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-// syncDirectory makes a rename outlive a power cut.
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return atomicfile.Replace(path, 0o600, func(file *os.File) error {
+		_, err := file.Write(text)
+		return errors.Join(err, file.Chown(f.uid, f.gid), file.Chmod(f.mode))
+	})
 }

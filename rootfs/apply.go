@@ -32,14 +32,10 @@ const stagedName = ".clove-apply.tmp"
 // only, and is a regular file, a directory or a symbolic link that stays below
 // target. What the host changed since the layer began is never overwritten or
 // removed.
-func Apply(ctx context.Context, upper Upper, target string, changes []Change) ([]Change, error) {
-	return ApplyAs(ctx, upper, target, changes, Access{})
-}
-
-// ApplyAs is Apply on a thread that has somebody else's rights, whose files
-// they will be: the kernel itself keeps it from what that user may not do. The
-// layer is read with access.Layer.
-func ApplyAs(ctx context.Context, upper Upper, target string, changes []Change, access Access) ([]Change, error) {
+//
+// On a thread that has somebody else's rights the kernel itself keeps it from
+// what that user may not do. The layer is read with access.Layer.
+func Apply(ctx context.Context, upper Upper, target string, changes []Change, access Access) ([]Change, error) {
 	a, err := openApplier(upper, target, access.Layer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot apply to %s: %w", printable(target), err)

@@ -102,7 +102,7 @@ func TestApplyOnAFullFileSystem(t *testing.T) {
 	plant(t, w.upper.Dir, "f a 1", "f x "+strings.Repeat("1", 1<<20), "f y 1")
 	w.upper.Since = newWorkspace(t, nil, nil).upper.Since
 	done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: "/w/a", Type: TypeFile},
-		{Kind: Changed, Path: "/w/x", Type: TypeFile}, {Kind: Added, Path: "/w/y", Type: TypeFile}})
+		{Kind: Changed, Path: "/w/x", Type: TypeFile}, {Kind: Added, Path: "/w/y", Type: TypeFile}}, Access{})
 	if err == nil || !strings.Contains(err.Error(), "no space left") || len(done) != 1 {
 		t.Errorf("got %q, %v", lines(done), err)
 	}

@@ -72,10 +72,10 @@ func (s sandbox) unmount() error { return unix.Unmount(s.merged, 0) }
 
 // outcome diffs and applies, and returns both lists.
 func (s sandbox) outcome(ctx context.Context) (found, done []Change, err error) {
-	if found, err = Diff(ctx, []Upper{s.upper}); err != nil {
+	if found, err = Diff(ctx, []Upper{s.upper}, Access{}); err != nil {
 		return nil, nil, err
 	}
-	done, err = Apply(ctx, s.upper, s.host, found)
+	done, err = Apply(ctx, s.upper, s.host, found, Access{})
 	return found, done, err
 }
 

@@ -100,11 +100,11 @@ func TestApplyKeepsHoles(t *testing.T) {
 		}
 	}
 	mixed.Close()
-	changes, err := Diff(t.Context(), []Upper{w.upper})
+	changes, err := Diff(t.Context(), []Upper{w.upper}, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := Apply(t.Context(), w.upper, w.host, changes); err != nil || len(done) != 2 || done[0].Refused != "" {
+	if done, err := Apply(t.Context(), w.upper, w.host, changes, Access{}); err != nil || len(done) != 2 || done[0].Refused != "" {
 		t.Fatalf("got %+v, %v", done, err)
 	}
 	for name, most := range map[string]int64{"hole": 0, "mixed": 64 << 10} {

@@ -39,7 +39,7 @@ func (w workspace) apply(t testing.TB, opaque string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := Apply(t.Context(), w.upper, w.host, changes)
+	done, err := Apply(t.Context(), w.upper, w.host, changes, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestApplyDoesNotFollowLinks(t *testing.T) {
 	t.Run("in the layer", func(t *testing.T) {
 		w := newWorkspace(t, []string{"d d"}, []string{"l d " + outside})
 		done, err := Apply(t.Context(), w.upper, w.host, []Change{
-			{Kind: Added, Path: "/w/d/secret", Type: TypeFile}, {Kind: Changed, Path: "/w/d", Type: TypeSymlink}})
+			{Kind: Added, Path: "/w/d/secret", Type: TypeFile}, {Kind: Changed, Path: "/w/d", Type: TypeSymlink}}, Access{})
 		if err != nil || len(done) != 2 || done[0].Refused == "" || done[1].Refused == "" {
 			t.Errorf("got %+v, %v", done, err)
 		}
@@ -181,7 +181,7 @@ func TestApplyDoesNotFollowLinks(t *testing.T) {
 		w := newWorkspace(t, []string{"l d " + outside}, []string{"d d", "f d/victim 2", "f d/new 2"})
 		done, err := Apply(t.Context(), w.upper, w.host, []Change{
 			{Kind: Changed, Path: "/w/d/victim", Type: TypeFile}, {Kind: Added, Path: "/w/d/new", Type: TypeFile},
-			{Kind: Deleted, Path: "/w/d/secret"}, {Kind: Deleted, Path: "/w/d/d"}})
+			{Kind: Deleted, Path: "/w/d/secret"}, {Kind: Deleted, Path: "/w/d/d"}}, Access{})
 		if err != nil || slices.ContainsFunc(done, func(c Change) bool { return c.Refused == "" }) || len(done) != 4 {
 			t.Errorf("got %q, %v", lines(done), err)
 		}
@@ -189,7 +189,7 @@ func TestApplyDoesNotFollowLinks(t *testing.T) {
 	t.Run("inside the workspace", func(t *testing.T) {
 		w := newWorkspace(t, []string{"d d", "d d/e", "l l d"}, []string{"d l", "d l/e", "f l/e/x 1", "f l/x 1"})
 		done, err := Apply(t.Context(), w.upper, w.host, []Change{
-			{Kind: Added, Path: "/w/l/e/x", Type: TypeFile}, {Kind: Added, Path: "/w/l/x", Type: TypeFile}, {Kind: Deleted, Path: "/w/l/e"}})
+			{Kind: Added, Path: "/w/l/e/x", Type: TypeFile}, {Kind: Added, Path: "/w/l/x", Type: TypeFile}, {Kind: Deleted, Path: "/w/l/e"}}, Access{})
 		if err != nil || slices.ContainsFunc(done, func(c Change) bool { return c.Refused == "" }) || len(done) != 3 {
 			t.Errorf("got %q, %v", lines(done), err)
 		}
@@ -209,12 +209,12 @@ func TestApplyRefusesPaths(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1"})
 	for _, at := range []string{"/w", "/w/", "/w/.", "/w/..", "/w/../x", "/w/d/../x", "/w//x", "/w/x/", "/x", "w/x", "", "/w/x\x00", "/wx"} {
-		done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: at, Type: TypeFile}})
+		done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: at, Type: TypeFile}}, Access{})
 		if err != nil || len(done) != 1 || done[0].Refused == "" {
 			t.Errorf("%q: %+v, %v", at, done, err)
 		}
 	}
-	done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: "/w/x", Type: TypeFile}})
+	done, err := Apply(t.Context(), w.upper, w.host, []Change{{Kind: Added, Path: "/w/x", Type: TypeFile}}, Access{})
 	if err != nil || len(done) != 1 || done[0].Refused != "" {
 		t.Errorf("control: %+v, %v", done, err)
 	}
@@ -294,12 +294,12 @@ func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 func TestApplyKeepsWhatTheHostAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f x 1", "d d", "f same 1"})
-	changes, err := Diff(t.Context(), []Upper{w.upper})
+	changes, err := Diff(t.Context(), []Upper{w.upper}, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plant(t, w.host, "f x host", "f d host", "f same 1")
-	done, err := Apply(t.Context(), w.upper, w.host, changes)
+	done, err := Apply(t.Context(), w.upper, w.host, changes, Access{})
 	if err != nil || len(done) != 2 || done[0].Refused == "" || done[1].Refused == "" {
 		t.Errorf("got %+v, %v", done, err)
 	}
@@ -337,31 +337,31 @@ func TestApplyFails(t *testing.T) {
 	changes := []Change{{Kind: Added, Path: "/w/x", Type: TypeFile}}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Apply(ended, w.upper, w.host, changes); !errors.Is(err, context.Canceled) {
+	if _, err := Apply(ended, w.upper, w.host, changes, Access{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended: %v", err)
 	}
 	alias := filepath.Join(t.TempDir(), "alias")
 	if err := os.Symlink(w.host, alias); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Apply(t.Context(), w.upper, alias, changes); !errors.Is(err, unix.ELOOP) {
+	if _, err := Apply(t.Context(), w.upper, alias, changes, Access{}); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a link as target: %v", err)
 	}
-	if _, err := Apply(t.Context(), Upper{Dir: filepath.Join(w.host, "none")}, w.host, changes); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Apply(t.Context(), Upper{Dir: filepath.Join(w.host, "none")}, w.host, changes, Access{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no layer: %v", err)
 	}
 	other, err := openApplier(w.upper, w.host, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Apply(t.Context(), w.upper, w.host, changes); !errors.Is(err, unix.EWOULDBLOCK) {
+	if _, err := Apply(t.Context(), w.upper, w.host, changes, Access{}); !errors.Is(err, unix.EWOULDBLOCK) {
 		t.Errorf("two at a time: %v", err)
 	}
 	other.close()
 	if now := listing(t, w.host); now != nil {
 		t.Errorf("the host has %q", now)
 	}
-	if done, err := Apply(t.Context(), w.upper, w.host, changes); err != nil || len(done) != 1 {
+	if done, err := Apply(t.Context(), w.upper, w.host, changes, Access{}); err != nil || len(done) != 1 {
 		t.Errorf("control: %q, %v", lines(done), err)
 	}
 }
@@ -397,11 +397,11 @@ func TestApplyEndedAnywhere(t *testing.T) {
 	}
 	for looks := 0; ; looks += step {
 		w := newWorkspace(t, host, layer)
-		changes, err := Diff(t.Context(), []Upper{w.upper})
+		changes, err := Diff(t.Context(), []Upper{w.upper}, Access{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Apply(&countdown{t.Context(), looks}, w.upper, w.host, changes)
+		_, err = Apply(&countdown{t.Context(), looks}, w.upper, w.host, changes, Access{})
 		now := listing(t, w.host)
 		for _, line := range now {
 			if !slices.Contains(allowed, line) {

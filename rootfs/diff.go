@@ -21,8 +21,18 @@ import (
 // listed when it is new or its own permission bits changed, never for what it
 // holds, and the top of an upper directory never is: it belongs to whoever
 // mounted it.
-func Diff(ctx context.Context, uppers []Upper) ([]Change, error) {
-	return DiffAs(ctx, uppers, Access{})
+func Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
+	var changes []Change
+	room := cmp.Or(access.ListBytes, maxListBytes)
+	for _, upper := range uppers {
+		found, err := diffUpper(ctx, upper, overlayMark, &room, access.Host[upper.Prefix])
+		if err != nil {
+			return nil, fmt.Errorf("cannot compare %s: %w", printable(upper.Prefix), err)
+		}
+		changes = append(changes, found...)
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes, nil
 }
 
 // Access says with whose rights files are read and written, and how much a
@@ -36,21 +46,6 @@ type Access struct {
 	Host map[string]Rights
 	// ListBytes bounds the list of changes; 0: maxListBytes.
 	ListBytes int
-}
-
-// DiffAs is Diff with the rights of others.
-func DiffAs(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
-	var changes []Change
-	room := cmp.Or(access.ListBytes, maxListBytes)
-	for _, upper := range uppers {
-		found, err := diffUpper(ctx, upper, overlayMark, &room, access.Host[upper.Prefix])
-		if err != nil {
-			return nil, fmt.Errorf("cannot compare %s: %w", printable(upper.Prefix), err)
-		}
-		changes = append(changes, found...)
-	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
-	return changes, nil
 }
 
 // marks reads overlayfs attributes; tests without privilege bring their own.

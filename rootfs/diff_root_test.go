@@ -31,7 +31,7 @@ func TestDiffWhenTheLowerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.upper.Lower, s.upper.Prefix = "", "/"
-	changes, err := Diff(t.Context(), []Upper{s.upper})
+	changes, err := Diff(t.Context(), []Upper{s.upper}, Access{})
 	want := []string{"A /home/agent/y", "A /motd", "A /opt", "A /tmp/x", "D /run"}
 	if got := lines(changes); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q (%v), want %q", got, err, want)
@@ -53,7 +53,7 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 	if err := set(filepath.Join(s.upper.Dir, "d"), "trusted.overlay.opaque"); err != nil {
 		t.Fatal(err)
 	}
-	changes, err := Diff(t.Context(), []Upper{s.upper})
+	changes, err := Diff(t.Context(), []Upper{s.upper}, Access{})
 	if got := lines(changes); err != nil || !slices.Equal(got, []string{"D /w/d/x"}) {
 		t.Fatalf("control: %q, %v", got, err)
 	}

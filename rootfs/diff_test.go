@@ -171,7 +171,7 @@ func TestDiffIgnoresUserAttributes(t *testing.T) {
 	if err := unix.Setxattr(filepath.Join(up, "d"), "user.overlay.opaque", []byte("y"), 0); err != nil {
 		t.Logf("the attribute cannot even be set here: %v", err)
 	}
-	changes, err := Diff(t.Context(), []Upper{{Dir: up, Lower: low, Prefix: "/w"}})
+	changes, err := Diff(t.Context(), []Upper{{Dir: up, Lower: low, Prefix: "/w"}}, Access{})
 	if got := lines(changes); err != nil || !slices.Equal(got, []string{"A /w/d/y"}) {
 		t.Errorf("got %q (%v)", got, err)
 	}
@@ -183,7 +183,7 @@ func TestDiffDescribesAndSorts(t *testing.T) {
 	plant(t, low, "f gone 123")
 	plant(t, one, "w gone", "f z 12", "m z 2755", "l l z")
 	plant(t, two, "d a")
-	got, err := Diff(t.Context(), []Upper{{Dir: one, Lower: low, Prefix: "/w"}, {Dir: two, Prefix: "/"}})
+	got, err := Diff(t.Context(), []Upper{{Dir: one, Lower: low, Prefix: "/w"}, {Dir: two, Prefix: "/"}}, Access{})
 	want := []Change{
 		{Kind: Added, Path: "/a", Type: TypeDir, Mode: 0o755},
 		{Kind: Deleted, Path: "/w/gone", Type: TypeFile, Size: 3, Mode: 0o644},
@@ -200,7 +200,7 @@ func TestDiffStopsAtTheLongestPath(t *testing.T) {
 	t.Parallel()
 	up := t.TempDir()
 	deep := growDeep(t, up, 30)
-	changes, err := Diff(t.Context(), []Upper{{Dir: up, Prefix: "/w"}})
+	changes, err := Diff(t.Context(), []Upper{{Dir: up, Prefix: "/w"}}, Access{})
 	if err != nil || len(changes) == 0 {
 		t.Fatalf("got %d changes, %v", len(changes), err)
 	}
@@ -259,13 +259,13 @@ func TestDiffFails(t *testing.T) {
 	plant(t, up, "f x 1")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Diff(ended, []Upper{{Dir: up}}); !errors.Is(err, context.Canceled) {
+	if _, err := Diff(ended, []Upper{{Dir: up}}, Access{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended: %v", err)
 	}
-	if _, err := Diff(t.Context(), []Upper{{Dir: filepath.Join(up, "none")}}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Diff(t.Context(), []Upper{{Dir: filepath.Join(up, "none")}}, Access{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no upper: %v", err)
 	}
-	if _, err := Diff(t.Context(), []Upper{{Dir: up, Lower: filepath.Join(up, "none")}}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Diff(t.Context(), []Upper{{Dir: up, Lower: filepath.Join(up, "none")}}, Access{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no lower: %v", err)
 	}
 	broken := func(*os.File, string, string) (string, bool, error) { return "", false, unix.EIO }
@@ -288,7 +288,7 @@ func TestDiffOpensByDescriptor(t *testing.T) {
 	if got := w.apply(t, ""); !slices.Equal(got, []string{"C /w/x"}) {
 		t.Errorf("got %q", got)
 	}
-	if _, err := Apply(t.Context(), w.upper, w.upper.Dir, nil); !errors.Is(err, unix.ELOOP) {
+	if _, err := Apply(t.Context(), w.upper, w.upper.Dir, nil, Access{}); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("as target: %v", err)
 	}
 }

@@ -101,7 +101,7 @@ func TestKeptLayerCanBeOpened(t *testing.T) {
 	want := []string{"C /etc/hostname", "D /etc/shells", "A /tmp/t", "D /workspace/a", "A /workspace/b"}
 	var got []string
 	b.do(func() error {
-		changes, err := layer.Diff(t.Context())
+		changes, err := layer.Diff(t.Context(), layer.Uppers(), Access{})
 		for _, c := range changes {
 			got = append(got, fmt.Sprint(c))
 		}

@@ -89,7 +89,7 @@ func TestAgentGoesOnWithItsLayer(t *testing.T) {
 			return err
 		}
 		defer layer.Close()
-		changes, err := layer.Diff(t.Context())
+		changes, err := layer.Diff(t.Context(), layer.Uppers(), Access{})
 		var got []string
 		for _, c := range changes {
 			got = append(got, fmt.Sprint(c))

@@ -215,15 +215,10 @@ func readTable(layer string) (t table, err error) {
 // thread: Diff and Apply open them without following any link, /proc's included.
 func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
 
-// Diff lists what the agent changed in all of the layer. The mount points that
-// clove made for it are no changes of the agent's.
-func (l *Layer) Diff(ctx context.Context) ([]Change, error) {
-	return l.DiffAs(ctx, l.Uppers(), Access{})
-}
-
-// DiffAs is Diff of some of the layer's parts, with the rights of others.
-func (l *Layer) DiffAs(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
-	changes, err := DiffAs(ctx, uppers, access)
+// Diff lists what the agent changed in these parts of the layer. The mount
+// points that clove made for it are no changes of the agent's.
+func (l *Layer) Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
+	changes, err := Diff(ctx, uppers, access)
 	return slices.DeleteFunc(changes, func(c Change) bool {
 		return c.Kind == Added && (slices.Contains(l.table.Made, c.Path) || c.Type == TypeDir && l.table.leadsToMade(c.Path))
 	}), err

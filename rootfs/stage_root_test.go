@@ -244,7 +244,7 @@ func (b *bench) diff(uppers []Upper) []string {
 	b.t.Helper()
 	var lines []string
 	b.do(func() error {
-		changes, err := Diff(b.t.Context(), uppers)
+		changes, err := Diff(b.t.Context(), uppers, Access{})
 		for _, c := range changes {
 			lines = append(lines, fmt.Sprint(c))
 		}

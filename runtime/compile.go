@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/rlimits"
 )
 
 // surroundings is what a launch made before the compile step.
@@ -83,15 +83,12 @@ func initProcess(spec agent.Spec, raised []agent.Rlimit) *specs.Process {
 	}
 }
 
-// rlimitPrefix and a limit's name in capitals are OCI's word for it.
-const rlimitPrefix = "RLIMIT_"
-
 // ociRlimits raises the soft limits as well: they are clove-init's own, which
 // sets the agent's.
 func ociRlimits(raised []agent.Rlimit) []specs.POSIXRlimit {
 	var oci []specs.POSIXRlimit
 	for _, r := range raised {
-		oci = append(oci, specs.POSIXRlimit{Type: rlimitPrefix + strings.ToUpper(r.Name), Soft: r.Hard, Hard: r.Hard})
+		oci = append(oci, specs.POSIXRlimit{Type: rlimits.OCIName(r.Name), Soft: r.Hard, Hard: r.Hard})
 	}
 	return oci
 }

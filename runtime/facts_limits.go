@@ -11,7 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
-	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rlimits"
 )
 
 func findLayout(f *facts) (found, missing string) {
@@ -94,7 +94,7 @@ func findRlimits(*facts) (found, missing string) {
 // hardLimit implements host.
 func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
 	var own unix.Rlimit
-	number, known := initproto.RlimitResource(name)
+	number, known := rlimits.Resource(name)
 	if !known || unix.Getrlimit(number, &own) != nil {
 		return 0, false
 	}

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/atomicfile"
 	"clove.run/clove/store"
 )
 
@@ -126,11 +127,7 @@ func (d *runDirectory) keep(record agent.Record) error {
 	if err := os.MkdirAll(d.path, runMode); err != nil {
 		return err
 	}
-	temporary := filepath.Join(d.path, recordFile+".new")
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return os.Rename(temporary, filepath.Join(d.path, recordFile))
+	return atomicfile.Write(filepath.Join(d.path, recordFile), 0o600, text)
 }
 
 // measure reads what the kernel counted, while the cgroup and the layer are

@@ -48,15 +48,15 @@ func sweepGate(name string) error {
 	if err != nil {
 		return err
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
+	process, err := pidfd.Open(pid)
 	if pidfd.Gone(err) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer process.Close()
 	if status, err := processStatus(pid); err != nil || !isGateID(status["Uid"]) {
 		return nil
 	}
-	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	return process.Signal(unix.SIGKILL)
 }

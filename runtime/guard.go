@@ -8,12 +8,11 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/netns"
 )
@@ -22,8 +21,8 @@ import (
 type guard struct {
 	agent.Guard
 	namespace *netns.Namespace
-	process   *os.File // pidfd of the container's first process
-	gate      *gate    // nil: mode none needs none
+	process   *pidfd.Process // the container's first
+	gate      *gate          // nil: mode none needs none
 	undo      undo.Stack
 }
 
@@ -128,7 +127,7 @@ func (g *guard) apply() error {
 	state := agent.GuardState{Namespace: identity, Owner: g.Owner()}
 	if g.Network != agent.NetworkNone {
 		state.PID = os.Getpid()
-		if state.Start, err = netns.StartTime(state.PID); err != nil {
+		if state.Start, err = pidfd.StartTime(state.PID); err != nil {
 			return err
 		}
 	}
@@ -148,7 +147,7 @@ func (g *guard) apply() error {
 // confirm takes the rules back from a container that is gone: its removal may have
 // looked for them before they were there, and a named namespace outlives it.
 func (g *guard) confirm() error {
-	if !ended(g.process) {
+	if !g.process.Ended() {
 		return nil
 	}
 	return errors.Join(errors.New("the container's process has ended"), g.namespace.Clear(g.Owner()))
@@ -188,7 +187,7 @@ func (g *guard) stay(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		awaitEnd(g.process)
+		g.process.Wait(context.Background())
 	}()
 	select {
 	case <-ended:
@@ -198,21 +197,4 @@ func (g *guard) stay(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), g.gate.stop())
 	}
-}
-
-// awaitEnd returns when the process of a pidfd has ended: it is readable then.
-func awaitEnd(pidfd *os.File) {
-	raw, err := pidfd.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Read(func(fd uintptr) bool { return readable(int(fd)) })
-}
-
-// ended tells whether the process of a pidfd has.
-func ended(pidfd *os.File) bool { return readable(int(pidfd.Fd())) }
-
-func readable(fd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-	return err != nil && err != unix.EINTR || n > 0
 }

@@ -3,14 +3,12 @@
 package runtime
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/testhost"
 	"clove.run/clove/netns"
 )
@@ -31,11 +29,11 @@ func TestNoRulesAreLeftForAContainerThatIsGone(t *testing.T) {
 	}
 	end := func() { container.Process.Kill(); container.Wait() }
 	t.Cleanup(end)
-	pidfd, err := unix.PidfdOpen(container.Process.Pid, unix.PIDFD_NONBLOCK)
+	process, err := pidfd.Open(container.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guard{namespace: n, process: os.NewFile(uintptr(pidfd), "container"),
+	g := &guard{namespace: n, process: process,
 		Guard: agent.Guard{Directory: t.TempDir(), PID: container.Process.Pid, Start: 1, Network: agent.NetworkNone}}
 	t.Cleanup(func() { g.process.Close() })
 	for _, alive := range []bool{true, false} { // the first is the control

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 	"clove.run/clove/store"
 )
 
@@ -128,19 +129,7 @@ func (p Paths) write(i installation) error {
 	if err != nil {
 		return err
 	}
-	temporary := p.identity() + ".new" // the state directory is locked: a left-over at most
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(temporary, p.identity())
-	}
-	if err != nil {
-		os.Remove(temporary)
-	}
-	return err
+	return atomicfile.Write(p.identity(), 0o600, append(text, '\n'))
 }
 
 // live are the runs that hold a lease; none where there is no store yet.

@@ -213,7 +213,7 @@ func (l *layerReader) access() rootfs.Access {
 
 func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []rootfs.Upper) (changes []rootfs.Change, err error) {
 	err = l.root.Do(func() error {
-		changes, err = l.layer.DiffAs(ctx, of(l.layer), l.access())
+		changes, err = l.layer.Diff(ctx, of(l.layer), l.access())
 		return err
 	})
 	for i, c := range changes {
@@ -230,7 +230,7 @@ func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (appli
 		return nil, nil
 	}
 	err = l.user.Do(func() error {
-		applied, err = rootfs.ApplyAs(ctx, workspace[0], l.Run.Spec.Files.Workspace, changes, l.access())
+		applied, err = rootfs.Apply(ctx, workspace[0], l.Run.Spec.Files.Workspace, changes, l.access())
 		return err
 	})
 	return applied, err

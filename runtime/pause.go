@@ -15,12 +15,6 @@ func (l *Live) Pause() error { return l.do(l.s.pause) }
 // Resume lets a paused agent go on; one that is not paused is a KindConflict.
 func (l *Live) Resume() error { return l.do(l.s.resume) }
 
-// Paused tells whether Pause is in force.
-func (l *Live) Paused() (paused bool, err error) {
-	err = l.do(func() error { paused = l.s.paused; return nil })
-	return paused, err
-}
-
 func (s *supervisor) pause() error {
 	switch {
 	case s.paused:

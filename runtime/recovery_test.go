@@ -120,7 +120,7 @@ func TestARecordWaitsForItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocked := filepath.Join(dir.path, recordFile+".new")
+	blocked := filepath.Join(dir.path, recordFile)
 	if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 // reap waits for clove-init, which must have been killed or have ended. The
@@ -118,25 +120,18 @@ func killChild(pid int, patience time.Duration) error {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		return err
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
+	process, err := pidfd.Open(pid)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	for deadline := time.Now().Add(patience); ; {
-		left := max(0, time.Until(deadline))
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return err
-		}
+	defer process.Close()
+	if !process.WaitFor(patience) {
+		return fmt.Errorf("killed, it is still there after %s", patience)
+	}
+	for {
 		// WALL: one that ends with another signal than CHLD counts as well.
-		switch buried, err := unix.Wait4(pid, nil, unix.WALL|unix.WNOHANG, nil); {
-		case buried == pid:
-			return nil
-		case err != nil && !errors.Is(err, unix.EINTR):
+		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
 			return err
-		case left == 0:
-			return fmt.Errorf("killed, it is still there after %s", patience)
 		}
 	}
 }

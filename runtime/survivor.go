@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 )
 
 // survivor is the living supervisor of a run, told by the lock of a run directory
 // that it holds, wherever that is, or was: its number alone may be another's by now.
 type survivor struct {
-	process *os.File // a pidfd
+	process *pidfd.Process
 	pid     int
 	lock    string // path of the lock, as far as it can be told here
 	removed bool   // the lock, and so the run directory: nobody will find it again
@@ -29,11 +30,11 @@ func survivorOf(run agent.Run) *survivor {
 		return nil
 	}
 	pid := run.Lease.SupervisorPID
-	fd, err := unix.PidfdOpen(pid, 0)
+	process, err := pidfd.Open(pid)
 	if err != nil {
 		return nil
 	}
-	s := &survivor{process: os.NewFile(uintptr(fd), "supervisor"), pid: pid}
+	s := &survivor{process: process, pid: pid}
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	for _, name := range names(dir) {
 		if s.holds(dir, name, run.Spec.ID) {
@@ -121,20 +122,11 @@ func (s *survivor) end(patience time.Duration) error {
 	if err := s.inUse(); err != nil {
 		return err
 	}
-	fd := int(s.process.Fd())
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := s.process.Signal(unix.SIGKILL); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); ; {
-		left := max(0, time.Until(deadline))
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
-		switch {
-		case n > 0:
-			return nil
-		case err != nil && !errors.Is(err, unix.EINTR):
-			return err
-		case left == 0:
-			return fmt.Errorf("its supervisor, process %d, was killed and is still there after %s", s.pid, patience)
-		}
+	if !s.process.WaitFor(patience) {
+		return fmt.Errorf("its supervisor, process %d, was killed and is still there after %s", s.pid, patience)
 	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // allowedActions are the actions that a document may use.
@@ -155,6 +156,17 @@ func checkAction(subject string, action specs.LinuxSeccompAction, errno *uint) e
 type outcome struct {
 	action specs.LinuxSeccompAction
 	errno  uint
+}
+
+// outcomeOf applies runc's default error number.
+func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
+	switch {
+	case action != specs.ActErrno:
+		return outcome{action: action}
+	case errno == nil:
+		return outcome{action, uint(unix.EPERM)}
+	}
+	return outcome{action, *errno}
 }
 
 // checkOverlap refuses two rules of one call that differ in what they do and

@@ -1,5 +1,5 @@
 // Package seccomp decides which system calls an agent may make: built-in
-// profiles, docker's profile documents, and one line of explanation per call.
+// profiles, and docker's profile documents.
 //
 // # Theory of operation
 //
@@ -12,8 +12,8 @@
 // "standard" is computed, not listed: the calls that docker's default profile
 // allows to a container without capabilities, minus the table of refusals,
 // with the table of conditions in place of docker's own argument rules. Each
-// row carries its reason, which Explain shows. A golden file pins the result, so
-// a newer moby/profiles changes the filter only where a person sees it.
+// row carries its reason. A golden file pins the result, so a newer
+// moby/profiles changes the filter only where a person sees it.
 // "strict" is "standard" minus one more table; it never allows what
 // "standard" refuses, which a property test checks.
 //

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -49,4 +50,21 @@ func text(p *specs.LinuxSeccomp) string {
 		}
 	}
 	return b.String()
+}
+
+// comparison is one condition in words. Arguments count from 0, as in the
+// kernel's struct seccomp_data.
+func comparison(arg specs.LinuxSeccompArg) string {
+	if arg.Op != specs.OpMaskedEqual {
+		panic(arg.Op) // no row of the built-in profiles has another
+	}
+	return fmt.Sprintf("(argument %d & %#x) == %#x", arg.Index, arg.Value, arg.ValueTwo)
+}
+
+// phrase is an outcome of a built-in profile in words.
+func phrase(o outcome) string {
+	if o.action == specs.ActAllow {
+		return "allowed"
+	}
+	return "refused with " + unix.ErrnoName(unix.Errno(o.errno))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
 )
@@ -194,6 +195,11 @@ func TestForeignNamesAreForeign(t *testing.T) {
 	}
 }
 
+// named tells whether a rule of p names the call.
+func named(p *specs.LinuxSeccomp, name string) bool {
+	return slices.ContainsFunc(p.Syscalls, func(rule specs.LinuxSyscall) bool { return slices.Contains(rule.Names, name) })
+}
+
 // Every call that the library knows is allowed, or refused for a reason.
 func TestEveryCallIsDecided(t *testing.T) {
 	t.Parallel()
@@ -204,7 +210,7 @@ func TestEveryCallIsDecided(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			allowed := len(rulesFor(p, name)) > 0
+			allowed := named(p, name)
 			refused := level.refusalOf(name) != nil
 			if !allowed && !refused {
 				t.Errorf("%s: %s is neither allowed nor in a table of refusals", level.name, name)

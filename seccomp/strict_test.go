@@ -60,7 +60,7 @@ func TestStrictRowsAreNotIdle(t *testing.T) {
 	standard := mustProfile(t, Standard)
 	for _, row := range strictRefusals {
 		for _, name := range row.names {
-			if len(rulesFor(standard, name)) == 0 {
+			if !named(standard, name) {
 				t.Errorf("standard refuses %s already", name)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // backup copies the file as it was before a migration, to PATH.schemaN: the
@@ -19,29 +20,12 @@ func (s *Store) backup(version int) error {
 	if _, err := os.Lstat(path); version == 0 || err == nil {
 		return nil // a new file has nothing to keep
 	}
-	temporary := path + ".new"
-	if err := copyFile(s.path, temporary); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return fsync(filepath.Dir(path))
-}
-
-// copyFile makes a copy that is on the disk when it returns.
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
+	source, err := os.Open(s.path)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Sync(), target.Close())
+	return atomicfile.Replace(path, 0o600, func(copied *os.File) error { _, err := io.Copy(copied, source); return err })
 }
 
 // Backup writes a sound copy of the file to the path to, which must not exist.
@@ -70,7 +54,7 @@ func (s *Store) Backup(to string) error {
 		err = os.Link(temporary.Name(), to) // never over another file
 	}
 	if err == nil {
-		err = fsync(filepath.Dir(to))
+		err = atomicfile.Sync(filepath.Dir(to))
 	}
 	return cannotBackUp(to, err)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -41,8 +42,8 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := os.Stat(path + ".schema1.new"); !os.IsNotExist(err) {
-		t.Errorf("half a copy is left: %v", err)
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".clove-*")); err != nil || left != nil {
+		t.Errorf("half a copy is left: %q, %v", left, err)
 	}
 }
 

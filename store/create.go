@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // prepareDir makes the state directory, for its owner alone. One that others
@@ -52,7 +53,7 @@ func create(path string) error {
 	}
 	// The directory may be as new as the file.
 	dir := filepath.Dir(path)
-	return errors.Join(fsync(dir), fsync(filepath.Dir(dir)))
+	return errors.Join(atomicfile.Sync(dir), atomicfile.Sync(filepath.Dir(dir)))
 }
 
 func build(path string) error {
@@ -61,14 +62,5 @@ func build(path string) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
-	return errors.Join(err, db.Close(), fsync(path))
-}
-
-// fsync is fsync(2) of a file or directory.
-func fsync(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
+	return errors.Join(err, db.Close(), atomicfile.Sync(path))
 }

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"clove.run/clove/internal/initproto"
-	"clove.run/clove/internal/testhost"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rlimits"
+	"clove.run/clove/internal/testhost"
 )
 
 // status runs cat on /proc/self/status and gives its fields.
@@ -91,8 +93,8 @@ func TestRlimits(t *testing.T) {
 		"Max msgqueue size": {Name: "msgqueue", Soft: 0, Hard: 1}, "Max nice priority": {Name: "nice"},
 		"Max realtime priority": {Name: "rtprio"}, "Max realtime timeout": {Name: "rttime", Soft: 1000, Hard: 2000},
 	}
-	if len(want) != len(initproto.RlimitNames()) {
-		t.Fatalf("%d of %d limits", len(want), len(initproto.RlimitNames()))
+	if len(want) != len(rlimits.Names()) {
+		t.Fatalf("%d of %d limits", len(want), len(rlimits.Names()))
 	}
 	orders := command("/bin/cat", "/proc/self/limits")
 	orders.Rlimits = nil

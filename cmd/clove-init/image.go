@@ -5,8 +5,10 @@ import (
 	"syscall"
 	"unsafe"
 
-	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rlimits"
 )
 
 // image is the agent's execve(2), ready to go: between its limits and the call
@@ -30,7 +32,7 @@ type limit struct {
 func newImage(path string, orders *initproto.Orders) (*image, error) {
 	i := &image{path: path}
 	for _, r := range orders.Rlimits {
-		resource, _ := initproto.RlimitResource(r.Name) // Validate knows it
+		resource, _ := rlimits.Resource(r.Name) // Validate knows it
 		i.limits = append(i.limits, limit{r.Name, uintptr(resource), [2]uint64{r.Soft, r.Hard}})
 	}
 	var err error

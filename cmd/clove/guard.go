@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/lasting"
 )
 
 const guardName = "guard"
@@ -27,7 +28,7 @@ func (p *program) guard(c *cli.Context) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	orders, pipe := os.NewFile(supervisor.OrderFD, "order"), os.NewFile(supervisor.AnswerFD, "answer")
+	orders, pipe := os.NewFile(lasting.OrderFD, "order"), os.NewFile(lasting.AnswerFD, "answer")
 	var order agent.Guard
 	err := json.NewDecoder(orders).Decode(&order)
 	orders.Close()

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // resultFile is where --result wants the record. The empty path wants none.
@@ -39,34 +41,14 @@ func (f resultFile) write(record agent.Record) error {
 	if err != nil {
 		return resultError(string(f), err)
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(string(f)), "."+filepath.Base(string(f))+".*")
+	err = atomicfile.Replace(string(f), 0o600, func(file *os.File) error {
+		_, err := file.Write(append(text, '\n'))
+		return errors.Join(err, file.Chmod(0o644)) // others may read it, as what a shell redirects
+	})
 	if err != nil {
 		return resultError(string(f), err)
 	}
-	defer os.Remove(temporary.Name()) // gone already when the rename succeeded
-	if err := fill(temporary, append(text, '\n')); err != nil {
-		return resultError(string(f), err)
-	}
-	if err := os.Rename(temporary.Name(), string(f)); err != nil {
-		return resultError(string(f), err)
-	}
 	return nil
-}
-
-// fill writes and closes a file that others may read, as if the user had
-// redirected output to it.
-func fill(f *os.File, text []byte) error {
-	_, err := f.Write(text)
-	if merr := f.Chmod(0o644); err == nil {
-		err = merr
-	}
-	if serr := f.Sync(); err == nil {
-		err = serr
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 // resultError names the path as it was written on the command line, or in full

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rlimits"
 )
 
 // readUlimits lays the asked limits over the level's own, name by name.
@@ -30,8 +30,8 @@ func (r *request) readUlimits() error {
 func parseUlimit(text string) (agent.Rlimit, error) {
 	const form = "write NAME=SOFT:HARD, for example nofile=1024:2048"
 	name, values, hasValue := strings.Cut(text, "=")
-	if _, known := initproto.RlimitResource(name); !known {
-		return agent.Rlimit{}, invalid(flagUlimit, "it takes "+strings.Join(initproto.RlimitNames(), ", "), "there is no resource limit %q", name)
+	if _, known := rlimits.Resource(name); !known {
+		return agent.Rlimit{}, invalid(flagUlimit, "it takes "+strings.Join(rlimits.Names(), ", "), "there is no resource limit %q", name)
 	}
 	if !hasValue {
 		return agent.Rlimit{}, invalid(flagUlimit, form, "%q has no value", text)

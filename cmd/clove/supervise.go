@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/lasting"
 )
 
 const superviseName = "supervise"
@@ -36,7 +37,7 @@ func (p *program) supervise(c *cli.Context) error {
 	if c.String(flagEnd) != "" {
 		return p.endAll(c)
 	}
-	order, err := supervisor.ReadOrder(os.NewFile(supervisor.OrderFD, "order"))
+	order, err := supervisor.ReadOrder(os.NewFile(lasting.OrderFD, "order"))
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (p *program) supervise(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return supervisor.Supervise(c.Context, b, c.String(flagRunDir), order, os.NewFile(supervisor.AnswerFD, "answer"))
+	return supervisor.Supervise(c.Context, b, c.String(flagRunDir), order, os.NewFile(lasting.AnswerFD, "answer"))
 }
 
 // endAll ends what supervisors look after, all at once: a shutdown waits for

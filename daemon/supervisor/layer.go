@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/passfd"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -47,16 +46,24 @@ func (v *server) giveLayer(c *rpc.Conn, request rpc.Message) {
 
 // sendFile answers a request with a descriptor beside the result (unix(7), SCM_RIGHTS).
 func sendFile(c *rpc.Conn, id json.RawMessage, file *os.File) error {
-	socket, ok := c.Conn.(*net.UnixConn)
-	if !ok {
-		return fmt.Errorf("cannot send a file: %T is no Unix socket", c.Conn)
+	socket, err := unixOf(c)
+	if err != nil {
+		return err
 	}
 	text, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: id, Result: json.RawMessage("{}")})
 	if err != nil {
 		return err
 	}
-	_, _, err = socket.WriteMsgUnix(append(text, '\n'), unix.UnixRights(int(file.Fd())), nil)
+	_, err = passfd.Send(socket, append(text, '\n'), file)
 	return err
+}
+
+func unixOf(c *rpc.Conn) (*net.UnixConn, error) {
+	socket, ok := c.Conn.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("cannot pass a file: %T is no Unix socket", c.Conn)
+	}
+	return socket, nil
 }
 
 // Layer gives use the layer of a live run, whose agent stands still meanwhile.
@@ -101,16 +108,19 @@ var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "
 
 // receiveFile reads the answer, and the descriptor that comes with it.
 func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
-	socket, ok := c.Conn.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("cannot receive a file: %T is no Unix socket", c.Conn)
+	socket, err := unixOf(c)
+	if err != nil {
+		return nil, err
 	}
-	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
-	n, m, _, _, err := socket.ReadMsgUnix(text, rights)
+	text := make([]byte, 64<<10)
+	n, fds, err := passfd.Receive(socket, text, 1)
 	if err != nil {
 		return nil, &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how", Err: err}
 	}
-	file := fileOf(rights[:m], name)
+	var file *os.File
+	if len(fds) == 1 {
+		file = os.NewFile(uintptr(fds[0]), name)
+	}
 	var answer rpc.Message
 	err = json.Unmarshal(text[:n], &answer)
 	switch {
@@ -125,17 +135,4 @@ func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
 		file.Close()
 	}
 	return nil, err
-}
-
-// fileOf takes the one descriptor out of a control message; nil: there is none.
-func fileOf(rights []byte, name string) *os.File {
-	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil || len(messages) != 1 {
-		return nil
-	}
-	descriptors, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(descriptors) != 1 {
-		return nil
-	}
-	return os.NewFile(uintptr(descriptors[0]), name)
 }

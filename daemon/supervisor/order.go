@@ -10,12 +10,6 @@ import (
 	"clove.run/clove/api"
 )
 
-// The descriptors that a supervisor is started with.
-const (
-	OrderFD  = 3
-	AnswerFD = 4
-)
-
 // SocketName is the supervisor's socket in the run directory.
 const SocketName = "supervisor.sock"
 

@@ -16,7 +16,6 @@ const MaxQueryBytes = 4096
 const (
 	TypeA     = dns.TypeA
 	TypeAAAA  = dns.TypeAAAA
-	TypeCNAME = dns.TypeCNAME
 	TypePTR   = dns.TypePTR
 	TypeSVCB  = dns.TypeSVCB
 	TypeHTTPS = dns.TypeHTTPS

@@ -107,7 +107,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	broker, gate := ends(t)
 	for _, text := range []string{"no json", `{"id":"x"}`, `{"open":{"target":"1.2.3.4"}}`} {
-		if _, err := gate.file.WriteString(text); err != nil {
+		if _, err := gate.socket.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := broker.ReceiveRequest(); err == nil || err == io.EOF {

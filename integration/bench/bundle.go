@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/rlimits"
 	"clove.run/clove/oci"
 	"clove.run/clove/policies"
 	"clove.run/clove/seccomp"
@@ -76,9 +76,9 @@ func bundleConfig(root string, program []string) (object, error) {
 		return nil, err
 	}
 	limits := standard.Limits
-	var rlimits []object
+	var asked []object
 	for _, r := range limits.Rlimits {
-		rlimits = append(rlimits, object{"type": "RLIMIT_" + strings.ToUpper(r.Name), "soft": r.Soft, "hard": r.Hard})
+		asked = append(asked, object{"type": rlimits.OCIName(r.Name), "soft": r.Soft, "hard": r.Hard})
 	}
 	ids := []object{{"containerID": 0, "hostID": agent.FirstHostID, "size": agent.IDsPerAgent}}
 	var namespaces []object
@@ -91,7 +91,7 @@ func bundleConfig(root string, program []string) (object, error) {
 		"hostname":   "bench",
 		"process": object{
 			"user": object{"uid": 1000, "gid": 1000}, "args": program, "cwd": "/", "env": []string{"PATH=/usr/bin:/bin"},
-			"capabilities": object{}, "noNewPrivileges": true, "rlimits": rlimits,
+			"capabilities": object{}, "noNewPrivileges": true, "rlimits": asked,
 		},
 		"mounts": bundleMounts(limits.ShmBytes),
 		"linux": object{

@@ -17,7 +17,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/ocitest"
-	"clove.run/clove/netns"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/oci"
 	"clove.run/clove/runtime/guard"
 )
@@ -91,7 +91,7 @@ func TestAStartIsAskedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		order.Directory, order.PID = filepath.Join(n.Root, "one"), pidOf(t, n, "one")
-		start, err := netns.StartTime(order.PID)
+		start, err := pidfd.StartTime(order.PID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,40 +1,6 @@
 package initproto
 
-import (
-	"maps"
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
-
-// rlimits are docker's words for the resources of setrlimit(2).
-var rlimits = map[string]int{
-	"as":         unix.RLIMIT_AS,
-	"core":       unix.RLIMIT_CORE,
-	"cpu":        unix.RLIMIT_CPU,
-	"data":       unix.RLIMIT_DATA,
-	"fsize":      unix.RLIMIT_FSIZE,
-	"locks":      unix.RLIMIT_LOCKS,
-	"memlock":    unix.RLIMIT_MEMLOCK,
-	"msgqueue":   unix.RLIMIT_MSGQUEUE,
-	"nice":       unix.RLIMIT_NICE,
-	"nofile":     unix.RLIMIT_NOFILE,
-	"nproc":      unix.RLIMIT_NPROC,
-	"rss":        unix.RLIMIT_RSS,
-	"rtprio":     unix.RLIMIT_RTPRIO,
-	"rttime":     unix.RLIMIT_RTTIME,
-	"sigpending": unix.RLIMIT_SIGPENDING,
-	"stack":      unix.RLIMIT_STACK,
-}
-
-// RlimitResource gives the number that setrlimit(2) wants.
-func RlimitResource(name string) (int, bool) {
-	resource, ok := rlimits[name]
-	return resource, ok
-}
-
-// RlimitNames lists every word, sorted.
-func RlimitNames() []string { return slices.Sorted(maps.Keys(rlimits)) }
+import "slices"
 
 // capabilities are capabilities(7) in the order of their numbers, which
 // linux/capability.h fixes.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"clove.run/clove/internal/rlimits"
 )
 
 // Orders is everything that clove-init must know. Ids and paths are the
@@ -43,7 +45,7 @@ type Terminal struct {
 
 // Rlimit is one setrlimit(2); ^uint64(0) is infinity.
 type Rlimit struct {
-	Name string `json:"name"` // a word of RlimitNames
+	Name string `json:"name"` // one of rlimits.Names
 	Soft uint64 `json:"soft"`
 	Hard uint64 `json:"hard"`
 }
@@ -91,7 +93,7 @@ func checkIDs(o *Orders) error {
 func checkLimits(o *Orders) error {
 	seen := map[string]bool{}
 	for _, limit := range o.Rlimits {
-		if _, ok := RlimitResource(limit.Name); !ok {
+		if _, ok := rlimits.Resource(limit.Name); !ok {
 			return fmt.Errorf("%q is not a resource limit", limit.Name)
 		}
 		if seen[limit.Name] {

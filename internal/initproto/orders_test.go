@@ -79,26 +79,6 @@ func TestLargestCommandFits(t *testing.T) {
 	}
 }
 
-func TestRlimitNames(t *testing.T) {
-	t.Parallel()
-	want := []string{"as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile",
-		"nproc", "rss", "rtprio", "rttime", "sigpending", "stack"}
-	if got := RlimitNames(); !slices.Equal(got, want) {
-		t.Errorf("names %v", got)
-	}
-	seen := map[int]string{}
-	for _, name := range RlimitNames() {
-		number, ok := RlimitResource(name)
-		if !ok || number < 0 || number > 15 || seen[number] != "" {
-			t.Errorf("%s has number %d, as has %q", name, number, seen[number])
-		}
-		seen[number] = name
-	}
-	if _, ok := RlimitResource("RLIMIT_CPU"); ok {
-		t.Error("an unknown word has a number")
-	}
-}
-
 func TestCapabilityNumbers(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"CAP_CHOWN": unix.CAP_CHOWN, "CAP_SETPCAP": unix.CAP_SETPCAP,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -30,9 +29,9 @@ const (
 
 // buried is the exit status of a process whose parent has taken it away, known
 // to whoever held a pidfd before. It is false while nobody has.
-func buried(pidfd int) (status unix.WaitStatus, known bool) {
+func buried(p *pidfd.Process) (status unix.WaitStatus, known bool) {
 	info := pidfdInfo{mask: pidfdInfoExit}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(pidfd), pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.FD()), pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
 	return unix.WaitStatus(info.exitCode), errno == 0 && info.mask&pidfdInfoExit != 0
 }
 
@@ -69,7 +68,7 @@ func findSource(preferred ...source) (source, error) {
 
 // try holds the source against what the parent of a child knows.
 func (s source) try() error {
-	pid, pidfd, done, err := waitingChild()
+	pid, process, done, err := waitingChild()
 	if err != nil {
 		return fmt.Errorf("cannot try how a process ended: %w", err)
 	}
@@ -92,7 +91,7 @@ func (s source) try() error {
 			return fmt.Errorf("%w: it tells %#x of %#x (%v)", errTaskstats, got, how, err)
 		}
 	default:
-		if got, known := buried(pidfd); !known || got != how {
+		if got, known := buried(process); !known || got != how {
 			return errStatus
 		}
 	}
@@ -101,26 +100,23 @@ func (s source) try() error {
 
 // waitingChild is a child of this program that waits for its end. done lets go
 // of what the caller holds of it.
-func waitingChild() (pid, pidfd int, done func(), err error) {
+func waitingChild() (pid int, process *pidfd.Process, done func(), err error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return 0, -1, nil, os.NewSyscallError("pipe2", err)
+		return 0, nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	pidfd = -1
 	closed := ^uintptr(0)
 	pid, err = syscall.ForkExec("/proc/self/exe", []string{"clove-oci", Argument}, &syscall.ProcAttr{Dir: "/",
-		Files: []uintptr{closed, closed, closed, uintptr(pipe[0])}, Sys: &syscall.SysProcAttr{PidFD: &pidfd}})
+		Files: []uintptr{closed, closed, closed, uintptr(pipe[0])}})
 	unix.Close(pipe[0])
+	if err == nil {
+		process, err = pidfd.Open(pid) // not buried yet: its number is its own
+	}
 	if err != nil {
 		unix.Close(pipe[1])
-		return 0, -1, nil, err
+		return 0, nil, nil, err
 	}
-	return pid, pidfd, func() {
-		unix.Close(pipe[1])
-		if pidfd >= 0 {
-			unix.Close(pidfd)
-		}
-	}, nil
+	return pid, process, func() { unix.Close(pipe[1]); process.Close() }, nil
 }
 
 func bury(pid int) (how unix.WaitStatus, err error) {
@@ -135,14 +131,14 @@ func bury(pid int) (how unix.WaitStatus, err error) {
 // kernel has no event for its burial.
 const burialLook = 100 * time.Millisecond
 
-// status waits until the process behind pidfd has ended and it is known how.
+// status waits until the process has ended and it is known how.
 // Its parent may leave it unburied for as long as it likes; such a one shows its
 // status in /proc.
-func status(pidfd, pid int) unix.WaitStatus {
+func status(p *pidfd.Process, pid int) unix.WaitStatus {
 	events := int16(unix.POLLIN)
 	for limit := -1; ; limit = int(burialLook.Milliseconds()) {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: events}}, limit)
-		if status, known := buried(pidfd); known {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(p.FD()), Events: events}}, limit)
+		if status, known := buried(p); known {
 			return status
 		}
 		if status, known := unburied(pid); known {
@@ -157,37 +153,19 @@ func status(pidfd, pid int) unix.WaitStatus {
 // unburied reads the status of a zombie, proc_pid_stat(5). The kernel shows 0 in
 // place of it to who may not trace the process.
 func unburied(pid int) (status unix.WaitStatus, known bool) {
-	fields, err := statOf(pid)
-	if err != nil || len(fields) < statExitCode+1 || fields[statState] != "Z" || !mayTrace() {
+	fields, err := pidfd.Stat(pid)
+	if err != nil || fields[statState] != "Z" || !mayTrace() {
 		return 0, false
 	}
 	code, err := strconv.ParseInt(fields[statExitCode], 10, 32)
 	return unix.WaitStatus(code), err == nil
 }
 
-// Fields of proc_pid_stat(5), 3, 22 and 52 there, behind the name from 0 on.
+// Fields of proc_pid_stat(5), 3 and 52 there, as pidfd.Stat counts.
 const (
-	statState     = 0
-	statStartTime = 19
-	statExitCode  = 49
+	statState    = 0
+	statExitCode = 49
 )
-
-// statOf leaves the number and the name out, which may hold anything.
-func statOf(pid int) ([]string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil, err
-	}
-	return fieldsOf(string(text))
-}
-
-func fieldsOf(text string) ([]string, error) {
-	end := strings.LastIndexByte(text, ')')
-	if end < 0 {
-		return nil, fmt.Errorf("cannot parse %q, of a process's stat", text)
-	}
-	return strings.Fields(text[end+1:]), nil
-}
 
 // mayTrace tells whether this process has CAP_SYS_PTRACE.
 func mayTrace() bool {
@@ -195,21 +173,4 @@ func mayTrace() bool {
 	var data [2]unix.CapUserData
 	err := unix.Capget(&header, &data[0])
 	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_PTRACE) != 0
-}
-
-// open gives a pidfd of the process that began at start; -1: it is gone.
-func open(pid int, start uint64) (fd int, err error) {
-	fd, err = unix.PidfdOpen(pid, 0)
-	if pidfd.Gone(err) {
-		return -1, nil
-	}
-	if err != nil {
-		return -1, os.NewSyscallError("pidfd_open", err)
-	}
-	// Looked at behind the opening: were the number another's by now, its time would be, too.
-	fields, err := statOf(pid)
-	if err == nil && len(fields) > statStartTime && fields[statStartTime] == strconv.FormatUint(start, 10) {
-		return fd, nil
-	}
-	return -1, unix.Close(fd)
 }

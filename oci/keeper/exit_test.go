@@ -5,35 +5,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/internal/testhost"
+	"clove.run/clove/internal/pidfd"
 )
 
-// begun is a child that nobody has buried, its pidfd and its start time.
-func begun(t *testing.T, script string) (cmd *exec.Cmd, pidfd int, start uint64) {
+// begun is a child that nobody has buried, and its start time.
+func begun(t *testing.T, script string) (cmd *exec.Cmd, process *pidfd.Process, start uint64) {
 	t.Helper()
 	cmd = exec.Command("sh", "-c", script)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	fields, err := statOf(cmd.Process.Pid)
+	start, err := pidfd.StartTime(cmd.Process.Pid)
+	if err == nil {
+		process, err = pidfd.OpenStarted(cmd.Process.Pid, start)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if start, err = strconv.ParseUint(fields[statStartTime], 10, 64); err != nil {
-		t.Fatal(err)
-	}
-	pidfd, err = open(cmd.Process.Pid, start)
-	if err != nil || pidfd < 0 {
-		t.Fatalf("%d, %v", pidfd, err)
-	}
-	t.Cleanup(func() { unix.Close(pidfd) })
-	return cmd, pidfd, start
+	t.Cleanup(func() { process.Close() })
+	return cmd, process, start
 }
 
 func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
@@ -42,9 +37,9 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 		t.Fatal(kernel)
 	}
 	for script, want := range map[string]unix.WaitStatus{"exit 0": exited(0), "exit 7": exited(7), "kill -9 $$": killed(unix.SIGKILL)} {
-		cmd, pidfd, _ := begun(t, script)
-		waitEnd(pidfd)
-		if _, known := buried(pidfd); known {
+		cmd, process, _ := begun(t, script)
+		process.Wait(t.Context())
+		if _, known := buried(process); known {
 			t.Errorf("%s: a zombie is buried", script)
 		}
 		if got, known := unburied(cmd.Process.Pid); known != mayTrace() || known && got != want {
@@ -54,11 +49,11 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 		if _, known := unburied(cmd.Process.Pid); known {
 			t.Errorf("%s: nobody is a zombie", script)
 		}
-		got, known := buried(pidfd)
+		got, known := buried(process)
 		if known != (kernel == nil) || known && got != want {
 			t.Errorf("%s: buried with %x, %t; the kernel: %v", script, got, known, kernel)
 		}
-		if kernel == nil && status(pidfd, cmd.Process.Pid) != want {
+		if kernel == nil && status(process, cmd.Process.Pid) != want {
 			t.Errorf("%s: another status", script)
 		}
 	}
@@ -66,30 +61,12 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 
 // TestALivingProcessHasNoStatus.
 func TestALivingProcessHasNoStatus(t *testing.T) {
-	cmd, pidfd, _ := begun(t, "exec sleep 1000")
-	if _, known := buried(pidfd); known {
+	cmd, process, _ := begun(t, "exec sleep 1000")
+	if _, known := buried(process); known {
 		t.Error("it is buried alive")
 	}
 	if _, known := unburied(cmd.Process.Pid); known {
 		t.Error("it is a zombie alive")
-	}
-}
-
-// TestANumberIsNoProcess: the time beside it is.
-func TestANumberIsNoProcess(t *testing.T) {
-	cmd, _, start := begun(t, "exec sleep 1000")
-	if pidfd, err := open(cmd.Process.Pid, start+1); pidfd != -1 || err != nil {
-		t.Errorf("another's number: %d, %v", pidfd, err)
-	}
-	for name, pid := range map[string]int{"a number that none has": 1<<22 + 1, "a thread's number": testhost.Thread(t)} {
-		if pidfd, err := open(pid, start); pidfd != -1 || err != nil {
-			t.Errorf("%s: %d, %v", name, pidfd, err)
-		}
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if pidfd, err := open(cmd.Process.Pid, start); pidfd != -1 || err != nil {
-		t.Errorf("gone: %d, %v", pidfd, err)
 	}
 }
 

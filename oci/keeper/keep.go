@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/pidfd"
 )
 
 // keeper is one container's, in its own process. Only the goroutine of keep uses
@@ -21,7 +22,7 @@ type keeper struct {
 	order     order
 	group     *cgroups.Group
 	host      *cgroups.Host
-	pidfd     int             // -1: the process was gone when the keeper came
+	process   *pidfd.Process  // the first; nil: it was gone when the keeper came
 	heard     *listener       // nil: another source tells how it ended, or nobody wants to know
 	memory    <-chan struct{} // hears of kills for want of memory; nil: they can be counted in the end
 	oomKills  int64           // that memory told of
@@ -57,7 +58,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 		return nil, errors.Join(err, os.ErrNotExist)
 	}
 	k := newKeeper(directory, held, o)
-	if k.pidfd, err = open(o.Pid, o.PidStart); err != nil {
+	if k.process, err = pidfd.OpenStarted(o.Pid, o.PidStart); err != nil && !pidfd.Gone(err) {
 		return nil, err
 	}
 	if k.group, err = cgroups.OpenBundle(o.Cgroups); err != nil {
@@ -72,7 +73,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 	if err := k.host.LeaveV1(); err != nil {
 		return nil, err
 	}
-	if o.Phase == phaseCreated && k.pidfd >= 0 {
+	if o.Phase == phaseCreated && k.process != nil {
 		// Nothing of the container's has executed: what is true now stays so.
 		if err := errors.Join(CheckReach(o.Pid), k.group.Only(o.Pid)); err != nil {
 			return nil, err
@@ -91,7 +92,7 @@ func arm(directory string, held *os.File) (*keeper, error) {
 // listen hears of the end from now on, where that is how it is known. Who had
 // ended before is not heard of, and its number may be another's.
 func (k *keeper) listen() error {
-	if k.order.Record == "" || k.order.Source != sourceTaskstats || k.pidfd < 0 {
+	if k.order.Record == "" || k.order.Source != sourceTaskstats || k.process == nil {
 		return nil
 	}
 	heard, err := listenEnds(k.order.Pid)
@@ -102,7 +103,7 @@ func (k *keeper) listen() error {
 		k.note(err) // it runs already: its record will say that nobody knows
 		return nil
 	}
-	if hasEnded(k.pidfd) {
+	if k.process.Ended() {
 		return heard.close()
 	}
 	k.heard = heard
@@ -152,13 +153,13 @@ func (k *keeper) answerLeaving(err error) {
 // await waits for the end of the first process, for conclude; o is the order as
 // it was. Where no record is asked for it matters to nobody how it ended.
 func (k *keeper) await(o order) (e end) {
-	if k.pidfd < 0 {
+	if k.process == nil {
 		return end{unknown: errUnheld}
 	}
 	if k.heard != nil {
-		k.heard.until(k.pidfd)
+		k.heard.until(k.process)
 	} else {
-		waitEnd(k.pidfd)
+		k.process.Wait(context.Background())
 	}
 	e.at = time.Now()
 	e.boot, _ = bootTime() // arm's clock worked
@@ -169,7 +170,7 @@ func (k *keeper) await(o order) (e end) {
 	case o.Source == sourceTaskstats:
 		e.unknown = errUnheld
 	default:
-		e.status = status(k.pidfd, o.Pid)
+		e.status = status(k.process, o.Pid)
 	}
 	return e
 }
@@ -242,14 +243,14 @@ const (
 func (k *keeper) expire() {
 	k.fired = nil
 	// Who was gone by then did not end by it, whatever the killed keeper missed.
-	if k.order.Phase == phaseStarted && k.pidfd >= 0 && !hasEnded(k.pidfd) {
+	if k.order.Phase == phaseStarted && k.process != nil && !k.process.Ended() {
 		k.order.Phase = phaseExpired
 		k.note(k.order.save(k.directory)) // without it the record says killed, and no more is lost
 	}
 	for {
-		if k.pidfd >= 0 {
+		if k.process != nil {
 			// With a pid namespace it takes those with it that left the cgroup.
-			_ = unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0)
+			_ = k.process.Signal(unix.SIGKILL)
 		}
 		if !k.owns() {
 			return
@@ -268,24 +269,5 @@ func (k *keeper) expire() {
 func (k *keeper) note(err error) {
 	if err != nil && k.owns() { // a removed container needs no word
 		log.Print(err)
-	}
-}
-
-func waitEnd(pidfd int) {
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, -1)
-		if n > 0 || err != nil && err != unix.EINTR {
-			return
-		}
-	}
-}
-
-// hasEnded tells whether waitEnd would return at once.
-func hasEnded(pidfd int) bool {
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
-		if err != unix.EINTR {
-			return n > 0 || err != nil
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 // holding is a keeper in this process, of a child in no cgroup of its own.
 func holding(t *testing.T, o order) (k *keeper, kept order) {
 	t.Helper()
-	cmd, pidfd, start := begun(t, "exec sleep 1000")
+	cmd, process, start := begun(t, "exec sleep 1000")
 	directory := t.TempDir()
 	held, err := lock(directory)
 	if err != nil {
@@ -38,7 +39,7 @@ func holding(t *testing.T, o order) (k *keeper, kept order) {
 		t.Fatal(err)
 	}
 	k = newKeeper(directory, held, o)
-	k.group, k.host, k.pidfd, k.alarm = group, host, pidfd, newTestAlarm(t)
+	k.group, k.host, k.process, k.alarm = group, host, process, newTestAlarm(t)
 	return k, o
 }
 
@@ -106,7 +107,7 @@ func TestAStartMayBeAskedAgain(t *testing.T) {
 			t.Errorf("%v, %+v became %+v", err, first, o)
 		}
 	}
-	if err := unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0); err != nil {
+	if err := k.process.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, done)
@@ -151,10 +152,10 @@ func TestOnlyWhatLivesExpires(t *testing.T) {
 	}{
 		"it lives": {func(*keeper) error { return nil }, phaseExpired},
 		"a zombie": {func(k *keeper) error {
-			defer waitEnd(k.pidfd)
-			return unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0)
+			defer k.process.Wait(context.Background())
+			return k.process.Signal(unix.SIGKILL)
 		}, phaseStarted},
-		"gone": {func(k *keeper) error { k.pidfd = -1; return nil }, phaseStarted},
+		"gone": {func(k *keeper) error { k.process = nil; return nil }, phaseStarted},
 	} {
 		k, _ := holding(t, order{})
 		k.order.Phase = phaseStarted

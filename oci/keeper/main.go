@@ -7,21 +7,16 @@ import (
 	"os/signal"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/lasting"
 )
 
 // Argument is what clove-oci is called with to be a keeper; behind it comes the
 // container's directory. Engines and people have no use for it.
 const Argument = "keep"
 
-// The descriptors that a keeper is born with.
-const (
-	lockFD  = 3 // the container's lock, held
-	readyFD = 4 // takes why the container cannot be held, or nothing and one word
-
-	trialFD = lockFD // without a container: it waits for the end of this pipe, or its own
-)
-
-// armed is the word.
+// armed is a keeper's answer; another is why the container cannot be held. Its order
+// is the container's lock, held.
 const armed = "armed"
 
 // Main is a keeper's whole life; args come behind Argument. It gives the exit
@@ -32,10 +27,11 @@ func Main(args []string) int {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	unix.Umask(0o077)
 	if len(args) == 0 {
-		// For who tries how it hears of an end; without that descriptor it says the following.
-		_, _ = io.Copy(io.Discard, os.NewFile(trialFD, "trial"))
+		// For who tries how it hears of an end, it waits for that of this pipe, or its own; without
+		// that descriptor it says the following.
+		_, _ = io.Copy(io.Discard, os.NewFile(lasting.OrderFD, "trial"))
 	}
-	ready := os.NewFile(readyFD, "ready")
+	ready := os.NewFile(lasting.AnswerFD, "ready")
 	if len(args) != 1 || ready == nil {
 		fmt.Fprintln(os.Stderr, "clove-oci starts its keepers itself")
 		return 1
@@ -56,7 +52,7 @@ func Main(args []string) int {
 }
 
 func begin(directory string) (*keeper, error) {
-	k, err := arm(directory, os.NewFile(lockFD, lockName))
+	k, err := arm(directory, os.NewFile(lasting.OrderFD, lockName))
 	if err != nil {
 		return nil, err
 	}

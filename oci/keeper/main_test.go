@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -58,8 +59,7 @@ func awaitThread(number int) {
 		if err != nil {
 			return
 		}
-		fields, err := fieldsOf(string(text))
-		if err != nil || fields[statState] == "Z" {
+		if strings.Contains(string(text), ") Z ") {
 			return
 		}
 		runtime.Gosched()

@@ -12,7 +12,7 @@ const scopeSuffix = ".scope"
 // watchMemory hears of kills for want of memory as they happen, where the end may
 // be too late to count them.
 func (k *keeper) watchMemory() {
-	if k.order.Record == "" || k.pidfd < 0 {
+	if k.order.Record == "" || k.process == nil {
 		return
 	}
 	for _, path := range k.order.Cgroups {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // The files in a container's directory, beside libcontainer's state.json.
@@ -81,11 +82,7 @@ func (o *order) save(directory string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(directory, orderName)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
-	}
-	return os.Rename(path+".new", path)
+	return atomicfile.Write(filepath.Join(directory, orderName), 0o600, text)
 }
 
 // readOrder reads what the container's keeper holds; found is false where it

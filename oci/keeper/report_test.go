@@ -59,7 +59,7 @@ func TestClovedHearsOfTheRecord(t *testing.T) {
 	if err := ask(k.directory, verbStart, patience); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0); err != nil {
+	if err := k.process.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, done)

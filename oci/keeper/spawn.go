@@ -7,9 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/lasting"
 )
 
 // spawn starts the keeper of the container in directory and returns when it has
@@ -20,16 +20,11 @@ func spawn(directory string, held *os.File) error {
 		return err
 	}
 	defer failures.Close()
-	hear, ready, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer hear.Close()
-	err = start(directory, failures, held, ready)
-	ready.Close()
+	hear, err := start(directory, failures, held)
 	if err != nil {
 		return fmt.Errorf("cannot start the container's keeper: %w", err)
 	}
+	defer hear.Close()
 	word, err := io.ReadAll(hear)
 	switch {
 	case err != nil:
@@ -42,42 +37,27 @@ func spawn(directory string, held *os.File) error {
 	return nil
 }
 
-func start(directory string, failures *os.File, files ...*os.File) error {
-	command, group, err := command(directory)
+// start gives the keeper nothing of the engine's: no stream, directory or
+// variable. On v2 it is born in the cgroup of clove's supervisors, outside of the
+// engine's and the container's.
+func start(directory string, failures, held *os.File) (answers *os.File, err error) {
+	host, err := cgroups.Detect()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	group, err := host.PrepareSupervisors()
+	if err != nil {
+		return nil, err
 	}
 	if group != nil {
 		defer group.Close()
 	}
-	command.Stderr = failures
-	command.ExtraFiles = files // in the order of lockFD and readyFD
-	if err := command.Start(); err != nil {
-		return err
+	command := exec.Command("/proc/self/exe", Argument, directory)
+	command.Args[0] = "clove-oci"
+	if answers, err = lasting.Start(command, group, failures, held); err != nil {
+		return nil, err
 	}
 	// It outlives this program, and then is buried by whoever buries the container's process.
-	return command.Process.Release()
-}
-
-// command gives the keeper nothing of the engine's: no stream, directory or
-// variable. On v2 it is born in the cgroup of clove's supervisors, outside of the
-// engine's and the container's; group is that, for the caller to close.
-func command(directory string) (command *exec.Cmd, group *os.File, err error) {
-	host, err := cgroups.Detect()
-	if err == nil {
-		group, err = host.PrepareSupervisors()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	command = exec.Command("/proc/self/exe", Argument, directory)
-	command.Args[0] = "clove-oci"
-	command.Dir = "/"
-	// As for the supervisors: one processor is enough, and Go keeps some 200 KiB for each further one.
-	command.Env = []string{"GOGC=25", "GOMAXPROCS=1"}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if group != nil {
-		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
-	}
-	return command, group, nil
+	_ = command.Process.Release() // fails where it was released
+	return answers, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 // The kernel's accounting of every thread that ends (linux/taskstats.h; version
@@ -220,10 +222,10 @@ func (l *listener) parse(message []byte) (t threadEnd, ok bool) {
 	}, true
 }
 
-// until hears until the process behind pidfd has ended.
-func (l *listener) until(pidfd int) {
+// until hears until the process has ended.
+func (l *listener) until(p *pidfd.Process) {
 	for {
-		polled := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}, {Fd: int32(l.fd()), Events: unix.POLLIN}}
+		polled := []unix.PollFd{{Fd: int32(p.FD()), Events: unix.POLLIN}, {Fd: int32(l.fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(polled, -1)
 		if err != nil && err != unix.EINTR {
 			return

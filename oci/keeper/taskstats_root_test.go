@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -13,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/testhost"
 )
 
 // heard is a process that waits for a line, and its listener.
-func heard(t *testing.T, script string) (l *listener, cmd *exec.Cmd, pidfd int, proceed func()) {
+func heard(t *testing.T, script string) (l *listener, cmd *exec.Cmd, process *pidfd.Process, proceed func()) {
 	t.Helper()
 	cmd = exec.Command("sh", "-c", "ulimit -c 0; read line; "+script)
 	stdin, err := cmd.StdinPipe()
@@ -28,15 +30,15 @@ func heard(t *testing.T, script string) (l *listener, cmd *exec.Cmd, pidfd int, 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if pidfd, err = unix.PidfdOpen(cmd.Process.Pid, 0); err != nil {
+	if process, err = pidfd.Open(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(pidfd) })
+	t.Cleanup(func() { process.Close() })
 	if l, err = listenEnds(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.close() })
-	return l, cmd, pidfd, func() { _, _ = stdin.Write([]byte("\n")) }
+	return l, cmd, process, func() { _, _ = stdin.Write([]byte("\n")) }
 }
 
 // TestTheAccountIsWhatTheParentSees, of whatever way to end; where there are two
@@ -55,9 +57,9 @@ func TestTheAccountIsWhatTheParentSees(t *testing.T) {
 		if roles[name] != nil {
 			script = "exec env '" + role + "=" + name + "' " + self
 		}
-		l, cmd, pidfd, proceed := heard(t, script)
+		l, cmd, process, proceed := heard(t, script)
 		proceed()
-		l.until(pidfd)
+		l.until(process)
 		got, err := l.ends.status()
 		_ = cmd.Wait()
 		want := unix.WaitStatus(cmd.ProcessState.Sys().(syscall.WaitStatus))
@@ -78,7 +80,7 @@ func TestABombElsewhereIsNotHeard(t *testing.T) {
 		filter bool
 		want   error
 	}{"with the filter": {true, nil}, "without": {false, errEndLost}} {
-		l, cmd, pidfd, proceed := heard(t, "exit 7")
+		l, cmd, process, proceed := heard(t, "exit 7")
 		if err := unix.SetsockoptInt(l.fd(), unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,7 @@ func TestABombElsewhereIsNotHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		proceed()
-		l.until(pidfd)
+		l.until(process)
 		_ = cmd.Wait()
 		if got, err := l.ends.status(); !errors.Is(err, row.want) || err == nil && got != exited(7) {
 			t.Errorf("%s: %#x, %v", name, got, err)
@@ -114,16 +116,16 @@ func TestARecordByTheAccount(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "one.json")
 		k, _ := holding(t, order{Record: path, Source: sourceTaskstats})
 		if late {
-			if err := unix.PidfdSendSignal(k.pidfd, unix.SIGTERM, nil, 0); err != nil {
+			if err := k.process.Signal(unix.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			waitEnd(k.pidfd)
+			k.process.Wait(context.Background())
 		}
 		if err := k.listen(); err != nil {
 			t.Fatal(err)
 		}
 		k.order.Phase = phaseStarted
-		if err := unix.PidfdSendSignal(k.pidfd, unix.SIGTERM, nil, 0); err != nil && !late {
+		if err := k.process.Signal(unix.SIGTERM); err != nil && !late {
 			t.Fatal(err)
 		}
 		expectDone(t, serveTest(t, k))
@@ -148,7 +150,7 @@ func TestAnEndThatIsNotToldIsNotGuessed(t *testing.T) {
 	}
 	k.heard.ends.lost = true
 	k.order.Phase = phaseStarted
-	if err := unix.PidfdSendSignal(k.pidfd, unix.SIGTERM, nil, 0); err != nil {
+	if err := k.process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, serveTest(t, k))

@@ -12,6 +12,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/internal/pidfd"
+
 	// Device rules on cgroup v2 are programs; without this import they are not
 	// installed at all.
 	_ "github.com/opencontainers/cgroups/devices"
@@ -164,56 +166,38 @@ const killPatience = 10 * time.Second
 
 // kill ends all processes and removes the container.
 func (c *Container) kill() error {
-	gone, err := c.watch()
+	process, err := c.watch()
 	if err != nil {
 		return err
 	}
 	_ = c.lib.Signal(unix.SIGKILL) // it may be gone already, which the next lines see
-	if !gone(killPatience) {
-		return errors.New("container init still running")
+	if process != nil {
+		defer process.Close()
+		if !process.WaitFor(killPatience) {
+			return errors.New("container init still running")
+		}
 	}
 	return c.remove()
 }
 
-// watch holds on to the first process before it is killed, so that its end is
-// an event and no other process can be taken for it. The function that it gives
-// back tells, once, whether the process is gone within some time.
-func (c *Container) watch() (gone func(time.Duration) bool, err error) {
+// watch holds the first process before it is killed, so that its end is an event
+// and no other process can be taken for it. It is nil where that is gone.
+func (c *Container) watch() (*pidfd.Process, error) {
 	state, err := c.lib.State()
 	if err != nil {
 		return nil, err
 	}
 	// libcontainer compares start times: after it, the pidfd is of that process or of none.
-	fd, err := unix.PidfdOpen(state.InitProcessPid, 0)
+	process, err := pidfd.Open(state.InitProcessPid)
 	status, statusErr := c.lib.Status()
 	switch {
 	case statusErr != nil || status == libcontainer.Stopped:
 		if err == nil {
-			unix.Close(fd)
+			process.Close()
 		}
-		return func(time.Duration) bool { return statusErr == nil }, statusErr
+		return nil, statusErr
 	case err != nil:
 		return nil, fmt.Errorf("cannot watch the container's process: %w", err)
 	}
-	return func(patience time.Duration) bool {
-		defer unix.Close(fd)
-		return readable(fd, patience)
-	}, nil
-}
-
-// forever is a patience without an end.
-const forever time.Duration = -1
-
-// readable waits until fd is, which a pidfd is when its process has ended.
-func readable(fd int, patience time.Duration) bool {
-	for deadline := time.Now().Add(patience); ; {
-		left := -1
-		if patience != forever {
-			left = int(max(time.Until(deadline), 0).Milliseconds())
-		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, left)
-		if n > 0 || err != unix.EINTR {
-			return n > 0
-		}
-	}
+	return process, nil
 }

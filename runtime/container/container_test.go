@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -130,23 +129,6 @@ func TestDeleteTakesOnlyWhatHasEnded(t *testing.T) {
 				t.Errorf("the process ended by %q", how)
 			}
 		})
-	}
-}
-
-// TestTheEndOfAProcessIsSeen holds the wait to both of its answers.
-func TestTheEndOfAProcessIsSeen(t *testing.T) {
-	process := child(t)
-	fd, err := unix.PidfdOpen(process.Process.Pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if readable(fd, time.Millisecond) {
-		t.Error("a living process is taken for dead")
-	}
-	_ = process.Process.Kill()
-	if !readable(fd, time.Minute) {
-		t.Error("a dead process is taken for alive")
 	}
 }
 

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/atomicfile"
 )
 
 // firstExtra is the first descriptor behind the standard streams.
@@ -65,16 +66,7 @@ func writePidFile(path string, process *libcontainer.Process) error {
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(strconv.Itoa(pid))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return os.Rename(temporary, path)
+	return atomicfile.Write(path, 0o666, []byte(strconv.Itoa(pid)))
 }
 
 // terminate ends a process that nobody will hear of.

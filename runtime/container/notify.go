@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -11,7 +12,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
 )
 
 // notify tells the service manager that the container's process is ready
@@ -81,12 +83,15 @@ func (n *notify) await(c *Container) error {
 	if err != nil {
 		return err
 	}
-	gone, err := c.watch()
+	process, err := c.watch()
 	if err != nil {
 		return err
 	}
 	go func() { // ends with the process, or with this program
-		gone(forever)
+		if process != nil {
+			process.Wait(context.Background())
+			process.Close()
+		}
 		n.close()
 	}()
 	return n.forward(state.InitProcessPid)
@@ -134,7 +139,7 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return err
 	}
 	defer ours.Close()
-	err = sendBarrier(host, theirs)
+	_, err = passfd.Send(host, []byte("BARRIER=1"), theirs)
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		return err
 	}
@@ -145,19 +150,4 @@ func announceTo(host *net.UnixConn, ready string, main int) error {
 		return errors.New("the service manager wrote to a pipe that it may only close")
 	}
 	return nil
-}
-
-// sendBarrier is a system call of its own: package net sends descriptors over no
-// connected socket of datagrams.
-func sendBarrier(host *net.UnixConn, barrier *os.File) error {
-	raw, err := host.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var sent error
-	err = raw.Write(func(fd uintptr) bool {
-		sent = unix.Sendmsg(int(fd), []byte("BARRIER=1"), unix.UnixRights(int(barrier.Fd())), nil, 0)
-		return sent != unix.EAGAIN && sent != unix.EINTR
-	})
-	return errors.Join(err, sent)
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
 )
 
 func TestAProcessThatCouldOnlyFailIsRefused(t *testing.T) {
@@ -94,14 +95,14 @@ func TestEveryEndIsBuried(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		fd, err := unix.PidfdOpen(c.Process.Pid, 0)
+		process, err := pidfd.Open(c.Process.Pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !readable(fd, killPatience) {
+		if !process.WaitFor(killPatience) {
 			t.Fatalf("%s: pid %s does not end", name, strconv.Itoa(c.Process.Pid))
 		}
-		unix.Close(fd)
+		process.Close()
 		if status, ended := bury(c.Process.Pid); !ended || status != row.want {
 			t.Errorf("%s: %d, %t", name, status, ended)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/containerd/console"
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
 )
 
 // terminal joins the caller's terminal with the process's, for as long as this
@@ -32,11 +34,11 @@ func newTerminal(process *libcontainer.Process) (t *terminal, theirs *os.File, e
 	if size, err := host.Size(); err == nil && size.Height != 0 && size.Width != 0 {
 		process.ConsoleHeight, process.ConsoleWidth = size.Height, size.Width
 	}
-	fds, err := unix.Socketpair(unix.AF_LOCAL, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	socket, theirs, err := passfd.Pair(unix.SOCK_STREAM)
 	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
+		return nil, nil, err
 	}
-	return &terminal{host: host, waits: process.Init, socket: os.NewFile(uintptr(fds[0]), "console")}, os.NewFile(uintptr(fds[1]), "console"), nil
+	return &terminal{host: host, waits: process.Init, socket: socket}, theirs, nil
 }
 
 // hostConsole is the first of the streams that is a terminal: any of them may
@@ -97,18 +99,9 @@ func (t *terminal) setModes() error {
 	return unix.IoctlSetTermios(int(t.host.Fd()), unix.TCSETS, mode)
 }
 
-// receive reads one descriptor (unix(7), SCM_RIGHTS).
+// receive reads one descriptor, and its name.
 func receive(socket *os.File) (int, error) {
-	name, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
-	_, length, _, _, err := unix.Recvmsg(int(socket.Fd()), name, rights, unix.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		return -1, os.NewSyscallError("recvmsg", err)
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:length])
-	if err != nil || len(messages) != 1 {
-		return -1, errors.Join(errors.New("no descriptor came"), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
+	_, fds, err := passfd.Receive(socket, make([]byte, 4096), 1)
 	if err != nil || len(fds) != 1 {
 		return -1, errors.Join(errors.New("no descriptor came"), err)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
 )
 
 func TestADescriptorIsReceivedOrMissed(t *testing.T) {
@@ -16,7 +18,11 @@ func TestADescriptorIsReceivedOrMissed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+		theirs := os.NewFile(uintptr(pair[1]), "theirs")
+		ours, err := passfd.New(pair[0])
+		if err != nil {
+			t.Fatal(err)
+		}
 		var rights []byte
 		if row.fds > 0 {
 			rights = unix.UnixRights(make([]int, row.fds)...) // standard input, so many times

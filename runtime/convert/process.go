@@ -6,14 +6,15 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/rlimits"
 )
 
 // Process is config.json's process in libcontainer's words. Streams, a terminal
 // and whether it is the container's first are left to the caller. The error says
 // which resource or CPU list is unknown, in runc's words.
 func Process(p *specs.Process) (*libcontainer.Process, error) {
-	limits, err := rlimits(p.Rlimits)
+	limits, err := resourceLimits(p.Rlimits)
 	if err != nil {
 		return nil, err
 	}
@@ -42,19 +43,10 @@ func Process(p *specs.Process) (*libcontainer.Process, error) {
 	return process, nil
 }
 
-// resources are the limits that config.json can name, getrlimit(2).
-var resources = map[string]int{
-	"RLIMIT_AS": unix.RLIMIT_AS, "RLIMIT_CORE": unix.RLIMIT_CORE, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_DATA": unix.RLIMIT_DATA,
-	"RLIMIT_FSIZE": unix.RLIMIT_FSIZE, "RLIMIT_LOCKS": unix.RLIMIT_LOCKS, "RLIMIT_MEMLOCK": unix.RLIMIT_MEMLOCK,
-	"RLIMIT_MSGQUEUE": unix.RLIMIT_MSGQUEUE, "RLIMIT_NICE": unix.RLIMIT_NICE, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE,
-	"RLIMIT_NPROC": unix.RLIMIT_NPROC, "RLIMIT_RSS": unix.RLIMIT_RSS, "RLIMIT_RTPRIO": unix.RLIMIT_RTPRIO,
-	"RLIMIT_RTTIME": unix.RLIMIT_RTTIME, "RLIMIT_SIGPENDING": unix.RLIMIT_SIGPENDING, "RLIMIT_STACK": unix.RLIMIT_STACK,
-}
-
-func rlimits(limits []specs.POSIXRlimit) ([]configs.Rlimit, error) {
+func resourceLimits(limits []specs.POSIXRlimit) ([]configs.Rlimit, error) {
 	var converted []configs.Rlimit
 	for _, l := range limits {
-		resource, known := resources[l.Type]
+		resource, known := rlimits.OCIResource(l.Type)
 		if !known {
 			return nil, fmt.Errorf("wrong rlimit value: %s", l.Type)
 		}

@@ -32,7 +32,7 @@ func TestAProcessKeepsAllThatItIsGiven(t *testing.T) {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
-	if _, err := rlimits([]specs.POSIXRlimit{{Type: "RLIMIT_NOFILES"}}); err == nil || err.Error() != "wrong rlimit value: RLIMIT_NOFILES" {
+	if _, err := resourceLimits([]specs.POSIXRlimit{{Type: "RLIMIT_NOFILES"}}); err == nil || err.Error() != "wrong rlimit value: RLIMIT_NOFILES" {
 		t.Error(err)
 	}
 }

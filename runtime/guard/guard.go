@@ -165,30 +165,21 @@ func end(state agent.GuardState) error {
 	if state.PID == 0 {
 		return nil
 	}
-	fd, err := unix.PidfdOpen(state.PID, 0)
+	process, err := pidfd.OpenStarted(state.PID, state.Start)
 	if pidfd.Gone(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot open the guard's process: %w", err)
 	}
-	defer unix.Close(fd)
-	if start, err := netns.StartTime(state.PID); err != nil || start != state.Start {
-		return nil // it has ended, and its number is another's
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+	defer process.Close()
+	if err := process.Signal(unix.SIGKILL); err != nil {
 		return fmt.Errorf("cannot end the guard: %w", err)
 	}
-	for deadline := time.Now().Add(endTime); ; {
-		left := max(time.Until(deadline), 0)
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
-		if n > 0 {
-			return nil
-		}
-		if err != unix.EINTR {
-			return errors.New("cannot end the guard: it hangs in the kernel")
-		}
+	if !process.WaitFor(endTime) {
+		return errors.New("cannot end the guard: it hangs in the kernel")
 	}
+	return nil
 }
 
 // clear leaves a namespace alone that only has the path of the one that is gone.

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/testhost"
-	"clove.run/clove/netns"
 )
 
 func state(t *testing.T, s agent.GuardState) (directory string) {
@@ -72,7 +72,7 @@ func sleeper(t *testing.T) (process *exec.Cmd, start uint64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
-	start, err := netns.StartTime(process.Process.Pid)
+	start, err := pidfd.StartTime(process.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 	if err := Release(another, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := netns.StartTime(process.Process.Pid); err != nil || now != start {
+	if now, err := pidfd.StartTime(process.Process.Pid); err != nil || now != start {
 		t.Fatalf("another process was ended: %v", err)
 	}
 	its := state(t, agent.GuardState{PID: process.Process.Pid, Start: start})
