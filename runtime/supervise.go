@@ -34,7 +34,9 @@ type supervisor struct {
 	paused   bool
 	holds    map[*hold]bool // readers for whom it stands still besides
 	due      *time.Timer    // the wall clock's end, for an agent that is paused then
-	note     *time.Timer    // when to note again that the agent runs; stopped once it is
+	noting   chan error     // of a note under way that the agent runs; nil: none is
+	note     *time.Timer    // when to note it again; stopped once it is
+	told     bool           // of the first note's end
 	starting *time.Timer    // when to give the start up; stopped once the agent executes
 	wanted   error          // who wanted the end of the start; nil: nobody
 }
@@ -94,6 +96,9 @@ func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct
 		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
+	if s.noting != nil {
+		s.onNoted(<-s.noting)
+	}
 	s.terminal.restore()
 	return s.seen
 }
@@ -119,7 +124,9 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case <-s.due.C:
 			s.thaw() // clove-init is frozen with the rest; it does what is due
 		case <-s.note.C:
-			_ = s.noteStarted() // it was told the first time
+			s.noteStarted()
+		case err := <-s.noting:
+			s.onNoted(err)
 		case <-s.starting.C:
 			s.giveUp()
 		case <-s.over.C:
@@ -227,31 +234,40 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	// gofail: var startedUnnoted string
 	// failpoint(startedUnnoted, "")
 
-	if err := s.noteStarted(); err != nil {
+	s.noteStarted()
+}
+
+// noteStarted tells the store that the agent runs, which waits for the disk and for
+// other cloves; the agent may end meanwhile.
+func (s *supervisor) noteStarted() {
+	noting, id, pid, started := make(chan error, 1), s.spec.ID, s.run.PID, s.run.Started
+	go func() {
+		noting <- s.runtime.withStore(func(st *store.Store) error {
+			_, err := st.Apply(id, agent.EventStarted, func(run *agent.Run) { run.PID, run.Started = pid, started })
+			return err
+		})
+	}()
+	s.noting = noting
+}
+
+// onNoted shows the agent to others. Until the store knows of it nobody can ask for
+// anything but its end, so a failure is told once and the note tried again.
+func (s *supervisor) onNoted(err error) {
+	s.noting = nil
+	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
+		s.note.Reset(noteRetry)
+	}
+	if s.told {
+		return
+	}
+	s.told = true
+	if err != nil {
 		// The run goes on: its end is what must not be lost.
 		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
 	}
 	if s.streams.Started != nil {
 		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
 	}
-}
-
-// noteStarted tells the store that the agent runs. Until it knows, nobody can
-// ask for anything but its end, so a failure is tried again.
-func (s *supervisor) noteStarted() error {
-	err := s.runtime.withStore(func(st *store.Store) error {
-		run, err := st.Apply(s.spec.ID, agent.EventStarted, func(run *agent.Run) {
-			run.PID, run.Started = s.run.PID, s.run.Started
-		})
-		if err == nil {
-			s.run = run
-		}
-		return err
-	})
-	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
-		s.note.Reset(noteRetry)
-	}
-	return err
 }
 
 func (s *supervisor) onExited(m initproto.Exited) {

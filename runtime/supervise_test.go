@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/store"
 )
 
 func TestAnAgentThatEndsByItself(t *testing.T) {
@@ -268,5 +269,28 @@ func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
 	seen := s.launch.supervise(s.ctx, s.signals)
 	if seen.startError == nil || agent.FailureOf(seen.startError).Step != "watch memory" {
 		t.Errorf("%+v", seen)
+	}
+}
+
+// TestAStoreThatIsInUseDelaysNoEnd: another clove's transaction may last, and the
+// agent's time is up.
+func TestAStoreThatIsInUseDelaysNoEnd(t *testing.T) {
+	t.Parallel()
+	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, 0 })
+	other, err := store.Open(s.launch.runtime.paths.database(), soon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	kill := s.watchKill()
+	s.begin()
+	s.started()
+	kill.wait()
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.ends()
+	if run, err := s.launch.runtime.Get(s.launch.spec.Name); err != nil || run.State != agent.StateRunning {
+		t.Errorf("its start was not noted: %+v, %v", run, err)
 	}
 }
