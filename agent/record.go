@@ -82,20 +82,26 @@ type LimitHit struct {
 // another file; its unit is files. Every other LimitHit has a control's name.
 const LimitDiskFiles = "disk-files"
 
-// Usage is what the whole tree consumed.
+// Usage is what the whole tree consumed. CPU time is the agent's own; what clove's
+// launch had used of the same cgroup by the agent's execve stands beside it. All
+// other figures have the launch in them.
 type Usage struct {
 	CPUMS           *int64 `json:"cpu_ms,omitempty"`
+	StartCPUMS      *int64 `json:"start_cpu_ms,omitempty"` // the launch's, not in CPUMS
 	CPUUserMS       *int64 `json:"cpu_user_ms,omitempty"`
 	CPUSystemMS     *int64 `json:"cpu_system_ms,omitempty"`
 	CPUThrottledMS  *int64 `json:"cpu_throttled_ms,omitempty"`
 	MemoryPeakBytes *int64 `json:"memory_peak_bytes,omitempty"`
-	PidsPeak        *int64 `json:"pids_peak,omitempty"`
-	IOReadBytes     *int64 `json:"io_read_bytes,omitempty"`
-	IOWriteBytes    *int64 `json:"io_write_bytes,omitempty"`
-	NetRxBytes      *int64 `json:"net_rx_bytes,omitempty"`
-	NetTxBytes      *int64 `json:"net_tx_bytes,omitempty"`
-	DiskBytes       *int64 `json:"disk_bytes,omitempty"`   // held by the writable layer at the end
-	OutputBytes     *int64 `json:"output_bytes,omitempty"` // stdout and stderr together
+	// StartMemoryPeakBytes is the peak by then: a MemoryPeakBytes that is no more
+	// was the launch's.
+	StartMemoryPeakBytes *int64 `json:"start_memory_peak_bytes,omitempty"`
+	PidsPeak             *int64 `json:"pids_peak,omitempty"`
+	IOReadBytes          *int64 `json:"io_read_bytes,omitempty"`
+	IOWriteBytes         *int64 `json:"io_write_bytes,omitempty"`
+	NetRxBytes           *int64 `json:"net_rx_bytes,omitempty"`
+	NetTxBytes           *int64 `json:"net_tx_bytes,omitempty"`
+	DiskBytes            *int64 `json:"disk_bytes,omitempty"`   // held by the writable layer at the end
+	OutputBytes          *int64 `json:"output_bytes,omitempty"` // stdout and stderr together
 }
 
 // Events counts what the kernel did to the agent.

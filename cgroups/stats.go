@@ -45,6 +45,28 @@ func (g *Group) Stats() (Stats, error) {
 	return s, nil
 }
 
+// CPUUse is CPU time and its two parts as the kernel counts them; see share.
+type CPUUse struct {
+	Total, User, System time.Duration
+}
+
+// Since returns s without the CPU time that had been used before.
+func (s Stats) Since(before CPUUse) Stats {
+	if s.CPU == nil {
+		return s
+	}
+	total := max(0, *s.CPU-before.Total)
+	s.CPU = &total
+	if s.CPUUser == nil {
+		return s
+	}
+	earlier, _ := share(before.Total, int64(before.User), int64(before.System))
+	user := min(max(0, *s.CPUUser-*earlier), total)
+	system := total - user
+	s.CPUUser, s.CPUSystem = &user, &system
+	return s
+}
+
 // onV1 tells whether the controllers are on v1: the v2 tree of a hybrid host
 // has none.
 func (g *Group) onV1() bool {

@@ -156,6 +156,29 @@ func TestShareAddsUpAndKeepsTheRatio(t *testing.T) {
 	})
 }
 
+// TestSinceTakesOffWhatWasBefore, and the parts still add up to the whole.
+func TestSinceTakesOffWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	of := func(d time.Duration) *time.Duration { return &d }
+	before := CPUUse{Total: 40 * time.Millisecond, User: 10 * time.Millisecond, System: 30 * time.Millisecond}
+	for name, c := range map[string]struct {
+		counted Stats
+		before  CPUUse
+		want    string
+	}{
+		"of v2":                {Stats{CPU: of(time.Second), CPUUser: of(700 * time.Millisecond), CPUSystem: of(300 * time.Millisecond)}, before, "CPU=960ms CPUUser=690ms CPUSystem=270ms"},
+		"parts that are ticks": {Stats{CPU: of(time.Second), CPUUser: of(700 * time.Millisecond), CPUSystem: of(300 * time.Millisecond)}, CPUUse{Total: 40 * time.Millisecond, System: 4}, "CPU=960ms CPUUser=700ms CPUSystem=260ms"},
+		"no parts":             {Stats{CPU: of(time.Second)}, before, "CPU=960ms"},
+		"nothing before":       {Stats{CPU: of(time.Second), CPUUser: of(time.Second), CPUSystem: of(0)}, CPUUse{}, "CPU=1s CPUUser=1s CPUSystem=0s"},
+		"more before":          {Stats{CPU: of(9), CPUUser: of(9), CPUSystem: of(0)}, before, "CPU=0s CPUUser=0s CPUSystem=0s"},
+		"not counted":          {Stats{}, before, ""},
+	} {
+		if got := figures(c.counted.Since(c.before)); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestParseCountNeverWraps(t *testing.T) {
 	for word, want := range map[string]int64{"0": 0, "9223372036854775807": math.MaxInt64, "18446744073709551615": math.MaxInt64} {
 		if got, err := parseCount(word); err != nil || got != want {

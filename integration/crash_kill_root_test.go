@@ -156,35 +156,11 @@ func TestTheExitStatusOutlivesClove(t *testing.T) {
 	}
 }
 
-// TestInstallationsLeaveEachOtherAlone: two state directories on one host. The
-// control is the same gc in the agent's own installation after clove's death.
-func TestInstallationsLeaveEachOtherAlone(t *testing.T) {
-	ours, theirs := newHost(t), newHost(t)
-	life := newLifeline(t)
-	r := theirs.keep("theirs", []string{life.flag()}, "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
-	if line := r.line(); line != "ready" {
-		t.Fatalf("%q\n%s", line, &r.stderr)
-	}
-	if check := ours.clove("check"); check.code != 0 {
-		t.Errorf("check sees the other installation:\n%s", check.stdout)
-	}
-	if gc := ours.clove("gc"); gc.code != 0 || strings.TrimSpace(gc.stdout) != "" {
-		t.Errorf("gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
-	}
-	life.beats()
-	r.cmd.Process.Kill()
-	r.cmd.Wait()
-	if gc := theirs.clove("gc"); gc.code != 0 || !strings.Contains(gc.stdout, "theirs") {
-		t.Errorf("control: gc of its own installation: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
-	}
-	life.gone(atOnce)
-}
-
 // TestAliveIsNotDead: gc and later runs leave a living agent alone.
 func TestAliveIsNotDead(t *testing.T) {
 	h := newHost(t)
 	life := newLifeline(t)
-	r := h.start([]string{life.flag()}, "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
+	r := h.start([]string{life.flag()}, "sh", "-c", beating)
 	if line := r.line(); line != "ready" {
 		t.Fatalf("%q\n%s", line, &r.stderr)
 	}

@@ -118,6 +118,10 @@ func TestDaemonExec(t *testing.T) {
 	if r := d.cloveWith("hello", "exec", "-i", "-e", "A=b", "host", "--", "sh", "-c", `cat; echo " $A"; id -u; exit 5`); r.code != 5 || r.stdout != "hello b\n1000\n" {
 		t.Errorf("%d, %q, %s", r.code, r.stdout, r.stderr)
 	}
+	// The end of the input comes before there is a terminal inside, and is one there.
+	if r := d.clove("exec", "-it", "host", "--", "sh", "-c", "trap '' HUP; cat; echo end"); r.code != 0 || r.stdout != "end\r\n" {
+		t.Errorf("%d, %q, %s", r.code, r.stdout, r.stderr)
+	}
 	if r := d.clove("exec", "host", "/no/such"); r.code != agent.ExitNotFound {
 		t.Errorf("%d, %s", r.code, r.stderr)
 	}

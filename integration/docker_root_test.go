@@ -30,7 +30,6 @@ func inDocker(t *testing.T, script string) string {
 		{"testdata/base.sh", filepath.Join(stage, "base.tar")},
 		{"cp", "testdata/docker.sh", "../examples/agent.py", stage},
 		{"cp", "../deploy/kubernetes/Dockerfile", filepath.Join(stage, "node")},
-		{"cp", "../.dockerignore", filepath.Join(stage, "ignore")},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", command[0], err, out)
@@ -70,21 +69,23 @@ func TestDockerImage(t *testing.T) {
 	testhost.Licensed(t, out, testhost.Binary(t, "clove"), testhost.Binary(t, "clove-init"), testhost.Binary(t, "clove-gate"))
 }
 
-// TestDockerNodeImage: the image of the Kubernetes manifests is built from a tree like
-// this one, of which nothing but the programs goes to the engine.
+// TestDockerNodeImage: the image of the Kubernetes manifests is built by both of the
+// engine's builders from what is staged, and has the licence of all that it holds.
 func TestDockerNodeImage(t *testing.T) {
 	out := inDocker(t, `
-		mkdir -p /srv/tree/deploy && cd /srv/tree && cp -r /opt/clove/bin . && cp /opt/clove/ignore .dockerignore && touch left-out bin/left-out bin/clove-probe
-		(cat /opt/clove/node && echo 'COPY . /sent') >deploy/Dockerfile
+		mkdir /srv/stage && cp -r /opt/clove/bin /opt/clove/third-party.gz /srv/stage
 		for DOCKER_BUILDKIT in 0 1; do
-			docker build -q -f deploy/Dockerfile -t clove-node:dev . >/dev/null; echo built $DOCKER_BUILDKIT $?
-			docker run --rm clove-node:dev sh -c 'find /sent -type f | sort | paste -sd" "; rm -r /sent; clove-oci --version | head -n 1
-				clove node --help | grep -o -m 1 -e --restart; nsenter --version'
+			docker build -q -f /opt/clove/node -t clove-node:dev /srv/stage >/dev/null; echo built $DOCKER_BUILDKIT $?
+			docker run --rm clove-node:dev sh -c 'clove-oci --version | head -n 1; clove node --help | grep -o -m 1 -e --restart; nsenter --version'
+			docker run --rm clove-node:dev zcat /usr/share/doc/clove/third-party.gz | grep -e ^====
 			docker image rm clove-node:dev >/dev/null
 		done`)
-	programs := "/sent/bin/clove /sent/bin/clove-gate /sent/bin/clove-init /sent/bin/clove-oci /sent/bin/cloved\n"
-	for _, builder := range []string{"built 0 0\n", "built 1 0\n"} {
-		wantAll(t, out, builder+programs+"clove-oci version 0.0.0~dev\n--restart\nnsenter from util-linux")
+	for _, built := range []string{"built 0 0\n", "built 1 0\n"} {
+		_, image, _ := strings.Cut(out, built)
+		image, _, _ = strings.Cut(image, "built ")
+		wantAll(t, image, "clove-oci version 0.0.0~dev\n--restart\nnsenter from util-linux")
+		testhost.Licensed(t, image, testhost.Binary(t, "clove"), testhost.Binary(t, "clove-init"), testhost.Binary(t, "clove-gate"),
+			testhost.Binary(t, "clove-oci"), testhost.Binary(t, "cloved"))
 	}
 }
 

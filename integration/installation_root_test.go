@@ -54,26 +54,36 @@ func (h *host) elsewhere() *host {
 	return &there
 }
 
-// TestAlikePathsAreTwoInstallations: another mount namespace has other directories
-// at the same paths, and the cgroup tree is one. The control is gc of the agent's
-// own installation when its clove is dead.
-func TestAlikePathsAreTwoInstallations(t *testing.T) {
-	h := newHost(t)
-	r, life := h.keepBeating("mine")
-	there := h.elsewhere()
-	if check := there.clove("check"); check.code != 0 {
-		t.Errorf("check sees the other installation:\n%s%s", check.stdout, check.stderr)
+// leavesAlone: h's check and gc neither see nor end another installation's agent. The
+// control is gc of the agent's own installation when its clove is dead.
+func (h *host) leavesAlone(owner *host) {
+	h.t.Helper()
+	r, life := owner.keepBeating("theirs")
+	if check := h.clove("check"); check.code != 0 {
+		h.t.Errorf("check sees the other installation:\n%s%s", check.stdout, check.stderr)
 	}
-	if gc := there.clove("gc"); gc.code != 0 || strings.TrimSpace(gc.stdout) != "" {
-		t.Errorf("gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
+	if gc := h.clove("gc"); gc.code != 0 || strings.TrimSpace(gc.stdout) != "" {
+		h.t.Errorf("gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
 	}
 	life.beats()
 	r.cmd.Process.Kill()
 	r.cmd.Wait()
-	if gc := h.clove("gc"); gc.code != 0 || !strings.Contains(gc.stdout, "mine") {
-		t.Errorf("control: gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
+	if gc := owner.clove("gc"); gc.code != 0 || !strings.Contains(gc.stdout, "theirs") {
+		h.t.Errorf("control: gc: exit %d, %s%s", gc.code, gc.stdout, gc.stderr)
 	}
 	life.gone(atOnce)
+}
+
+// TestInstallationsLeaveEachOtherAlone: two state directories on one host.
+func TestInstallationsLeaveEachOtherAlone(t *testing.T) {
+	newHost(t).leavesAlone(newHost(t))
+}
+
+// TestAlikePathsAreTwoInstallations: another mount namespace has other directories
+// at the same paths, and the cgroup tree is one.
+func TestAlikePathsAreTwoInstallations(t *testing.T) {
+	h := newHost(t)
+	h.elsewhere().leavesAlone(h)
 }
 
 // TestAnotherRunDirectoryIsRefused while somebody lives in the first: the run there

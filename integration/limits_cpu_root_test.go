@@ -105,7 +105,7 @@ func TestCPUShare(t *testing.T) {
 	if u.CPUMS == nil || u.CPUThrottledMS == nil || r.record.Events.CPUThrottledPeriods == nil {
 		t.Fatalf("figures are missing: %+v", r.record)
 	}
-	// The start of the sandbox is in cpu_ms, but not in wall_ms.
+	// clove-init's part is in cpu_ms, and its end is not in wall_ms.
 	if recorded < 0.4 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
 		t.Errorf("the record has %d ms of CPU in %d ms", *u.CPUMS, r.record.WallMS)
 	}

@@ -45,6 +45,9 @@ os.write(2, b"x" * 234)
 	if testhost.Lane() == testhost.LaneRoot && *u.CPUUserMS < *u.CPUSystemMS {
 		t.Errorf("a program that computes spent %d ms computing and %d ms in the kernel", *u.CPUUserMS, *u.CPUSystemMS)
 	}
+	if u.StartCPUMS == nil || *u.StartCPUMS == 0 || u.StartMemoryPeakBytes == nil || *u.StartMemoryPeakBytes >= 120<<20 {
+		t.Errorf("of the start: %s ms, %s bytes", show(u.StartCPUMS), show(u.StartMemoryPeakBytes))
+	}
 	for _, c := range []struct {
 		name           string
 		got, idle      *int64

@@ -137,8 +137,11 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	if l.group != nil {
 		stats, _ = l.group.Stats() // a figure that is missing stays absent
 		seen.oomKills, _ = l.group.OOMKills()
-		if used, err := l.group.CPUTime(); err == nil {
-			seen.cpu = &used
+		if !seen.launched {
+			seen.spent = spentAll(stats)
+		}
+		if stats = stats.Since(launchUse(seen.spent)); stats.CPU != nil {
+			seen.cpu = stats.CPU
 		}
 	}
 	seen.memoryPeak = stats.MemoryPeakBytes
@@ -201,8 +204,9 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 
 func usage(seen outcome, stats cgroups.Stats) agent.Usage {
 	u := agent.Usage{
-		CPUMS: millis(seen.cpu), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
-		CPUThrottledMS: millis(stats.CPUThrottled), MemoryPeakBytes: stats.MemoryPeakBytes, PidsPeak: stats.PidsPeak,
+		CPUMS: millis(seen.cpu), StartCPUMS: millis((*time.Duration)(positive(seen.spent.CPUNS))), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
+		CPUThrottledMS: millis(stats.CPUThrottled), MemoryPeakBytes: stats.MemoryPeakBytes,
+		StartMemoryPeakBytes: positive(seen.spent.MemoryPeakBytes), PidsPeak: stats.PidsPeak,
 		IOReadBytes: stats.IOReadBytes, IOWriteBytes: stats.IOWriteBytes, DiskBytes: seen.diskUsed,
 	}
 	if seen.startError == nil {

@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/initproto"
 )
 
 // TestFiguresThatAreNotThereAreAbsent, and those that are 0 are 0.
@@ -27,6 +28,11 @@ func TestFiguresThatAreNotThereAreAbsent(t *testing.T) {
 	known, _ := json.Marshal(usage(outcome{cpu: &cpu, output: 0, diskUsed: &zero}, cgroups.Stats{PidsPeak: &zero}))
 	if string(known) != `{"cpu_ms":1,"pids_peak":0,"disk_bytes":0,"output_bytes":0}` {
 		t.Errorf("known: %s", known)
+	}
+	spent := initproto.Spent{CPUNS: 7e6, MemoryPeakBytes: 5}
+	launched, _ := json.Marshal(usage(outcome{cpu: &cpu, spent: spent, startError: errors.New("x")}, cgroups.Stats{}))
+	if string(launched) != `{"cpu_ms":1,"start_cpu_ms":7,"start_memory_peak_bytes":5}` {
+		t.Errorf("beside the launch: %s", launched)
 	}
 	none, _ := json.Marshal(events(outcome{}, cgroups.Stats{}))
 	if string(none) != "{}" {

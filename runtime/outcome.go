@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
 )
 
 // outcome is what the supervisor saw. One pure function, judge, turns it into
@@ -19,11 +20,13 @@ type outcome struct {
 	exitKnown  bool  // clove-init told how the agent ended
 	startError error // a launch step failed
 	execFailed *execFailure
+	launched   bool // the agent executed
 	oomKills   int64
 	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
-	executed   *time.Duration // nothing of the agent executed after this; nil: nobody knows
-	cpu        *time.Duration
+	executed   *time.Duration  // nothing of the agent executed after this; nil: nobody knows
+	cpu        *time.Duration  // the agent's own
+	spent      initproto.Spent // the launch's; all that was counted, if the agent never executed
 	output     int64
 	sockets    int64 // bytes that sockets held beside memory, when they were too many
 	memoryPeak *int64

@@ -17,7 +17,8 @@ func (s *supervisor) stats() (agent.Stats, error) {
 	if err != nil {
 		return agent.Stats{}, agent.Failed("stats", err)
 	}
-	seen := outcome{cpu: figures.CPU, output: s.pipes.written.Load()}
+	figures = figures.Since(launchUse(s.seen.spent))
+	seen := outcome{cpu: figures.CPU, spent: s.seen.spent, output: s.pipes.written.Load()}
 	if s.tree != nil {
 		if used, err := s.tree.Usage(); err == nil {
 			seen.diskUsed = &used.Bytes

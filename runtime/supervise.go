@@ -221,6 +221,7 @@ func (s *supervisor) hear(m initproto.Message, open bool) {
 
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
+	s.seen.launched, s.seen.spent = true, m.Spent
 	s.starting.Stop()
 	limits := s.spec.Limits
 	s.setDeadline()
@@ -337,8 +338,9 @@ func (s *supervisor) checkCPU() {
 	if err != nil {
 		return // the cgroup is going: so is the agent
 	}
-	s.seen.cpu = &used
-	left := s.spec.Limits.CPUTime - used
+	own := used - launchUse(s.seen.spent).Total
+	s.seen.cpu = &own
+	left := s.spec.Limits.CPUTime - own
 	if left <= 0 {
 		s.end(causeCPUTime, s.spec.Limits.StopGrace)
 		return

@@ -13,7 +13,8 @@
 //	  orders from the supervisor ────────▶ pty, session, ids, capabilities,
 //	  spare threads                        directory, PATH
 //	  ready: end of messages ────────────▶
-//	                   ◀── started [+ pty] the moment, for the wall clock
+//	                   ◀── started [+ pty] the moment, for the wall clock, and what
+//	                                       the cgroup has counted by then
 //	                                       rlimits, signal mask, execve
 //	                   ◀────── end of file it is the agent now
 //	  started to the supervisor
@@ -32,5 +33,5 @@
 // the agent: that clock stands still while the host sleeps.
 //
 // It refuses to be run by people, to open files by name (but /dev/ptmx, the
-// command, and its own /proc/self), and to listen on anything.
+// command, its own /proc/self, and its cgroup's figures), and to listen on anything.
 package main

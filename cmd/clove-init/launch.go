@@ -24,6 +24,7 @@ type agentProcess struct {
 // launchOutcome says that the agent executes since bootTimeNS, or why not.
 type launchOutcome struct {
 	bootTimeNS int64
+	spent      initproto.Spent
 	terminal   *os.File // master of its pty; nil without a terminal
 	failure    *initproto.ExecFailed
 }
@@ -91,7 +92,7 @@ func (a *agentProcess) follow() {
 		m, err := a.conn.Receive()
 		switch {
 		case err == nil && m.Started != nil:
-			outcome.bootTimeNS, outcome.terminal = m.Started.BootTimeNS, m.Started.Terminal
+			outcome.bootTimeNS, outcome.spent, outcome.terminal = m.Started.BootTimeNS, m.Started.Spent, m.Started.Terminal
 			continue
 		case err == nil && m.ExecFailed != nil:
 			outcome.failure = m.ExecFailed

@@ -124,7 +124,7 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 		s.deadline.set(s.wallClock - time.Duration(bootTimeNS()-outcome.bootTimeNS))
 	}
 	report.send(initproto.Message{Started: &initproto.Started{
-		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Terminal: outcome.terminal}})
+		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Spent: outcome.spent, Terminal: outcome.terminal}})
 	if outcome.terminal != nil {
 		outcome.terminal.Close() // the supervisor's now: its end is the terminal's end
 	}

@@ -119,8 +119,8 @@ func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initp
 	if _, err := conn.Receive(); err != io.EOF {
 		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
 	}
-	// The wall clock starts here: nothing that is left can take time.
-	now := initproto.Message{Started: &initproto.Started{BootTimeNS: bootTimeNS(), Terminal: terminal}}
+	// The wall clock and the agent's own use start here: nothing that is left can take time.
+	now := initproto.Message{Started: &initproto.Started{Spent: spent(cgroupDir), BootTimeNS: bootTimeNS(), Terminal: terminal}}
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)
 	}

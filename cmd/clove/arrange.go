@@ -215,6 +215,9 @@ func (a *arranger) keep(row flagRow, value string) {
 
 // unknown names "--" to those who meant a flag of the agent's.
 func (a *arranger) unknown(flag string) error {
+	if a.command == runName && len(a.words) > 1 {
+		return secondWord(a.words, a.words[0]) // behind docker's IMAGE COMMAND, flags are the command's
+	}
 	if instead := dockerFlags[a.command][flag]; instead != "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}
 	}

@@ -77,10 +77,12 @@ func firstName(inside string) string {
 // no part of that element is refused: it could be any file that is there.
 func unpack(from io.Reader, root *os.Root, first, name string) error {
 	archive := tar.NewReader(from)
+	var folders []madeFolder
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			_, err = leaveFolders(root, folders, "")
+			return err
 		}
 		if err != nil {
 			return err
@@ -95,28 +97,46 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		default:
 			inside = name + rest
 		}
-		if err := unpackOne(archive, header, root, inside); err != nil {
+		if folders, err = leaveFolders(root, folders, inside); err != nil {
+			return err
+		}
+		made, err := unpackOne(archive, header, root, inside)
+		if err != nil {
 			return fmt.Errorf("cannot write %s: %w", inside, err)
+		}
+		if made && header.Typeflag == tar.TypeDir {
+			folders = append(folders, madeFolder{inside, header.ModTime})
 		}
 	}
 }
 
 // unpackOne takes the place of what has the name, and never writes through it: it
-// may be a link that an earlier part of the archive made.
-func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) error {
+// may be a link that an earlier part of the archive made. A directory that is
+// there is used as it is, and was not made.
+func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) (made bool, err error) {
 	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
+	var create func(temporary string) error
 	switch header.Typeflag {
 	case tar.TypeDir:
-		if err := root.Mkdir(name, mode|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := root.Mkdir(name, mode|0o700)
+		if errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+		return err == nil, err
+	case tar.TypeSymlink:
+		create = func(temporary string) error { return root.Symlink(header.Linkname, temporary) }
+	case tar.TypeReg:
+		create = func(temporary string) error { return writeNew(content, root, temporary, mode) }
+	default:
+		return false, fmt.Errorf("it is neither a file nor a directory nor a link")
+	}
+	err = replaceWhole(root, name, func(temporary string) error {
+		if err := create(temporary); err != nil {
 			return err
 		}
-		return nil
-	case tar.TypeSymlink:
-		return replaceWhole(root, name, func(temporary string) error { return root.Symlink(header.Linkname, temporary) })
-	case tar.TypeReg:
-		return replaceWhole(root, name, func(temporary string) error { return writeNew(content, root, temporary, mode) })
-	}
-	return fmt.Errorf("it is neither a file nor a directory nor a link")
+		return setModified(root, temporary, header.ModTime)
+	})
+	return err == nil, err
 }
 
 // replaceWhole makes something under a name that nobody has and moves it to its own:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/doctest"
 )
 
@@ -35,6 +36,22 @@ func TestDockersWordsHaveAnAnswer(t *testing.T) {
 		status, stdout, stderr := newBench(t).clove(word, "x")
 		if status != exitFailed || stdout != "" || known[word] != nil || !strings.HasSuffix(stderr, "\nhint: "+instead+"\n") {
 			t.Errorf("%s: %d, %q, %q", word, status, stdout, stderr)
+		}
+	}
+}
+
+// TestDockersImageIsNoScript: what is typed first by who comes from docker.
+func TestDockersImageIsNoScript(t *testing.T) {
+	for line, instead := range map[string]string{
+		"run -it --rm ubuntu:22.04 bash": `there is no script "ubuntu:22.04", and there are no images; a program of the host's runs as clove run -- bash`,
+		"run python:3 python -c 1":       `there is no script "python:3", and there are no images; a program of the host's runs as clove run -- python`,
+		"run agent.py first":             "arguments of the agent stand behind --: clove run agent.py -- first",
+	} {
+		b := newBench(t)
+		b.file("agent.py", "", 0o600)
+		status, _, stderr := b.clove(strings.Fields(line)...)
+		if status != agent.ExitStartFailed || !strings.HasSuffix(stderr, "\nhint: "+instead+"\n") {
+			t.Errorf("%s: %d, %q", line, status, stderr)
 		}
 	}
 }

@@ -30,6 +30,20 @@ func fits(t *testing.T, what, text string, width int) {
 
 // TestEveryHelpFits a usual terminal, and has every flag.
 func TestEveryHelpFits(t *testing.T) {
+	for _, args := range [][]string{nil, {"--help"}, {"-h"}} {
+		_, stdout, _ := newBench(t).clove(args...)
+		fits(t, "clove "+strings.Join(args, " "), stdout, 80)
+		for _, f := range globalFlags() {
+			if !strings.Contains(stdout, "   --"+f.Names()[0]) {
+				t.Errorf("clove %s does not show --%s", args, f.Names()[0])
+			}
+		}
+		for _, c := range new(program).commands() {
+			if !c.Hidden && !strings.Contains(stdout, "\n   "+c.Name+" ") {
+				t.Errorf("clove %s does not show %s", args, c.Name)
+			}
+		}
+	}
 	for _, c := range new(program).commands() {
 		if c.Hidden || len(c.Subcommands) > 0 {
 			continue

@@ -39,8 +39,29 @@ func helpTemplate(c *cli.Command) string {
 	if c.Description != "" {
 		fmt.Fprintf(&b, "\nDESCRIPTION:\n   %s\n", literal(hanging(wrapped(c.Description, usualWidth-3), 3)))
 	}
-	b.WriteString("\nOPTIONS:\n")
-	for _, group := range flagGroups(c.Flags) {
+	b.WriteString("\nOPTIONS:\n" + optionsText(c.Flags))
+	return b.String()
+}
+
+// appHelpTemplate is the help of clove itself: urfave/cli's, but for the flags, of
+// which it breaks no line.
+func appHelpTemplate(flags []cli.Flag) string {
+	return `NAME:
+   {{template "helpNameTemplate" .}}
+
+USAGE:
+   {{wrap .UsageText 3}}
+
+COMMANDS:{{template "visibleCommandCategoryTemplate" .}}
+
+GLOBAL OPTIONS:
+` + optionsText(flags)
+}
+
+// optionsText is the part of a help that lists flags, as a template.
+func optionsText(flags []cli.Flag) string {
+	var b strings.Builder
+	for _, group := range flagGroups(flags) {
 		if name := groupOf(group[0]); name != "" {
 			fmt.Fprintf(&b, "   %s\n\n", name)
 		}

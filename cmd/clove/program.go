@@ -45,7 +45,11 @@ func (p *program) execute(args []string) int {
 	fitHelp(commands, args)
 	line, err := arrange(args, commands)
 	if err == nil {
-		err = p.app(commands).Run(append([]string{"clove"}, line.argv...))
+		app := p.app(commands)
+		if line.command == "" { // nothing but help is left
+			app.CustomAppHelpTemplate = appHelpTemplate(app.Flags)
+		}
+		err = app.Run(append([]string{"clove"}, line.argv...))
 	}
 	var status exitStatus
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/api"
 	"clove.run/clove/client"
+	"clove.run/clove/daemon/supervisor"
 )
 
 // userTerminal is the caller's terminal while a session has it.
@@ -34,7 +35,7 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 	}
 	after := *before
 	if wanted {
-		makeRaw(&after)
+		supervisor.MakeRaw(&after)
 	} else {
 		passKeys(&after, keys)
 	}
@@ -48,15 +49,6 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 	})
 	go t.restoreWhenKilled()
 	return t, nil
-}
-
-// makeRaw is cfmakeraw(3).
-func makeRaw(t *unix.Termios) {
-	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	t.Oflag &^= unix.OPOST
-	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	t.Cflag = t.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
 }
 
 // passKeys leaves the terminal its lines, and takes away what the keys mean to it, ctrl-q of its

@@ -85,6 +85,17 @@ func invalid(flag, hint, format string, values ...any) error {
 
 func (r *request) refuseEmpty() error { return refuseEmpty(runFlags(), r.flags) }
 
+// secondWord refuses two words before "--": arguments of a script, whose place is path, or
+// docker's IMAGE COMMAND.
+func secondWord(own []string, path string) error {
+	rest := strings.Join(own[1:], " ")
+	hint := "arguments of the agent stand behind --: clove run " + own[0] + " -- " + rest
+	if _, err := os.Stat(path); err != nil {
+		hint = fmt.Sprintf("there is no script %.64q, and there are no images; a program of the host's runs as clove run -- %s", own[0], rest)
+	}
+	return invalid("", hint, "there is a second word, %q, before --", own[1])
+}
+
 // splitWords tells SCRIPT from what belongs to the agent.
 func (r *request) splitWords() error {
 	end := slices.Index(r.words, terminator)
@@ -101,8 +112,7 @@ func (r *request) splitWords() error {
 	}
 	switch {
 	case len(own) > 1:
-		return invalid("", "arguments of the agent stand behind --: clove run "+own[0]+" -- "+strings.Join(own[1:], " "),
-			"there is a second word, %q, before --", own[1])
+		return secondWord(own, r.host.absolute(own[0]))
 	case len(own) == 1:
 		r.script = own[0]
 	case len(r.args) == 0:

@@ -79,7 +79,7 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 }
 
 // openTerminal makes a pty of our own: runtime treats its slave as the user's
-// terminal, makes it raw, and follows its size. Without keepStdin nobody types
+// terminal, and follows its size. Without keepStdin nobody types
 // on it.
 func (s *streams) openTerminal(keepStdin bool, sink func(string) io.Writer) error {
 	master, slave, err := openPTY()
@@ -94,33 +94,6 @@ func (s *streams) openTerminal(keepStdin bool, sink func(string) io.Writer) erro
 	s.theirs = append(s.theirs, slave)
 	s.pump(master, sink(stdout))
 	return nil
-}
-
-// openPTY opens a pair as pts(4) describes.
-func openPTY() (master, slave *os.File, err error) {
-	// Non-blocking, so that closing it ends a read.
-	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err == nil {
-		var peer uintptr
-		peer, err = ptyPeer(master)
-		if err == nil {
-			return master, os.NewFile(peer, "pty"), nil
-		}
-	}
-	master.Close()
-	return nil, nil, err
-}
-
-// ptyPeer opens the slave through the master, whatever is mounted at /dev/pts.
-func ptyPeer(master *os.File) (uintptr, error) {
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return 0, errno
-	}
-	return fd, nil
 }
 
 // resize gives the pty a size and tells runtime as a terminal would.

@@ -247,6 +247,21 @@ func TestInputThatNobodyReads(t *testing.T) {
 	}
 }
 
+// What is typed before the run has a terminal waits for it as it is, its end too: the
+// agent's own terminal makes an end of it.
+func TestTerminalIsRawFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	s, err := openStreams(true, true, func(string) io.Writer { return io.Discard })
+	must(t, err)
+	defer s.close()
+	s.give(t.Context(), []byte("a\r"))
+	s.closeInput()
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(s.io.Stdin, got); err != nil || string(got) != "a\r\x04" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // A terminal that nobody shall type on has no input.
 func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The Docker images of the runtime:
+# The Docker images:
 #
 #   docker.sh build TAG [TARGET [VERSION]]  a stage of deploy/docker/Dockerfile, by default its last
+#   docker.sh node TAG [VERSION]            deploy/kubernetes/Dockerfile, for the DaemonSets
 #   docker.sh stage FOLDER [VERSION]        only what would go to the engine: the files of
 #                                           deploy/docker, clove's programs, built here and stripped,
 #                                           and the licences of what they are linked with
@@ -20,15 +21,24 @@ stage() {
 	cp deploy/docker/* "$folder/"
 }
 
-build() {
-	local tag=$1 target=${2:-} version=${3:-}
+# image VERSION FLAGS... has docker build from a stage of its own.
+image() {
+	local version=$1
+	shift
 	mkdir -p build
 	STAGE=$(mktemp -d "$TOP/build/docker.XXXXXX")
 	stage "$STAGE" "$version"
-	docker build -t "$tag" ${target:+--target "$target"} "$STAGE"
+	docker build "$@" "$STAGE"
 }
 
+build() {
+	local tag=$1 target=${2:-} version=${3:-}
+	image "$version" -t "$tag" ${target:+--target "$target"}
+}
+
+node() { image "${2:-}" -t "$1" -f deploy/kubernetes/Dockerfile; }
+
 case ${1:-} in
-build | stage) "$@" ;;
-*) die "usage: docker.sh build TAG [TARGET [VERSION]], docker.sh stage FOLDER [VERSION]" ;;
+build | node | stage) "$@" ;;
+*) die "usage: docker.sh build TAG [TARGET [VERSION]], docker.sh node TAG [VERSION], docker.sh stage FOLDER [VERSION]" ;;
 esac

@@ -74,22 +74,36 @@ func TestDockerPrivilegesAreOneList(t *testing.T) {
 	}
 }
 
-// TestDockerfileCopiesWhatIsStaged: its files are clove's programs and those beside it.
-func TestDockerfileCopiesWhatIsStaged(t *testing.T) {
+// licences is the file of what clove's programs are linked with, which
+// integration/package/docker.sh makes.
+const licences = "third-party.gz"
+
+// TestDockerfilesCopyWhatIsStaged: their files are clove's programs, the licences, and
+// those beside deploy/docker's.
+func TestDockerfilesCopyWhatIsStaged(t *testing.T) {
 	t.Parallel()
-	copied := 0
-	for _, line := range strings.Split(readTree(t, "deploy/docker/Dockerfile"), "\n") {
+	for _, file := range []string{"deploy/docker/Dockerfile", "deploy/kubernetes/Dockerfile"} {
+		if sources := copiedBy(t, file); !slices.Contains(sources, licences) || !slices.Contains(sources, "bin/clove") {
+			t.Errorf("%s copies %q: not the programs and the licences of what they are linked with", file, sources)
+		}
+	}
+}
+
+// copiedBy is what a Dockerfile copies, all of which is there.
+func copiedBy(t *testing.T, file string) (sources []string) {
+	t.Helper()
+	for line := range strings.Lines(readTree(t, file)) {
 		words := strings.Fields(line)
 		if len(words) < 3 || words[0] != "COPY" {
 			continue
 		}
 		for _, source := range words[1 : len(words)-1] {
-			copied++
+			sources = append(sources, source)
 			at := filepath.Join("deploy/docker", source)
 			if program, is := strings.CutPrefix(source, "bin/"); is {
 				at = filepath.Join("cmd", program)
 			}
-			if source == "third-party.gz" {
+			if source == licences {
 				at = "integration/package/licences" // which makes it
 			}
 			if _, err := os.Stat(filepath.Join(Root(t), at)); err != nil {
@@ -97,7 +111,5 @@ func TestDockerfileCopiesWhatIsStaged(t *testing.T) {
 			}
 		}
 	}
-	if copied == 0 {
-		t.Error("control: nothing is copied")
-	}
+	return sources
 }

@@ -74,8 +74,18 @@ type Entered struct{}
 type Started struct {
 	PID        int   `json:"pid"`          // inside the sandbox
 	BootTimeNS int64 `json:"boot_time_ns"` // CLOCK_BOOTTIME; the wall clock counts from here
+	Spent      Spent `json:"spent"`
 	// Terminal is the pty's master, nil without a terminal. The receiver owns it.
 	Terminal *os.File `json:"-"`
+}
+
+// Spent is what the sandbox's cgroup had counted when the agent was about to
+// execute, which is the launch's own. 0: this kernel does not count it.
+type Spent struct {
+	CPUNS           int64 `json:"cpu_ns,omitempty"`
+	CPUUserNS       int64 `json:"cpu_user_ns,omitempty"` // with CPUSystemNS not always CPUNS: v1 samples the two
+	CPUSystemNS     int64 `json:"cpu_system_ns,omitempty"`
+	MemoryPeakBytes int64 `json:"memory_peak_bytes,omitempty"`
 }
 
 // ExecFailed says that the agent never executed.
