@@ -43,8 +43,11 @@ func checkProcess(s Spec) error {
 	if n := s.Limits.StopSignal; n < 0 || n > signalMost || n == signalKill || n == signalStop {
 		return wrong("limits.stop_signal", "name one that a program can catch, for example INT", "%d is not a signal to ask with", n)
 	}
-	if len(s.CapDrop) > len(Capabilities) || len(s.Hosts) > entriesMost {
-		return wrong("hosts", fmt.Sprintf("use at most %d, and name each capability once", entriesMost), "there are too many")
+	if len(s.CapDrop) > len(Capabilities) {
+		return wrong("cap_drop", "name each capability once", "there are more than there are capabilities")
+	}
+	if len(s.Hosts) > entriesMost {
+		return wrong("hosts", fmt.Sprintf("use at most %d", entriesMost), "there are too many")
 	}
 	for _, h := range s.Hosts {
 		if !IsHostname(h.Name) || !h.Address.IsValid() || h.Address.Zone() != "" {

@@ -40,10 +40,11 @@ Batches, notifications (requests without an id) and requests in any order work a
 - **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
   The caller sends ` + "`session.input`" + `, ` + "`session.close_input`" + `, ` + "`session.resize`" + ` and ` + "`session.detach`" + `; cloved sends ` + "`session.output`" + `.
 - **Limits** of a connection: a line of 64 KiB, with ` + "`run.start`" + ` or ` + "`run.exec`" + ` alone 1 MiB; 64 levels of nesting; 256 requests in a batch; 64 lines being answered (the next
-  one waits). No object may have a key twice. cloved takes 1024 connections, 128 of each user, and holds at most 64 MiB for the calls of each
-  user: requests that are being answered, 16 KiB and their text each, and answers that are not read (` + "`busy`" + ` beyond). On one connection the next answer is computed
-  when the one before it was read. The answers to one batch have at most 1 MiB together (` + "`too-large`" + ` beyond). Root is not counted.
-- **Lists come in parts**: if ` + "`run.list`" + ` returns ` + "`next`" + `, send the same request with that value as ` + "`after`" + ` for the next part. A part has up to 252 KiB of text, root's up to 4 MiB, or one run. A run's
+  one waits). No object may have a key twice. cloved takes 1024 connections, 128 of each user; root's are not counted. It holds at most 64 MiB for the calls of
+  each user, 256 MiB for those of all users together, 128 MiB for root's, and 32 MiB for those on one connection: requests that are being answered, 16 KiB and their text
+  each, and answers that are not read (` + "`busy`" + ` beyond). On one connection the next answer is computed when the one before it was read. The answers to one batch have at
+  most 1 MiB together (` + "`too-large`" + ` beyond).
+- **Lists come in parts**: if ` + "`run.list`" + ` returns ` + "`next`" + `, send the same request with that value as ` + "`after`" + ` for the next part. A part has up to 252 KiB of text, root's up to 1 MiB, or one run. A run's
   spec, its command counted three times, has at most 7 MiB of JSON, a user's 256 KiB.
 - **Continue where you were**: events are numbered for ever. ` + "`event.follow`" + ` with the number of the last one that you saw misses
   nothing, even if cloved was restarted in between; if too many events have happened, a notification says ` + "`gap`" + `. The lines of a

@@ -60,6 +60,7 @@ type Daemon struct {
 	streams   *slots // requests that notify until they are cancelled
 	owed      *slots // bytes of requests and answers that are held
 	makes     *slots // answers that are being made, which takes several times their length
+	rootMakes *slots // the same of root, who waits for nobody else
 	watches   watch.Source
 	admission sync.Mutex // from counting a user's runs until the next one is stored
 
@@ -81,7 +82,9 @@ func New(o Options) *Daemon {
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
 	d.makes = newSlots("answers that are being made", 4, 0)
+	d.rootMakes = newSlots("answers that are being made", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
+	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.mirror = newMirror(d.records)

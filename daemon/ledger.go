@@ -11,9 +11,12 @@ import (
 	"clove.run/clove/api"
 )
 
-// What cloved holds in memory for the callers of one user other than root.
+// What cloved holds in memory for callers.
 const (
-	maxOwed     = 64 << 20  // bytes of requests and answers, on all connections
+	maxOwed     = 64 << 20  // bytes of requests and answers of one user, on all connections
+	maxOwedRoot = 128 << 20 // the same of root
+	maxOwedRest = 256 << 20 // the same of all users but root together
+	maxOwedOne  = 32 << 20  // the same on one connection, whoever has it
 	requestCost = 16 << 10  // bytes for a request that is being answered, beside its text: stack, context, queue
 	answerRoom  = 256 << 10 // bytes that are set aside for an answer before it is made
 	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
@@ -26,12 +29,13 @@ const (
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
-	makes *slots // answers of all users but root that are being made; nil: no bound
+	makes *slots // answers that are being made, root's apart; nil: no bound
 
 	making chan struct{} // held while an answer is made
 	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
 
 	mu      sync.Mutex       // guards the following
+	held    int              // bytes that are counted for this connection
 	reading int              // bytes of the line that is being read
 	open    map[string]*owed // by the ids of its requests
 }
@@ -51,20 +55,37 @@ func newLedger(uid uint32, bytes *slots) *ledger {
 
 // read counts bytes of the line that is being read.
 func (l *ledger) read(n int) error {
-	err := l.bytes.take(context.Background(), l.uid, n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.take(n)
 	if err == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.reading += n
 	}
 	return err
+}
+
+// take counts n bytes for the connection, and give takes them back. l.mu is held.
+func (l *ledger) take(n int) error {
+	if l.held+n > maxOwedOne {
+		return api.Failure(api.CodeBusy, "read the answers that wait", "a connection may have %d bytes of requests and unread answers, and no more", maxOwedOne)
+	}
+	err := l.bytes.take(context.Background(), l.uid, n)
+	if err == nil {
+		l.held += n
+	}
+	return err
+}
+
+func (l *ledger) give(n int) {
+	l.held -= n
+	l.bytes.give(l.uid, n)
 }
 
 // drop forgets the line that was read.
 func (l *ledger) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bytes.give(l.uid, l.reading)
+	l.give(l.reading)
 	l.reading = 0
 }
 
@@ -81,14 +102,14 @@ func (l *ledger) begin(requests []*jrpc2.ParsedRequest) error {
 		return nil
 	}
 	cost := requestCost * len(requests)
-	if err := l.bytes.take(context.Background(), l.uid, cost); err != nil {
-		return err
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.take(cost); err != nil {
+		return err
+	}
 	for _, id := range line.ids { // twice in one batch is the library's to refuse
 		if l.open[id] != nil {
-			l.bytes.give(l.uid, cost)
+			l.give(cost)
 			return api.Failure(api.CodeRequest, "give each request an id of its own", "another request with the id %.64s is being answered", id)
 		}
 	}
@@ -127,7 +148,7 @@ func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) 
 	room := answerRoom
 	if isLater && work.room > 0 {
 		room = work.room // a supervisor is asked: that takes as long as it takes
-	} else if l.makes != nil && l.uid != 0 {
+	} else if l.makes != nil {
 		leave, err := l.makes.enter(ctx, l.uid)
 		if err != nil {
 			return nil, err
@@ -169,9 +190,11 @@ func hold(ctx context.Context, place chan struct{}) error {
 
 // count takes bytes for a line, or gives some back.
 func (l *ledger) count(line *owed, n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if n < 0 {
-		l.bytes.give(l.uid, -n)
-	} else if err := l.bytes.take(context.Background(), l.uid, n); err != nil {
+		l.give(-n)
+	} else if err := l.take(n); err != nil {
 		return err
 	}
 	line.bytes += n
@@ -215,7 +238,9 @@ func (l *ledger) written(line *owed) {
 	if line == nil {
 		return
 	}
-	l.bytes.give(l.uid, line.bytes)
+	l.mu.Lock()
+	l.give(line.bytes)
+	l.mu.Unlock()
 	if line.turn {
 		<-l.turn
 	}
@@ -231,7 +256,7 @@ func (l *ledger) close() {
 		left[line] = true
 	}
 	for line := range left {
-		l.bytes.give(l.uid, line.bytes)
+		l.give(line.bytes)
 	}
 	clear(l.open)
 }

@@ -130,6 +130,90 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// Root's callers that read nothing hold as much as root may, however many there are,
+// and the rest is refused. The control is the same without the bound.
+func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
+	const connections, most = 24, 8 << 20
+	r := newRig(t, nil)
+	r.large(16)
+	answer := listText(t, r.as(rootCaller), api.ListParams{})
+	if len(answer) < 1<<19 || len(answer) > rootPageBytes+1<<10 {
+		t.Fatalf("a part of root's list has %d bytes", len(answer))
+	}
+	ask := func(bytes *slots) (refused int) {
+		fits := connections * len(answer)
+		if bytes.root > 0 {
+			fits = min(fits, bytes.root)
+		}
+		var callers []*rpc.Conn
+		for range connections {
+			owes := newLedger(0, bytes)
+			owes.makes = r.d.rootMakes
+			c, leave := r.talkUntil(rootCaller, owes)
+			defer leave()
+			say(t, c, fmt.Sprintf(listLine, 1))
+			callers = append(callers, c)
+		}
+		bytes.owing(t, func(sum int) bool { return sum > fits-2*len(answer) && sum <= fits+connections*(requestCost+1<<10) })
+		for _, c := range callers {
+			if m := hear(t, c); m.Error != nil {
+				refused++
+				if code := codeOf(m); code != api.CodeBusy {
+					t.Errorf("%d", code)
+				}
+			}
+		}
+		bytes.owing(t, func(sum int) bool { return sum == 0 })
+		return refused
+	}
+	if refused := ask(newSlots("bytes", 0, 0)); refused > 0 {
+		t.Fatalf("control: %d of %d are refused", refused, connections)
+	}
+	bounded := newSlots("bytes", 0, 0)
+	bounded.root = most
+	if refused := ask(bounded); refused == 0 { // not each: who is late finds room that others gave back
+		t.Errorf("none of %d is refused, where %d have room", connections, most/len(answer))
+	}
+	if r.d.owed.root != maxOwedRoot || r.d.owed.members != maxOwedRest {
+		t.Errorf("cloved's own: %d, %d", r.d.owed.root, r.d.owed.members)
+	}
+}
+
+// One connection has a bound, whoever has it.
+func TestRequestsOnAConnectionAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []uint32{0, member.owner.UID} {
+		bytes := newSlots("bytes", 0, 0)
+		l, other := newLedger(uid, bytes), newLedger(uid, bytes)
+		must(t, l.read(maxOwedOne))
+		wantCode(t, l.read(1), api.CodeBusy)
+		must(t, other.read(maxOwedOne)) // control: it is not the user's
+		l.drop()
+		must(t, l.read(1))
+		l.close()
+		other.close()
+		bytes.owing(t, func(sum int) bool { return sum == 0 })
+	}
+}
+
+// What users have in all is bounded, and does not count root's.
+func TestBytesOfAllUsersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSlots("bytes", 0, 10)
+	s.root, s.members = 40, 25
+	must(t, s.take(t.Context(), 0, 40))
+	wantCode(t, s.take(t.Context(), 0, 1), api.CodeBusy)
+	for uid, n := range map[uint32]int{1: 10, 2: 10} {
+		must(t, s.take(t.Context(), uid, n))
+	}
+	wantCode(t, s.take(t.Context(), 3, 6), api.CodeBusy)
+	must(t, s.take(t.Context(), 3, 5))
+	s.give(1, 10)
+	must(t, s.take(t.Context(), 3, 5))
+	s.give(0, 40)
+	must(t, s.take(t.Context(), 0, 1))
+}
+
 func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -13,10 +13,10 @@ import (
 )
 
 // How much text of runs one answer to run.list has, in bytes, unless its first run
-// alone has more. Nobody else waits for root's.
+// alone has more.
 const (
 	pageBytes     = answerRoom - 4<<10
-	rootPageBytes = 4 << 20
+	rootPageBytes = 1 << 20
 	usualText     = 512
 )
 

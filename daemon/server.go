@@ -74,7 +74,9 @@ func (s *server) welcome(conn *net.UnixConn) {
 		return
 	}
 	owes := newLedger(peer.owner.UID, s.daemon.owed)
-	owes.makes = s.daemon.makes
+	if owes.makes = s.daemon.makes; peer.root() {
+		owes.makes = s.daemon.rootMakes
+	}
 	s.talk(c, peer, owes)
 }
 

@@ -12,6 +12,9 @@ import (
 type slots struct {
 	what      string
 	all, each int // 0: no bound
+	// Of root alone, and of all users but root together; 0: no bound. Who would go
+	// beyond these is refused and never waits for another.
+	root, members int
 
 	mu   sync.Mutex // guards the following
 	used map[uint32]int
@@ -36,9 +39,9 @@ func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error)
 func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 	for {
 		s.mu.Lock()
-		if s.each > 0 && s.used[uid]+n > s.each && uid != 0 {
+		if err := s.refusal(uid, n); err != nil {
 			s.mu.Unlock()
-			return api.Failure(api.CodeBusy, "wait for the others to end", "you may have %d %s at once, and no more", s.each, s.what)
+			return err
 		}
 		if s.all == 0 || s.sum+n <= s.all {
 			s.used[uid] += n
@@ -54,6 +57,21 @@ func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// refusal says why a user does not get n more; s.mu is held.
+func (s *slots) refusal(uid uint32, n int) error {
+	each := s.each
+	if uid == 0 {
+		each = s.root
+	}
+	if each > 0 && s.used[uid]+n > each {
+		return api.Failure(api.CodeBusy, "wait for the others to end", "you may have %d %s at once, and no more", each, s.what)
+	}
+	if s.members > 0 && uid != 0 && s.sum-s.used[0]+n > s.members {
+		return api.Failure(api.CodeBusy, "try again in a moment", "all users together may have %d %s at once, and no more", s.members, s.what)
+	}
+	return nil
 }
 
 func (s *slots) give(uid uint32, n int) {

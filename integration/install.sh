@@ -14,7 +14,7 @@ packages() {
 	deb) echo dpkg lintian systemd ;;
 	# The last line are the real clients of the network's tests.
 	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
-		curl wget git openssl openssh-client python3-pip nodejs postgresql-client ;;
+		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables ;;
 	# What the tests of integration/engines run over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
 	# The second line is the engine in its world.

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,33 +76,35 @@ func (d *cloved) goesOutAs(uid uint32, name string) string {
 	return said
 }
 
-// TestAFirewallsRuleByUserHoldsForTheUsersAgents: what a user cannot reach, a user's
-// agent cannot. The controls: the same agent without the rule, the user without an
-// agent, and the agents of others.
+// TestAFirewallsRuleByUserHoldsForTheUsersAgents, whatever wrote it: what a user cannot
+// reach, a user's agent cannot. The controls: the same agent without the rule, the user
+// without an agent, and the agents of others.
 func TestAFirewallsRuleByUserHoldsForTheUsersAgents(t *testing.T) {
 	d, n := newClovedWithInternet(t)
-	if said := d.goesOutAs(memberUID, "before"); said != allOut {
-		t.Fatalf("control: without a rule a member's agent reaches\n%s", said)
-	}
-	if err := n.here.Do(func() error { return refuseUser(memberUID) }); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := n.outside("setpriv", fmt.Sprintf("--reuid=%d", memberUID), "--clear-groups", python, "-c", goesOut, answerTime()); err != nil || said != noneOut {
-		t.Fatalf("control: the rule does not hold for the user: %v\n%s", err, said)
-	}
-	for name, uid := range map[string]uint32{"root": 0, "another": otherUID} {
-		if said := d.goesOutAs(uid, name); said != allOut {
-			t.Errorf("control: the agent of %s reaches only\n%s", name, said)
-		}
-	}
-	n.zone.forget()
-	c := n.capture(t)
-	if said := d.goesOutAs(memberUID, "after"); said != noneOut {
-		t.Errorf("the member's agent reaches\n%s", said)
-	}
-	c.onlyTo()
-	if asked := n.zone.questions(); len(asked) != 0 {
-		t.Errorf("for the member's agent was asked %q", asked)
+	for _, firewall := range firewalls {
+		t.Run(firewall.name, func(t *testing.T) {
+			if said := d.goesOutAs(memberUID, "before"); said != allOut {
+				t.Fatalf("control: without a rule a member's agent reaches\n%s", said)
+			}
+			firewall.refuse(t, n, memberUID)
+			if said, err := n.outside("setpriv", fmt.Sprintf("--reuid=%d", memberUID), "--clear-groups", python, "-c", goesOut, answerTime()); err != nil || said != noneOut {
+				t.Fatalf("control: the rule does not hold for the user: %v\n%s", err, said)
+			}
+			for name, uid := range map[string]uint32{"root": 0, "another": otherUID} {
+				if said := d.goesOutAs(uid, name); said != allOut {
+					t.Errorf("control: the agent of %s reaches only\n%s", name, said)
+				}
+			}
+			n.zone.forget()
+			c := n.capture(t)
+			if said := d.goesOutAs(memberUID, "after"); said != noneOut {
+				t.Errorf("the member's agent reaches\n%s", said)
+			}
+			c.onlyTo()
+			if asked := n.zone.questions(); len(asked) != 0 {
+				t.Errorf("for the member's agent was asked %q", asked)
+			}
+		})
 	}
 }
 
@@ -135,9 +138,7 @@ while True:
 	if !reaches(memberUID, "before") {
 		t.Fatal("control: without a rule a member's port cannot be reached")
 	}
-	if err := n.here.Do(func() error { return refuseUser(memberUID) }); err != nil {
-		t.Fatal(err)
-	}
+	nft(t, n, memberUID)
 	if !reaches(0, "roots") {
 		t.Error("control: root's port cannot be reached")
 	}
@@ -180,15 +181,54 @@ func TestMetadataAndTheHostAreForRootsAgents(t *testing.T) {
 	}
 }
 
-// refuseUser is `iptables -A OUTPUT -m owner --uid-owner UID -j REJECT`.
-func refuseUser(uid uint32) error {
-	c := &nftables.Conn{}
-	table := c.AddTable(&nftables.Table{Name: "users", Family: nftables.TableFamilyINet})
-	chain := c.AddChain(&nftables.Chain{Name: "output", Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter})
-	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeySKUID, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.NativeEndian.AppendUint32(nil, uid)},
-		&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}}})
-	return c.Flush()
+// firewalls are programs that write a rule by user on the host of a test's internet. The
+// rule goes with the test.
+var firewalls = []struct {
+	name   string
+	refuse func(t *testing.T, n *internet, uid uint32)
+}{{"nft", nft}, {"iptables-nft", iptables("nft")}, {"iptables-legacy", iptables("legacy")}}
+
+// iptables is the program itself, in one of its two kinds.
+func iptables(kind string) func(*testing.T, *internet, uint32) {
+	return func(t *testing.T, n *internet, uid uint32) {
+		t.Helper()
+		for _, program := range []string{"iptables-" + kind, "ip6tables-" + kind} {
+			do := func(verb string) {
+				t.Helper()
+				if said, err := n.outside(program, verb, "OUTPUT", "-m", "owner", "--uid-owner", fmt.Sprint(uid), "-j", "REJECT"); err != nil {
+					t.Fatalf("%s: %v\n%s", program, err, said)
+				}
+			}
+			do("-A")
+			t.Cleanup(func() { do("-D") })
+		}
+	}
+}
+
+// nft is the same rule as nft(8) writes it.
+func nft(t *testing.T, n *internet, uid uint32) {
+	t.Helper()
+	var c *nftables.Conn
+	table := &nftables.Table{Name: "users", Family: nftables.TableFamilyINet}
+	err := n.here.Do(func() (err error) {
+		if c, err = nftables.New(nftables.AsLasting()); err != nil {
+			return err
+		}
+		chain := c.AddChain(&nftables.Chain{Name: "output", Table: c.AddTable(table), Type: nftables.ChainTypeFilter,
+			Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeySKUID, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.NativeEndian.AppendUint32(nil, uid)},
+			&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}}})
+		return c.Flush()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.DelTable(table)
+		if err := errors.Join(c.Flush(), c.CloseLasting()); err != nil {
+			t.Error(err)
+		}
+	})
 }

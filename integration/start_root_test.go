@@ -19,24 +19,39 @@ import (
 	"clove.run/clove/agent"
 )
 
-// hangingStart begins a run whose start waits for a mke2fs that runs a script, and
-// returns when the script has written its line.
-func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line, errs string) {
-	h.t.Helper()
-	dir := h.t.TempDir()
+// slowMaker is a folder with a mke2fs that runs a script, says its pid and waits; said
+// returns the line when it has come.
+func slowMaker(t *testing.T, script string) (dir string, said func() string) {
+	t.Helper()
+	dir = t.TempDir()
 	fifo := filepath.Join(dir, "ready")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	text := "#!/bin/sh\nexec 3>" + fifo + "\n" + script + "\necho $$ >&3\nexec 3>&-\nexec sleep 1000\n"
 	if err := os.WriteFile(filepath.Join(dir, "mke2fs"), []byte(text), 0o700); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
+	return dir, func() string {
+		t.Helper()
+		ready, err := os.Open(fifo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ready.Close()
+		line, _ := bufio.NewReader(ready).ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+}
+
+// slow begins a run called slow, and names the file of what clove says.
+func (h *host) slow(variable string, flags ...string) (cmd *exec.Cmd, errs string) {
+	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	h.t.Cleanup(cancel)
 	cmd = h.command(ctx, append(append([]string{"run", "--name=slow"}, flags...), "--", "true")...)
-	cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))
-	file, err := os.Create(filepath.Join(dir, "stderr"))
+	cmd.Env = append(cmd.Env, variable)
+	file, err := os.Create(filepath.Join(h.t.TempDir(), "stderr"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -45,17 +60,21 @@ func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line
 	if err := h.begin(cmd); err != nil {
 		h.t.Fatal(err)
 	}
-	ready, err := os.Open(fifo)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer ready.Close()
-	line, _ = bufio.NewReader(ready).ReadString('\n')
-	return cmd, strings.TrimSpace(line), file.Name()
+	return cmd, file.Name()
 }
 
-// gaveUp tells whether clove ended with the start, soon, and said why.
-func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says string) {
+// hangingStart begins a run whose start waits for a slowMaker, and returns when that
+// has said its line.
+func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line, errs string) {
+	h.t.Helper()
+	dir, said := slowMaker(h.t, script)
+	cmd, errs = h.slow("PATH="+dir+":"+os.Getenv("PATH"), flags...)
+	return cmd, said(), errs
+}
+
+// gaveUp tells whether clove ended with the start, soon, and said why; the record, where
+// there is one, says in which step it was.
+func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says, step string, recorded bool) {
 	h.t.Helper()
 	began := time.Now()
 	cmd.Wait() // the exit status says it
@@ -64,8 +83,14 @@ func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says str
 	if cmd.ProcessState.ExitCode() != agent.ExitStartFailed || !strings.Contains(string(text), says) || took > within {
 		h.t.Errorf("exit %d after %s, want within %s\n%s", cmd.ProcessState.ExitCode(), took, within, text)
 	}
+	if !recorded {
+		if ps := h.clove("ps", "-a"); ps.code != 0 || strings.Contains(ps.stdout, "slow") {
+			h.t.Errorf("it is known:\n%s%s", ps.stdout, ps.stderr)
+		}
+		return
+	}
 	record := h.inspect("slow").Record
-	if record == nil || record.Status != agent.StatusStartFailed || record.Error == nil || record.Error.Step != "rootfs" || !strings.Contains(record.Error.Message, says) {
+	if record == nil || record.Status != agent.StatusStartFailed || record.Error == nil || record.Error.Step != step || !strings.Contains(record.Error.Message, says) {
 		h.t.Errorf("record: %+v", record)
 	}
 }
@@ -85,7 +110,7 @@ func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	if exits(t, pid, time.Second/2) {
 		t.Error("control: it ended by itself")
 	}
-	h.gaveUp(cmd, errs, givenUp, "no progress for 1s")
+	h.gaveUp(cmd, errs, givenUp, "no progress for 1s", "rootfs", true)
 	awaitExit(t, pid)
 	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
 		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
@@ -126,7 +151,7 @@ func TestASignalEndsAStart(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			h.gaveUp(cmd, errs, givenUp, unix.SignalName(signal)+" came")
+			h.gaveUp(cmd, errs, givenUp, unix.SignalName(signal)+" came", "rootfs", true)
 			pid, _ := strconv.Atoi(line)
 			awaitExit(t, pid)
 		})
@@ -162,41 +187,66 @@ func TestAFoldedRunDirectory(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeKilledIsNamed: a start waits for a process that no signal ends, as
-// one that hangs in the kernel; on cgroup v1 a frozen one is such. The run ends, check
-// names the process until it is gone, and then gc removes what it held.
-func TestWhatCannotBeKilledIsNamed(t *testing.T) {
-	h := newHost(t)
-	freezer := filepath.Join("/sys/fs/cgroup/freezer", "clove-test-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(freezer, 0o755); err != nil {
+// freezer makes a cgroup that a process may enter to be one that no signal ends, as one
+// that hangs in the kernel: frozen by cgroup v1.
+func freezer(t *testing.T) (dir string, freeze, thaw func()) {
+	t.Helper()
+	dir = filepath.Join("/sys/fs/cgroup/freezer", "clove-test-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	thaw := func() { os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte("THAWED"), 0) }
-	t.Cleanup(func() { thaw(); os.Remove(freezer) })
-	cmd, line, errs := h.hangingStart("echo $$ >"+freezer+"/cgroup.procs", "--start-timeout=1s")
-	if err := os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte("FROZEN"), 0); err != nil {
-		t.Fatal(err)
+	set := func(state string) func() {
+		return func() {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte(state), 0); err != nil {
+				t.Error(err)
+			}
+		}
 	}
-	h.gaveUp(cmd, errs, givenUp, "no progress for 1s")
+	freeze, thaw = set("FROZEN"), set("THAWED")
+	t.Cleanup(func() { thaw(); os.Remove(dir) })
+	return dir, freeze, thaw
+}
+
+// namesStuck tells whether check names what a start hangs in, and gc leaves it.
+func (h *host) namesStuck(pid string) {
+	h.t.Helper()
 	for range 2 {
 		check := h.clove("check")
-		if check.code != 1 || !strings.Contains(check.stdout, "process "+line+" (") || !strings.Contains(check.stdout, "state D") || !strings.Contains(check.stdout, "its step rootfs") {
-			t.Errorf("check: exit %d\n%s%s", check.code, check.stdout, check.stderr)
+		if check.code != 1 || !strings.Contains(check.stdout, "process "+pid+" (") || !strings.Contains(check.stdout, "state D") || !strings.Contains(check.stdout, "its step rootfs") {
+			h.t.Errorf("check: exit %d\n%s%s", check.code, check.stdout, check.stderr)
 		}
-		if gc := h.clove("gc"); gc.code == 0 || !strings.Contains(gc.stderr, line) {
-			t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+		if gc := h.clove("gc"); gc.code == 0 || !strings.Contains(gc.stderr, pid) {
+			h.t.Errorf("gc: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
 		}
 	}
+}
+
+// endsThawed thaws the process, and then gc takes away what it held.
+func (h *host) endsThawed(thaw func(), pid string) {
+	h.t.Helper()
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	thaw()
+	awaitExit(h.t, number)
+	if gc := h.clove("gc"); gc.code != 0 {
+		h.t.Errorf("control: gc when it is gone: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
+	}
+}
+
+// TestWhatCannotBeKilledIsNamed: a start waits for a process that no signal ends. The
+// run ends, check names the process until it is gone, and then gc removes what it held.
+func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+	h := newHost(t)
+	dir, freeze, thaw := freezer(t)
+	cmd, line, errs := h.hangingStart("echo $$ >"+dir+"/cgroup.procs", "--start-timeout=1s")
+	freeze()
+	h.gaveUp(cmd, errs, givenUp, "no progress for 1s", "rootfs", true)
+	h.namesStuck(line)
 	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
 		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
 	}
-	pid, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	thaw()
-	awaitExit(t, pid)
-	if gc := h.clove("gc"); gc.code != 0 {
-		t.Errorf("control: gc when it is gone: exit %d\n%s%s", gc.code, gc.stdout, gc.stderr)
-	}
+	h.endsThawed(thaw, line)
 }

@@ -20,7 +20,7 @@
 //	  │ 10 end        cgroup kill, destroy, record; lease given back
 //
 // Steps 2 to 8 stand on one undo stack: a step that fails takes back those
-// before it, and the record says which step it was.
+// before it, and the record says which step it was. Each has a bound (start.go).
 //
 // # While it runs
 //

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -36,6 +37,9 @@ type launch struct {
 	filter *specs.LinuxSeccomp
 	plan   rootfs.Plan   // checked, but not yet for the leased ids
 	rules  *egress.Rules // nil: no gate
+
+	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
+	leftovers leftovers
 
 	undo     undo.Stack // takes back everything below, last first
 	dir      *runDirectory
@@ -121,10 +125,7 @@ func stepFailed(step string, err error) error {
 	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err, Hint: hint}
 }
 
-func (l *launch) awaitNetwork() error {
-	l.undo.Add("network", l.network.abandon)
-	return l.network.await()
-}
+func (l *launch) awaitNetwork() error { return l.network.await() }
 
 func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {

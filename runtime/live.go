@@ -33,15 +33,14 @@ func (l *Live) do(f func() error) error {
 }
 
 // Signal sends the agent a signal. KILL ends all of its processes. One that is
-// paused gets it when it is resumed.
+// paused gets it when it is resumed; when too many wait for that, KindBusy.
 func (l *Live) Signal(number syscall.Signal) error {
 	return l.do(func() error {
 		if number == syscall.SIGKILL {
 			l.s.end(causeUser, 0)
 			return nil
 		}
-		l.s.forward(number)
-		return nil
+		return l.s.forward(number)
 	})
 }
 

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -13,33 +14,62 @@ import (
 )
 
 // Run launches the agent, supervises it to its end and returns its record. An
-// error means that nothing was made, and so nothing recorded: the request was
-// wrong, or this host cannot hold it. Everything that fails later is in the
-// record. Ending ctx stops the agent: TERM, its grace, then KILL.
+// error means that nothing was recorded: the request was wrong, this host cannot
+// hold it, or the start was given up before the run was in the store. Everything
+// that fails later is in the record. Ending ctx stops the agent: TERM, its grace,
+// then KILL.
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
 	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams)}
-	if err := l.prepare(); err != nil {
-		return agent.Record{}, err
-	}
-	go l.facts.cgroups.Anticipate() // the wait passes while the root is being built
-	l.network = anticipateNetwork(spec)
-	if err := l.register(); err != nil {
-		return agent.Record{}, errors.Join(err, l.network.abandon())
-	}
-	// From here on the run is known and ends with a record, whatever happens.
 	signals := listen()
 	defer signals.stop()
 	var seen outcome
-	if err := l.bringUp(ctx.Done(), signals); err != nil {
-		seen = outcome{startError: err}
-	} else {
+	err := l.bringUp(ctx.Done(), signals)
+	switch {
+	case err == nil:
 		seen = l.supervise(ctx, signals)
+	case !l.known.Load():
+		return agent.Record{}, l.disown(err)
+	default:
+		seen = outcome{startError: err}
 	}
 	record, err := l.settle(seen, signals)
 	if err == nil && streams.Ended != nil {
 		streams.Ended(record)
 	}
 	return record, err
+}
+
+// The steps before a run is known; those behind them are in launch.go.
+const (
+	stepPrepare  = "prepare"
+	stepRegister = "register"
+)
+
+// perform is the whole start. From the moment in which the run is known it ends with a
+// record, whatever happens.
+func (l *launch) perform(begin func(step string) error) error {
+	for _, s := range []step{{stepPrepare, (*launch).prepare}, {stepRegister, (*launch).enter}} {
+		if err := begin(s.name); err != nil {
+			return err
+		}
+		if err := s.do(l); err != nil {
+			return err // it has words of its own
+		}
+	}
+	return l.execute(begin)
+}
+
+// enter makes the run known, while what takes long without it goes on beside.
+func (l *launch) enter() error {
+	go l.facts.cgroups.Anticipate() // the wait passes while the root is being built
+	l.network = anticipateNetwork(l.spec)
+	if err := l.register(); err != nil {
+		return errors.Join(err, l.network.abandon())
+	}
+	l.undo.Add("network", l.network.abandon)
+	l.known.Store(true)
+	l.clearUp()
+	return nil
 }
 
 // settle ends the run, as far as that is possible.
@@ -118,7 +148,8 @@ func (l *launch) register() (err error) {
 	err = l.runtime.withStore(enter)
 	if agent.KindOf(err) == agent.KindConflict && len(dead) > 0 {
 		// Who has the name may be dead: then it is told as it is, lost.
-		l.runtime.bury(dead) // what fails here is reported by `clove check`
+		named := slices.DeleteFunc(slices.Clone(dead), func(run agent.Run) bool { return run.Spec.Name != l.spec.Name })
+		l.aside(func() { l.runtime.bury(named) }) // what fails here is reported by `clove check`
 		err = l.runtime.withStore(enter)
 	}
 	if err != nil {
@@ -134,14 +165,50 @@ func (l *launch) register() (err error) {
 			l.stale = err
 		}
 	}
-	l.trace.step("register", began)
-	if l.spec.Detached {
-		return nil
-	}
-	began = time.Now()
-	l.runtime.bury(dead) // what fails here is reported by `clove check`
-	if tidied := l.runtime.tidy(live); tidied || len(dead) > 0 {
-		l.trace.step("leftovers", began)
-	}
+	l.leftovers = leftovers{dead, live}
+	l.trace.step(stepRegister, began)
 	return nil
+}
+
+// leftovers are what killed cloves have left, as far as it was seen when a run in the
+// foreground became known.
+type leftovers struct {
+	dead []agent.Run
+	live map[agent.ID]bool
+}
+
+// clearUp removes what killed cloves have left. cloved does it for a detached run.
+func (l *launch) clearUp() {
+	if l.spec.Detached {
+		return
+	}
+	began, left := time.Now(), l.leftovers
+	did := make(chan bool, 1)
+	l.aside(func() {
+		l.runtime.bury(left.dead) // what fails here is reported by `clove check`
+		did <- l.runtime.tidy(left.live) || len(left.dead) > 0
+	})
+	select {
+	case something := <-did:
+		if !something {
+			return
+		}
+	default: // it goes on
+	}
+	l.trace.step("leftovers", began)
+}
+
+// asidePatience is how long a start waits for what is not its own. A process that the
+// kernel cannot kill holds that up for much longer.
+const asidePatience = time.Second
+
+// aside runs f, and lets it go on beside the start where it takes long. This process's
+// end is then f's.
+func (l *launch) aside(f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(asidePatience):
+	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -60,18 +62,23 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 			s.end(causeUser, 0)
 			return
 		}
-		s.forward(number)
+		_ = s.forward(number)
 	default:
-		s.forward(number)
+		_ = s.forward(number) // nobody is there to be told
 	}
 	if slices.Contains(ending, received) {
 		s.hurry(received)
 	}
 }
 
-func (s *supervisor) forward(number syscall.Signal) {
-	// A socket that is gone says that clove-init is: the loop will hear it.
-	_ = s.conn.Send(initproto.Message{Signal: &initproto.Signal{Number: number}})
+// forward fails where clove-init, which stands still, has too much unread.
+func (s *supervisor) forward(number syscall.Signal) error {
+	err := s.send(initproto.Message{Signal: &initproto.Signal{Number: number}})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &agent.Error{Kind: agent.KindBusy, Step: "signal", Message: "too many signals wait for " + s.spec.Name,
+			Hint: "`clove resume` lets a paused agent take them; `clove stop` ends it"}
+	}
+	return nil // a socket that is gone says that clove-init is: the loop will hear it
 }
 
 // suspend stops the agent together with clove, as a shell's ^Z does with any

@@ -48,11 +48,11 @@ func (e hungError) Unwrap() error { return e.error }
 // time, when a signal says so, or done is closed.
 func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 	a := &attempt{begun: make(chan string), over: make(chan error, 1), halted: make(chan struct{})}
-	go func() { a.over <- l.execute(a.begin) }()
+	go func() { a.over <- l.perform(a.begin) }()
 	bound := l.spec.StartBound()
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
-	step := steps[0].name
+	step := stepPrepare
 	for {
 		select {
 		case step = <-a.begun:
@@ -110,6 +110,9 @@ func (l *launch) halt(a *attempt, step string, reason error) error {
 // killInside kills who is in the agent's cgroup, as far as that is soon done: who is
 // left is noted. It uses nothing that a step under way may be changing.
 func (l *launch) killInside() {
+	if !l.known.Load() {
+		return // nobody is there
+	}
 	group, err := cgroups.Open(l.run.Lease.Cgroups)
 	if err != nil {
 		return
@@ -126,6 +129,18 @@ func (l *launch) killStarted() {
 	for _, pid := range children {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
+}
+
+// disown ends a start of a run that is not known. What hangs is noted as abandon does
+// it: a detached run is refused by who called, and one of the foreground was never there.
+func (l *launch) disown(cause error) error {
+	if hung := (hungError{}); !errors.As(cause, &hung) {
+		return cause
+	}
+	dir := &runDirectory{path: l.runtime.paths.runDirectory(l.spec.ID)}
+	note := stuckNote{Name: l.spec.Name, Step: agent.FailureOf(cause).Step, Processes: (&launch{}).family()}
+	l.aside(func() { _ = errors.Join(os.MkdirAll(dir.path, runMode), dir.noteStuck(note)) }) // clove's own directories may be what hangs
+	return cause
 }
 
 // abandon ends a run whose start hangs: the record is stored, what hangs is noted for

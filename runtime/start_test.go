@@ -138,3 +138,51 @@ func TestAnAbandonedStart(t *testing.T) {
 		t.Errorf("control: gc when it is gone: %v, %v", removed, err)
 	}
 }
+
+// What hangs before its run is known is noted too, and what has come back is not.
+func TestAStartThatHangsUnknown(t *testing.T) {
+	t.Parallel()
+	for hangs, want := range map[bool]string{true: "its step prepare", false: ""} {
+		r, spec := testRuntime(t), testSpec()
+		l := &launch{runtime: r, spec: spec}
+		cause := noProgress(stepPrepare, time.Second)
+		if hangs {
+			cause = hungError{cause}
+		}
+		if err := l.disown(cause); err != cause {
+			t.Errorf("%v", err)
+		}
+		problems, err := r.Check()
+		text := ""
+		for _, p := range problems {
+			text += p.Kind + ": " + p.Message + "\n"
+		}
+		if err != nil || !strings.Contains(text, want) || hangs != strings.HasPrefix(text, ProblemProcess) {
+			t.Errorf("hangs %v: check: %q, %v", hangs, text, err)
+		}
+		if _, err := makeRunDirectory(r.paths, spec.ID); (err != nil) != hangs {
+			t.Errorf("hangs %v: it is started again: %v", hangs, err)
+		}
+	}
+}
+
+// A signal before the launch begins ends it, and nothing is made.
+func TestAStartThatEndsBeforeItIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{stepPrepare, stepRegister} {
+		r := testRuntime(t)
+		l := &launch{runtime: r, spec: testSpec(), trace: newTrace(IO{})}
+		l.facts = gatherFacts("", "/run/clove")
+		wanted := errors.New("wanted")
+		var begun []string
+		err := l.perform(func(next string) error {
+			if begun = append(begun, next); next == step {
+				return wanted
+			}
+			return nil
+		})
+		if step == stepPrepare && err != wanted || l.known.Load() || len(names(r.paths.Run)) != 0 || begun[0] != stepPrepare {
+			t.Errorf("%s: %v, known %v, begun %v, left %v", step, err, l.known.Load(), begun, names(r.paths.Run))
+		}
+	}
+}

@@ -43,9 +43,11 @@ func (d *runDirectory) noteStuck(note stuckNote) error {
 func (l *launch) family() []stuckProcess {
 	pids, _ := processChildren() // this process is the first to be asked about anyway
 	pids = append(pids, os.Getpid())
-	if group, err := cgroups.Open(l.run.Lease.Cgroups); err == nil {
-		members, _ := group.Pids()
-		pids = append(pids, members...)
+	if l.run.Lease != nil {
+		if group, err := cgroups.Open(l.run.Lease.Cgroups); err == nil {
+			members, _ := group.Pids()
+			pids = append(pids, members...)
+		}
 	}
 	slices.Sort(pids)
 	var all []stuckProcess

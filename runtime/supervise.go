@@ -23,8 +23,9 @@ type supervisor struct {
 	oom      <-chan struct{}
 	sockets  <-chan int64 // see watchSockets
 	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
-	over     *time.Timer  // deadline and grace are over
-	last     *time.Timer  // clove's own deadline, behind clove-init's
+	over     *time.Timer  // deadline or stop, and grace, are over
+	last     *time.Timer  // clove's own end of both, behind clove-init's
+	graceEnd time.Time    // of a stop; zero: none was asked for
 	began    int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal *terminal
 	visitors map[*terminal]bool // of Live.Exec
@@ -302,7 +303,8 @@ func (s *supervisor) blame(c cause) {
 	}
 }
 
-// end stops the agent for a cause: TERM and a grace, or KILL at once.
+// end stops the agent for a cause: TERM and a grace, or KILL at once. clove-init
+// holds the grace, and clove from outside where that one cannot.
 func (s *supervisor) end(c cause, grace time.Duration) {
 	s.blame(c)
 	if grace <= 0 {
@@ -310,24 +312,44 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		return
 	}
 	// Who is frozen hears nothing.
-	if s.conn.Send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.thaw() != nil {
+	if s.send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.thaw() != nil {
 		s.killNow()
-	}
-}
-
-// setDeadline arms clove's own clocks for the wall clock as it stands.
-func (s *supervisor) setDeadline() {
-	limits := s.spec.Limits
-	if limits.WallClock == 0 {
-		s.due.Stop()
-		s.over.Stop()
-		s.last.Stop()
 		return
 	}
-	left := limits.WallClock - time.Duration(bootTime()-s.began)
-	s.due.Reset(left)
-	s.over.Reset(left + limits.StopGrace)
-	s.last.Reset(left + limits.StopGrace + lastResort)
+	if over := time.Now().Add(grace); s.graceEnd.IsZero() || over.Before(s.graceEnd) {
+		s.graceEnd = over
+	}
+	s.setDeadline()
+}
+
+// sendPatience is more than clove-init's socket needs for a few bytes. One that
+// stands still may have it full, and all that the loop does would wait for it.
+const sendPatience = 100 * time.Millisecond
+
+func (s *supervisor) send(m initproto.Message) error {
+	_ = s.conn.SetSendDeadline(time.Now().Add(sendPatience)) // a socket that is gone fails the send as well
+	return s.conn.Send(m)
+}
+
+// setDeadline arms clove's own clocks: for the wall clock as it stands, and for a
+// stop whose grace is over sooner.
+func (s *supervisor) setDeadline() {
+	for _, timer := range []*time.Timer{s.due, s.over, s.last} {
+		timer.Stop()
+	}
+	limits := s.spec.Limits
+	left, bounded := time.Until(s.graceEnd), !s.graceEnd.IsZero()
+	if s.began != 0 && limits.WallClock != 0 {
+		due := limits.WallClock - time.Duration(bootTime()-s.began)
+		s.due.Reset(due)
+		if over := due + limits.StopGrace; !bounded || over < left {
+			left, bounded = over, true
+		}
+	}
+	if bounded {
+		s.over.Reset(left)
+		s.last.Reset(left + lastResort)
+	}
 }
 
 // checkCPU compares the tree's CPU time with its limit, and otherwise looks

@@ -72,6 +72,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 		s.launch.held.enforced[agent.ControlCPUTime] = "cgroup2"
 	}
 	s.launch.run = begin(t, r, spec)
+	s.launch.known.Store(true)
 	return s
 }
 

@@ -206,7 +206,7 @@ const extendPatience = 10 * time.Second
 
 // extend gives clove-init another wall clock and waits until it has it.
 func (s *supervisor) extend(wallClock time.Duration) error {
-	if err := s.conn.Send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}}); err != nil {
+	if err := s.send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}}); err != nil {
 		return errEnded()
 	}
 	patience := time.NewTimer(extendPatience)
@@ -222,6 +222,8 @@ func (s *supervisor) extend(wallClock time.Duration) error {
 				return nil
 			}
 			s.hear(m, open)
+		case <-s.over.C:
+			s.killAgent() // one that does not answer does not hold its deadline either
 		case <-patience.C:
 			return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock,
 				Message: fmt.Sprintf("clove-init did not answer within %s", extendPatience)}

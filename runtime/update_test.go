@@ -132,7 +132,7 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, accepted := range []bool{true, false} {
 		s := newSupervised(t, nil)
-		sv := &supervisor{launch: s.launch, messages: receive(s.launch.conn)}
+		sv := &supervisor{launch: s.launch, messages: receive(s.launch.conn), over: stoppedTimer()}
 		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // of an earlier one
 		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Hour, Accepted: accepted}})
 		if err := sv.extend(time.Hour); (err == nil) != accepted {

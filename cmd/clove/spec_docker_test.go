@@ -1,15 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"net/netip"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/rpc"
 )
 
 // TestDockersFlags: what each of them asks for.
@@ -71,6 +74,18 @@ func TestIDFile(t *testing.T) {
 	if status, _, _ := other.clove("run", "--cidfile", "id", "--", "true"); status == 0 || exists(filepath.Join(other.host.Dir, "id")) {
 		t.Errorf("%d, and there is a file: %v", status, exists(filepath.Join(other.host.Dir, "id")))
 	}
+	detached := newBench(t)
+	f := detached.cloved()
+	f.answers[api.MethodRunStart] = func(*rpc.Conn, json.RawMessage) (any, error) {
+		return nil, api.Failure(api.CodeConflict, "", "the name is taken")
+	}
+	if status, _, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status == 0 || exists(filepath.Join(detached.host.Dir, "id")) {
+		t.Errorf("detached: %d, and there is a file: %v", status, exists(filepath.Join(detached.host.Dir, "id")))
+	}
+	f.answer(api.MethodRunStart, api.RunResult{})
+	if status, stdout, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status != 0 || detached.read(filepath.Join(detached.host.Dir, "id")) != strings.TrimSpace(stdout) {
+		t.Errorf("control: detached: %d, %q", status, stdout)
+	}
 }
 
 // newIDBench is a fresh one in the same folder.
@@ -115,6 +130,9 @@ func TestPsFormat(t *testing.T) {
 		{[]string{"--format", `{{.Names}}\t{{.State}}`, "-a"}, "live\trunning\ndone\tended\n"},
 		{[]string{"--format", `table {{.Names}}\t{{.Status}}\t{{.ExitCode}}`, "-a"}, "NAMES  STATUS   EXIT\nlive   running\ndone   oom      137\n"},
 		{[]string{"--format", `{{.Labels}} {{.Label "a"}} {{.Label "none"}}.`, "-n", "5", "--filter", "name=done"}, "a=1,b=\\x1b[31m 1 .\n"},
+		{[]string{"--format", `{{.Label "b"}} {{.Command}}`, "--last", "2", "--filter", "name=done"}, `\x1b[31m /usr/bin/sh -c \x1b[31mred\n` + strings.Repeat("x", 50) + "\n"},
+		{[]string{"--format", `{{.CreatedAt}} {{.RunningFor}} {{.Ran}}`, "-n", "5", "--filter", "name=done"},
+			b.backend.runs[1].Created.Local().Format(time.RFC3339) + " 2h ago 1.5s\n"},
 		{[]string{"--format", `{{json .Names}}`, "--last", "1"}, "\"live\"\n"},
 		{[]string{"--latest", "-q"}, "aaaaaaaaaaaaaaaa\n"},
 		{[]string{"--last", "2", "-q"}, "aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n"},
@@ -130,6 +148,12 @@ func TestPsFormat(t *testing.T) {
 		if status, stdout, stderr := b.clove(append([]string{"ps"}, flags...)...); status != exitFailed || stdout != "" || !strings.Contains(stderr, "\nhint: ") {
 			t.Errorf("%q: %d, %q, %q", flags, status, stdout, stderr)
 		}
+	}
+	if status, stdout, stderr := b.clove("ps", "--format", "{{.ID}}", "--json"); status != exitFailed || stdout != "" || !strings.Contains(stderr, "formats of their own") {
+		t.Errorf("beside --json: %d, %q, %q", status, stdout, stderr)
+	}
+	if status, stdout, _ := newBench(t).clove("ps", "--format", "{{.Image}}"); status != exitFailed || stdout != "" {
+		t.Errorf("with no run to show: %d, %q", status, stdout)
 	}
 }
 

@@ -44,7 +44,7 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 	if err == nil {
 		err = s.run(ctx, launcher, filepath.Join(runDir, string(order.Spec.ID), SocketName), pipe)
 	} else {
-		err = errors.Join(err, launcher.Refuse(order.Spec.ID, err))
+		err = refuse(launcher, order.Spec.ID, err)
 	}
 	if err != nil {
 		answer(pipe, Answer{Error: api.ErrorOf(err)})
@@ -110,7 +110,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 
 	s.flush()
 	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
-		return errors.Join(err, launcher.Refuse(s.spec.ID, err))
+		return refuse(launcher, s.spec.ID, err)
 	}
 	s.record = record
 	close(s.ended)
@@ -122,6 +122,22 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		answer(pipe, notStarted(record, steps))
 	}
 	return err
+}
+
+// refusePatience bounds the wait for the store when a start has failed: that may be
+// what the start hung in. The run waits then, and cloved tries it again.
+const refusePatience = 10 * time.Second
+
+// refuse ends a run that was not begun, and returns why it was not.
+func refuse(launcher Launcher, id agent.ID, cause error) error {
+	refused := make(chan error, 1)
+	go func() { refused <- launcher.Refuse(id, cause) }()
+	select {
+	case err := <-refused:
+		return errors.Join(cause, err)
+	case <-time.After(refusePatience):
+		return cause
+	}
 }
 
 // flush gives what the agent wrote to the log and to who is attached, the last

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"clove.run/clove/agent"
@@ -84,4 +85,28 @@ func TestAFailedStartIsToldBeforeItIsRecorded(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("what is left is no error")
 	}
+}
+
+// stuckStore is a launcher whose store does not answer.
+type stuckStore struct {
+	fullDisk
+	release chan struct{}
+}
+
+func (s stuckStore) Refuse(agent.ID, error) error { <-s.release; return errors.New("late") }
+
+// Who asked for a start that failed is told, also where that cannot be noted.
+func TestARefusalThatIsNotNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cause, began := errors.New("cause"), time.Now()
+		stuck := stuckStore{release: make(chan struct{})}
+		if err := refuse(stuck, someID, cause); err != cause || time.Since(began) != refusePatience {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		close(stuck.release)
+		if err := refuse(stuck, someID, cause); !errors.Is(err, cause) || !strings.Contains(err.Error(), "late") {
+			t.Errorf("control: %v", err)
+		}
+	})
 }

@@ -28,17 +28,26 @@ func run(programs []string, to io.Writer) error {
 			return fmt.Errorf("%s: %w", program, err)
 		}
 	}
+	all, err := licensed(linked)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriter(to)
+	write(buffered, all)
+	return buffered.Flush()
+}
+
+// licensed are the parts in order, each with a licence.
+func licensed(linked map[string]*part) ([]*part, error) {
 	all := make([]*part, 0, len(linked))
 	for _, p := range linked {
 		if err := p.check(); err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, p)
 	}
 	slices.SortFunc(all, (*part).compare)
-	buffered := bufio.NewWriter(to)
-	write(buffered, all)
-	return buffered.Flush()
+	return all, nil
 }
 
 // addProgram adds what one program is linked with.
