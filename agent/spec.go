@@ -127,7 +127,7 @@ type Files struct {
 const WorkspaceDir = "/workspace"
 
 // Bind is a host path that appears inside at Target. The host's files change.
-// Only root may ask cloved for one.
+// Of a run that another than root asked cloved for, it is opened with that user's rights.
 type Bind struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
