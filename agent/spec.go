@@ -9,31 +9,34 @@ import (
 // stored with the run and begins each of its starts: a default that changes later
 // changes no run that exists. An update of a live run changes it here too.
 type Spec struct {
-	ID        ID                `json:"id"`
-	Name      string            `json:"name"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Command   []string          `json:"command"`            // argv inside the sandbox
-	Env       []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
-	Dir       string            `json:"dir"`                // working directory inside the sandbox
-	User      User              `json:"user"`               // who the agent is inside
-	CapDrop   []string          `json:"cap_drop,omitempty"` // of those that root inside has: names of Capabilities, or AllCapabilities
-	Hostname  string            `json:"hostname,omitempty"` // empty: the ID
-	Hosts     []HostName        `json:"hosts,omitempty"`    // more lines of /etc/hosts
-	Terminal  bool              `json:"terminal,omitempty"` // give the agent a pty
-	Detached  bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
-	Stdin     bool              `json:"stdin,omitempty"`    // detached: keep its input open for clove attach
-	Remove    bool              `json:"remove,omitempty"`   // --rm: keep neither record nor layer
-	Limits    Limits            `json:"limits"`
-	Files     Files             `json:"files"`
-	Seccomp   Seccomp           `json:"seccomp"`
-	Network   string            `json:"network"` // one of NetworkModes
-	Egress    Egress            `json:"egress"`
-	Policy    Policy            `json:"policy"`
-	Restart   Restart           `json:"restart,omitzero"`
-	Schedule  string            `json:"schedule,omitempty"`   // start it at these times, as crontab(5) writes them
-	KeepFiles bool              `json:"keep_files,omitempty"` // each time of the schedule goes on with the layer of the one before
-	After     []string          `json:"after,omitempty"`      // runs, by name, that must have started first
-	Priority  int               `json:"priority,omitempty"`   // among those that wait for memory: higher goes first
+	ID       ID                `json:"id"`
+	Name     string            `json:"name"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Command  []string          `json:"command"`            // argv inside the sandbox
+	Env      []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
+	Dir      string            `json:"dir"`                // working directory inside the sandbox
+	User     User              `json:"user"`               // who the agent is inside
+	CapDrop  []string          `json:"cap_drop,omitempty"` // of those that root inside has: names of Capabilities, or AllCapabilities
+	Hostname string            `json:"hostname,omitempty"` // empty: the ID
+	Hosts    []HostName        `json:"hosts,omitempty"`    // more lines of /etc/hosts
+	Terminal bool              `json:"terminal,omitempty"` // give the agent a pty
+	Detached bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
+	// Foreground: by cloved, it is started for one session (run.attach), which has its
+	// streams, and ends with that session.
+	Foreground bool     `json:"foreground,omitempty"`
+	Stdin      bool     `json:"stdin,omitempty"`  // detached: keep its input open for clove attach
+	Remove     bool     `json:"remove,omitempty"` // --rm: keep neither record nor layer
+	Limits     Limits   `json:"limits"`
+	Files      Files    `json:"files"`
+	Seccomp    Seccomp  `json:"seccomp"`
+	Network    string   `json:"network"` // one of NetworkModes
+	Egress     Egress   `json:"egress"`
+	Policy     Policy   `json:"policy"`
+	Restart    Restart  `json:"restart,omitzero"`
+	Schedule   string   `json:"schedule,omitempty"`   // start it at these times, as crontab(5) writes them
+	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule goes on with the layer of the one before
+	After      []string `json:"after,omitempty"`      // runs, by name, that must have started first
+	Priority   int      `json:"priority,omitempty"`   // among those that wait for memory: higher goes first
 	// StartTimeout is how long a step of the start may make no progress; 0: StartBound says it.
 	StartTimeout time.Duration `json:"start_timeout_ns,omitempty"`
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
@@ -127,7 +130,7 @@ type Files struct {
 const WorkspaceDir = "/workspace"
 
 // Bind is a host path that appears inside at Target. The host's files change.
-// Only root may ask cloved for one.
+// Of a run that another than root asked cloved for, it is opened with that user's rights.
 type Bind struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`

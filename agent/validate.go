@@ -266,6 +266,9 @@ func checkSupervision(s Spec) error {
 	case s.KeepFiles && s.Schedule == "":
 		return wrong("keep_files", "leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
 	}
+	if s.Foreground && (r.Policy.Restarts() || s.Schedule != "" || len(s.After) > 0) {
+		return wrong("foreground", "leave it away: only a detached run can wait or start again", "a run in the foreground starts once, and at once")
+	}
 	for _, name := range s.After {
 		if err := checkText("after", name, labelKeyMost); err != nil {
 			return err

@@ -39,6 +39,10 @@ Batches, notifications (requests without an id) and requests in any order work a
 - **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends a stream.
 - **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
   The caller sends ` + "`session.input`" + `, ` + "`session.close_input`" + `, ` + "`session.resize`" + ` and ` + "`session.detach`" + `; cloved sends ` + "`session.output`" + `.
+- **A run in the foreground** (` + "`foreground`" + ` in its spec) starts at once or fails with ` + "`busy`" + `. It waits 15 s for its session, which is ` + "`run.attach`" + ` with ` + "`foreground`" + `, and ends with it.
+  No output is lost in this session: if the caller reads slowly, the agent waits. cloved may be restarted during the session. The caller also sends
+  ` + "`session.signal`" + ` with HUP, INT, QUIT, TERM, USR1 or USR2 (the third INT kills the agent), and ` + "`session.close_output`" + `. Before the first ` + "`session.taken`" + `
+  it sends at most 4 inputs, ` + "`session.close_input`" + ` among them, and then one more for each.
 - **Limits** of a connection: a line of 64 KiB, with ` + "`run.start`" + ` or ` + "`run.exec`" + ` alone 1 MiB; 64 levels of nesting; 256 requests in a batch; 64 lines being answered (the next
   one waits). No object may have a key twice. cloved takes 1024 connections, 128 of each user; root's are not counted. It holds at most 64 MiB for the calls of
   each user, 256 MiB for those of all users together, 128 MiB for root's, and 32 MiB for those on one connection: requests that are being answered, 16 KiB and their text
@@ -58,7 +62,7 @@ The Go client is package ` + "`client`" + `.
 func drawDocument() string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	b.WriteString("## Errors\n\nAn error has a code, a message for people, and in `data` the code's `word`, the `step` that failed and a `hint`.\n\n")
+	b.WriteString("## Errors\n\nAn error has a code, a message for people, and in `data` the code's `word`, the `step` that failed and a `hint`. If a start failed, `data` also has the run's `record`.\n\n")
 	b.WriteString("| code | word | meaning |\n|---|---|---|\n")
 	for _, row := range Codes {
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", row.Code, row.Word, row.Meaning)
@@ -78,7 +82,7 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach} {
+	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput} {
 		fmt.Fprintf(&b, "### %s\n\n", name)
 		shape(&b, "Parameters", notes[name])
 	}

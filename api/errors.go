@@ -82,6 +82,8 @@ type ErrorData struct {
 	Word string `json:"word"`           // the code's stable string
 	Step string `json:"step,omitempty"` // which step or parameter it was
 	Hint string `json:"hint,omitempty"` // what to do about it
+	// Record is that of a run whose start failed.
+	Record *agent.Record `json:"record,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Known().Error() }

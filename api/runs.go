@@ -22,6 +22,8 @@ type StartParams struct {
 	// Traceparent is the caller's span (W3C trace context), for a cloved that
 	// traces. One that is malformed is ignored.
 	Traceparent string `json:"traceparent,omitempty"`
+	// Size is the window of a foreground run's caller.
+	Size *SessionSize `json:"size,omitempty"`
 }
 
 // RunParams names one run: an id, the beginning of exactly one, or a name.

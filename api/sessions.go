@@ -20,6 +20,11 @@ const (
 	NoteCloseInput = "session.close_input" // caller: Nothing
 	NoteResize     = "session.resize"      // caller: SessionSize
 	NoteDetach     = "session.detach"      // caller: Nothing; run.attach is answered, the agent goes on
+
+	// In the session that a foreground run has.
+	NoteTaken       = "session.taken"        // cloved: Nothing; one input, or its end, was passed on
+	NoteSignal      = "session.signal"       // caller: SessionSignal
+	NoteCloseOutput = "session.close_output" // caller: SessionStream; its own reader has gone, and the agent meets EPIPE
 )
 
 // SessionOutput is a piece of what a process wrote.
@@ -27,6 +32,29 @@ type SessionOutput struct {
 	Stream string `json:"stream"` // stdout, stderr; a terminal has only stdout
 	Data   []byte `json:"data"`
 	Lost   int64  `json:"lost_bytes,omitempty"` // bytes missing before it: the caller was too slow
+	// Denied is what the network turned away for the first time, in place of data.
+	Denied *SessionDenied `json:"denied,omitempty"`
+}
+
+// SessionDenied is said to the caller of a foreground run.
+type SessionDenied struct {
+	agent.Denial
+	Reason string `json:"reason,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// SessionInputs is how many inputs a foreground run's caller may send beyond those that
+// were taken: a signal must not wait behind them.
+const SessionInputs = 4
+
+// SessionSignal is one of HUP, INT, QUIT, TERM, USR1 and USR2 that the caller was sent.
+type SessionSignal struct {
+	Signal int `json:"signal"`
+}
+
+// SessionStream names stdout or stderr.
+type SessionStream struct {
+	Stream string `json:"stream"`
 }
 
 // SessionInput is a piece of what it shall read.
@@ -45,12 +73,17 @@ type SessionSize struct {
 type AttachParams struct {
 	RunParams
 	Size *SessionSize `json:"size,omitempty"`
+	// Foreground makes it the session that a foreground run was started for: nothing
+	// is lost in it, and the run ends with it.
+	Foreground bool `json:"foreground,omitempty"`
 }
 
 // AttachResult says how the session ended.
 type AttachResult struct {
 	Detached bool `json:"detached"` // the agent goes on
 	ExitCode int  `json:"exit_code"`
+	// Record is how the run ended, unless it goes on.
+	Record *agent.Record `json:"record,omitempty"`
 }
 
 // ExecResult says how the process ended.

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"sync"
+	"syscall"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -12,7 +15,12 @@ import (
 
 // Session is a conversation in both directions. Its methods may be called
 // while Answer waits.
-type Session struct{ conn *rpc.Conn }
+type Session struct {
+	conn   *rpc.Conn
+	room   chan struct{} // of a foreground run: holds one for each input that was not taken yet
+	closed chan struct{} // with room
+	close  func()
+}
 
 // Open begins a session with its request. Whether it was granted is known from
 // Answer. Close must be called.
@@ -25,12 +33,24 @@ func (c *Client) Open(ctx context.Context, method string, params any) (*Session,
 		conn.Close()
 		return nil, lost(err)
 	}
-	return &Session{conn}, nil
+	return &Session{conn: conn}, nil
 }
 
 // Attach joins a live run's streams; the answer is an api.AttachResult.
 func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, error) {
 	return c.Open(ctx, api.MethodRunAttach, p)
+}
+
+// Foreground is Attach for who started the run with Spec.Foreground: nothing is lost, the
+// run ends with the session, and once it was granted cloved may end.
+func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, error) {
+	p.Foreground = true
+	s, err := c.Open(ctx, api.MethodRunAttach, p)
+	if err == nil {
+		s.room, s.closed = make(chan struct{}, api.SessionInputs), make(chan struct{})
+		s.close = sync.OnceFunc(func() { close(s.closed) })
+	}
+	return s, err
 }
 
 // Exec runs one more process in a live run; the answer is an api.ExecResult.
@@ -98,6 +118,12 @@ func (w *watched) Read(p []byte) (int, error) {
 // Answer gives every piece of output to each and returns with the session's end.
 func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionOutput) error) error {
 	return lost(s.conn.Answer(ctx, result, func(m rpc.Message) error {
+		if m.Method == api.NoteTaken && s.room != nil {
+			select {
+			case <-s.room:
+			default: // more than was sent
+			}
+		}
 		if m.Method != api.NoteOutput {
 			return nil
 		}
@@ -111,14 +137,47 @@ func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionO
 
 // Write sends input; it blocks while the process reads none of what was sent.
 func (s *Session) Write(data []byte) (int, error) {
+	if err := s.await(); err != nil {
+		return 0, err
+	}
 	if err := s.conn.Notify(api.NoteInput, api.SessionInput{Data: data}); err != nil {
 		return 0, err
 	}
 	return len(data), nil
 }
 
+// await waits for room in a foreground run's input.
+func (s *Session) await() error {
+	if s.room == nil {
+		return nil
+	}
+	select {
+	case s.room <- struct{}{}:
+		return nil
+	case <-s.closed:
+		return net.ErrClosed
+	}
+}
+
 // CloseInput ends the input.
-func (s *Session) CloseInput() error { return s.conn.Notify(api.NoteCloseInput, api.Nothing{}) }
+func (s *Session) CloseInput() error {
+	if err := s.await(); err != nil {
+		return err
+	}
+	return s.conn.Notify(api.NoteCloseInput, api.Nothing{})
+}
+
+// Signal tells the supervisor of a foreground run what its caller was sent: HUP, INT,
+// QUIT, TERM, USR1 or USR2. The third INT kills the agent.
+func (s *Session) Signal(number syscall.Signal) error {
+	return s.conn.Notify(api.NoteSignal, api.SessionSignal{Signal: int(number)})
+}
+
+// CloseOutput tells that nobody reads stdout or stderr of a foreground run any more: the
+// agent meets EPIPE there.
+func (s *Session) CloseOutput(stream string) error {
+	return s.conn.Notify(api.NoteCloseOutput, api.SessionStream{Stream: stream})
+}
 
 // Resize tells the size of the caller's terminal.
 func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.NoteResize, size) }
@@ -128,4 +187,9 @@ func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.
 func (s *Session) Detach() error { return s.conn.Notify(api.NoteDetach, api.Nothing{}) }
 
 // Close ends the session, whatever the other side thinks of it.
-func (s *Session) Close() error { return s.conn.Close() }
+func (s *Session) Close() error {
+	if s.close != nil {
+		s.close()
+	}
+	return s.conn.Close()
+}

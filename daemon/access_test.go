@@ -116,7 +116,7 @@ func TestUsersMayNotHave(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
 	user := &call{Context: within(t), Daemon: r.d, peer: ownerCaller}
 	for what, change := range map[string]func(*agent.Spec){
-		"binds":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc", Target: "/x"}} },
+		"binds":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc/shadow", Target: "/x"}} },
 		"rootfs":    func(s *agent.Spec) { s.Files.Rootfs = "/srv" },
 		"prefixes":  func(s *agent.Spec) { s.Files.Prefixes = []string{"/root/.pyenv"} },
 		"network":   func(s *agent.Spec) { s.Network = agent.NetworkHost },

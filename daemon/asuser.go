@@ -1,10 +1,15 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/nsthread"
 )
 
@@ -41,23 +46,52 @@ func (c *call) asUser(look func() error) error {
 	}
 }
 
-// readable tells whether a directory can be listed and passed through. Empty
-// is no directory at all.
-func readable(dir string) error {
-	if dir == "" {
-		return nil
+// shown tells whether the calling thread's user could show all host paths of a spec:
+// read them, and of directories pass through them.
+func shown(files agent.Files) error {
+	if files.Workspace != "" {
+		if err := readable(files.Workspace, true); err != nil {
+			return fmt.Errorf("cannot use the workspace %.256s: %w", files.Workspace, err)
+		}
 	}
-	file, err := os.Open(dir)
+	for _, bind := range files.Binds {
+		if err := readable(bind.Source, false); err != nil {
+			return fmt.Errorf("cannot show %.256s: %w", bind.Source, err)
+		}
+	}
+	return nil
+}
+
+// readable is rootfs's own rule, told before anything is stored: of what is neither a
+// directory nor, where one is asked for, a regular file nothing is opened.
+func readable(path string, wantDir bool) error {
+	handle, err := os.OpenFile(path, unix.O_PATH, 0)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil && !info.IsDir() {
-		err = errNotDirectory
+	defer handle.Close()
+	info, err := handle.Stat()
+	switch {
+	case err != nil:
+		return err
+	case wantDir && !info.IsDir():
+		return errNotDirectory
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return errNotPlain
 	}
-	if err == nil {
-		_, err = os.Lstat(dir + "/.")
+	name := fmt.Sprintf("/proc/self/fd/%d", handle.Fd())
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
+	}
+	defer file.Close()
+	if info.IsDir() {
+		_, err = os.Lstat(path + "/.")
 	}
 	return err
 }
+
+var (
+	errNotDirectory = errors.New("it is not a directory")
+	errNotPlain     = errors.New("it is neither a directory nor a regular file")
+)

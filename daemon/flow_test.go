@@ -334,3 +334,32 @@ func TestEventsOfOneRun(t *testing.T) {
 		t.Errorf("%v, gap %v", err, gap)
 	}
 }
+
+// A foreground run that would have to wait is refused, and nothing is left of it; what
+// is started again later has no foreground.
+func TestForegroundDoesNotWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c := r.serve()
+	must(t, c.Drain(within(t), true))
+	front := spec("front")
+	front.Foreground = true
+	_, err := c.Start(within(t), api.StartParams{Spec: front})
+	wantCode(t, err, api.CodeBusy)
+	_, err = c.Get(within(t), "front")
+	wantCode(t, err, api.CodeNotFound)
+	_, err = c.Start(within(t), api.StartParams{Spec: front, DelayNS: int64(time.Hour)})
+	wantCode(t, err, api.CodeParams)
+	must(t, c.Drain(within(t), false))
+	result, err := c.Start(within(t), api.StartParams{Spec: front})
+	must(t, err)
+	if result.Run.State != agent.StateRunning || !result.Run.Spec.Foreground {
+		t.Errorf("%+v", result)
+	}
+	r.end("front", 0)
+	result, err = c.Restart(within(t), "front", nil)
+	must(t, err)
+	if result.Run.Spec.Foreground || !result.Run.Spec.Detached {
+		t.Errorf("%+v", result)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/store"
@@ -35,6 +36,7 @@ type keeper struct {
 	soon     map[agent.ID]bool                     // those of reasons that pass by themselves in a moment
 	waiting  map[string]int                        // how many wait for what; replaced, never changed
 	held     map[agent.ID]postponed
+	windows  map[agent.ID]*api.SessionSize // of the callers of foreground runs that are about to start
 
 	looked chan struct{} // closed and replaced with each decision
 	turned chan struct{} // closed and replaced after each look, also one that failed
@@ -48,7 +50,7 @@ type keeper struct {
 
 func newKeeper(d *Daemon) *keeper {
 	return &keeper{Daemon: d, log: d.log, retry: retryTime, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
-		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, looked: make(chan struct{}), turned: make(chan struct{})}
+		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, windows: map[agent.ID]*api.SessionSize{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
@@ -174,7 +176,8 @@ func (k *keeper) begin(run agent.Run) {
 	// The configuration may be another than when it was asked for.
 	err := k.checkReach(run.Spec, run.Owner)
 	if err == nil {
-		answer, gone, err = k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
+		answer, gone, err = k.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: k.window(run.Spec.ID),
+			LogDir: k.logDir(run.Spec.ID), LogCapBytes: k.config().LogCapBytes()})
 	}
 	if err != nil {
 		answer = startFailed(err)
@@ -274,6 +277,24 @@ func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 	answer := make(chan supervisor.Answer, 1)
 	k.verdicts[id] = append(k.verdicts[id], answer)
 	return answer
+}
+
+// seat has the start of a foreground run know its caller's window, until release.
+func (k *keeper) seat(id agent.ID, size *api.SessionSize) (release func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.windows[id] = size
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.windows, id)
+	}
+}
+
+func (k *keeper) window(id agent.ID) *api.SessionSize {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.windows[id]
 }
 
 // forget takes back expect, for who does not wait any longer: the channel of a

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -102,11 +101,11 @@ func (c *call) checkUser(spec agent.Spec) error {
 	if err := checkRlimits(spec.Limits.Rlimits); err != nil {
 		return err
 	}
-	if spec.Files.Workspace == "" {
+	if spec.Files.Workspace == "" && len(spec.Files.Binds) == 0 {
 		return nil
 	}
-	if err := c.asUser(func() error { return readable(spec.Files.Workspace) }); err != nil {
-		return api.Failure(api.CodeDenied, "name a directory that you can read", "cannot use the workspace %.256s: %v", spec.Files.Workspace, err)
+	if err := c.asUser(func() error { return shown(spec.Files) }); err != nil {
+		return api.Failure(api.CodeDenied, "name what you can read yourself, without the rights of further groups", "%v", err)
 	}
 	return nil
 }
@@ -175,7 +174,6 @@ var userRules = []struct {
 	what   string
 	broken func(agent.Spec) bool
 }{
-	{"host paths (--volume)", func(s agent.Spec) bool { return len(s.Files.Binds) > 0 }},
 	{"another root (--rootfs)", func(s agent.Spec) bool { return s.Files.Rootfs != "" }},
 	{"interpreters outside the base system", func(s agent.Spec) bool { return len(s.Files.Prefixes) > 0 }},
 	{"the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
@@ -203,5 +201,3 @@ func known(profile string) bool {
 	}
 	return false
 }
-
-var errNotDirectory = fmt.Errorf("it is not a directory")

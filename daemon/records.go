@@ -51,7 +51,7 @@ func (r records) enqueue(run agent.Run) (queued agent.Run, err error) {
 func (r records) requeue(id agent.ID, change func(*agent.Run)) (queued agent.Run, err error) {
 	err = r.change(func(s *store.Store) error {
 		queued, err = s.Requeue(id, func(run *agent.Run) {
-			run.Spec.Detached = true // cloved looks after it from now on, whoever did before
+			run.Spec.Detached, run.Spec.Foreground = true, false // cloved looks after it from now on, whoever did before
 			change(run)
 		})
 		return err

@@ -40,6 +40,9 @@ func start(c *call, p api.StartParams) (any, error) {
 	if spec.Schedule != "" {
 		run.Turn.Scheduled, run.Turn.Settled = true, now
 	}
+	if p.DelayNS > 0 && spec.Foreground {
+		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
+	}
 	if p.DelayNS > 0 {
 		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
@@ -48,6 +51,9 @@ func start(c *call, p api.StartParams) (any, error) {
 	_, decided := c.keeper.reason(spec.ID)
 	answer := c.keeper.expect(spec.ID)
 	defer c.keeper.forget(spec.ID, answer)
+	if p.Size != nil {
+		defer c.keeper.seat(spec.ID, p.Size)()
+	}
 	// gofail: var startAsked string
 	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
 
@@ -75,7 +81,12 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 		case <-decided:
 			var reason string
 			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
-				return c.result(spec.ID)
+				if !spec.Foreground {
+					return c.result(spec.ID)
+				}
+				if err := c.withdraw(spec, reason); agent.KindOf(err) != agent.KindConflict {
+					return nil, err
+				} // its start has begun
 			}
 			if err := c.mirror.refresh(); err != nil {
 				return nil, err
@@ -89,6 +100,18 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			return nil, c.Err()
 		}
 	}
+}
+
+// withdraw takes a foreground run that would have to wait out of the queue again:
+// nobody sits before it until its turn comes.
+func (c *call) withdraw(spec agent.Spec, reason string) error {
+	if err := c.Daemon.dequeue(spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued }); err != nil {
+		return err
+	}
+	if err := c.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
+		return err
+	}
+	return api.Failure(api.CodeBusy, "with -d it waits for its turn", "%s would have to wait: %s", spec.Name, reason)
 }
 
 // admit stores a run that its owner has room for, under an id that is new.

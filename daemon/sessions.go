@@ -30,6 +30,12 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		return
 	}
 	defer below.Close()
+	if m.Name == api.MethodRunAttach && inForeground(request) {
+		if err := supervisor.Foreground(below, c, request); err != nil {
+			_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		}
+		return
+	}
 	if err := below.Send(request); err != nil {
 		if rpc.IsGone(err) {
 			err = supervisor.Gone()
@@ -61,6 +67,12 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	below.Close() // also ends a write that nobody takes
 	c.Close()
 	<-up
+}
+
+// inForeground tells whether a run.attach is that of a foreground run's own caller.
+func inForeground(request rpc.Message) bool {
+	var p api.AttachParams
+	return json.Unmarshal(request.Params, &p) == nil && p.Foreground
 }
 
 // reach connects to the supervisor of the run that a session is about.

@@ -117,7 +117,7 @@ func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, flags := range map[string][]string{
-		"a bind":              {"-v", "/etc:/x:ro"},
+		"a bind":              {"-v", "/root:/x:ro"},
 		"the host's network":  {"--network", "host"},
 		"a host port":         {"--host-port", "22"},
 		"a privileged port":   {"-p", "80:80"},

@@ -14,8 +14,9 @@ import (
 
 // TestSignalsReachTheAgent: the control is the same signal with no handler
 // inside, which ends the agent, not clove.
-func TestSignalsReachTheAgent(t *testing.T) {
-	h := newHost(t)
+func TestSignalsReachTheAgent(t *testing.T) { signalsReachTheAgent(t, newHost(t)) }
+
+func signalsReachTheAgent(t *testing.T, h *host) {
 	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGQUIT} {
 		name := strings.TrimPrefix(unix.SignalName(signal), "SIG")
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +48,9 @@ func (r *running) send(signal unix.Signal) {
 
 // TestTheThirdInterruptKills an agent that ignores them. The control are the
 // first two, which it survives.
-func TestTheThirdInterruptKills(t *testing.T) {
-	h := newHost(t)
+func TestTheThirdInterruptKills(t *testing.T) { theThirdInterruptKills(t, newHost(t)) }
+
+func theThirdInterruptKills(t *testing.T, h *host) {
 	r := h.start(nil, "sh", "-c", "trap 'echo no' INT; echo ready; while :; do sleep 0.02; done")
 	r.send(unix.SIGINT)
 	for range 2 {
@@ -66,8 +68,9 @@ func TestTheThirdInterruptKills(t *testing.T) {
 
 // TestStoppedTogether: TSTP to clove stops both, even an agent that ignores
 // it; CONT wakes both. The control are the beats before and after.
-func TestStoppedTogether(t *testing.T) {
-	h := newHost(t)
+func TestStoppedTogether(t *testing.T) { stoppedTogether(t, newHost(t)) }
+
+func stoppedTogether(t *testing.T, h *host) {
 	life := newLifeline(t)
 	r := h.start([]string{life.flag()}, "sh", "-c",
 		holdLifeline+"trap '' TSTP; echo ready; while :; do echo beat >&9; sleep 0.02; done")

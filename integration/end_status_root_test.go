@@ -55,8 +55,9 @@ var endings = []ending{
 		status: agent.StatusDiskFull, code: 1, limit: agent.ControlDisk, stderr: "raise --disk"},
 }
 
-func TestEveryEnding(t *testing.T) {
-	h := newHost(t)
+func TestEveryEnding(t *testing.T) { everyEnding(t, newHost(t)) }
+
+func everyEnding(t *testing.T, h *host) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			r := h.agent(e.flags, e.command...)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +19,9 @@ import (
 
 // TestStreamsPassThrough: a megabyte of every byte value in and out, and the
 // two outputs apart.
-func TestStreamsPassThrough(t *testing.T) {
-	h := newHost(t)
+func TestStreamsPassThrough(t *testing.T) { streamsPassThrough(t, newHost(t)) }
+
+func streamsPassThrough(t *testing.T, h *host) {
 	var all [256]byte
 	for i := range all {
 		all[i] = byte(i)
@@ -41,8 +41,9 @@ func TestStreamsPassThrough(t *testing.T) {
 }
 
 // TestInputEndsWhenTheUserEndsIt, and not before: the agent answers each line.
-func TestInputEndsWhenTheUserEndsIt(t *testing.T) {
-	h := newHost(t)
+func TestInputEndsWhenTheUserEndsIt(t *testing.T) { inputEndsWhenTheUserEndsIt(t, newHost(t)) }
+
+func inputEndsWhenTheUserEndsIt(t *testing.T, h *host) {
 	r := h.start(nil, "sh", "-c", `while read line; do echo "got $line"; done; echo end`)
 	for _, word := range []string{"one", "two"} {
 		io.WriteString(r.stdin, word+"\n")
@@ -55,9 +56,10 @@ func TestInputEndsWhenTheUserEndsIt(t *testing.T) {
 
 // TestAReaderThatLeavesEndsTheAgent as in any pipeline, and the record still
 // says how. The control is a reader that stays.
-func TestAReaderThatLeavesEndsTheAgent(t *testing.T) {
-	h := newHost(t)
-	file := filepath.Join(t.TempDir(), "record.json")
+func TestAReaderThatLeavesEndsTheAgent(t *testing.T) { aReaderThatLeavesEndsTheAgent(t, newHost(t)) }
+
+func aReaderThatLeavesEndsTheAgent(t *testing.T, h *host) {
+	file := h.recordFile()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	read, write, err := os.Pipe()
@@ -84,8 +86,9 @@ func TestAReaderThatLeavesEndsTheAgent(t *testing.T) {
 }
 
 // TestTheAgentMayCloseItsStreams and live on.
-func TestTheAgentMayCloseItsStreams(t *testing.T) {
-	h := newHost(t)
+func TestTheAgentMayCloseItsStreams(t *testing.T) { theAgentMayCloseItsStreams(t, newHost(t)) }
+
+func theAgentMayCloseItsStreams(t *testing.T, h *host) {
 	r := h.agentWith("unread", nil, "sh", "-c", "exec <&- >&- 2>&-; sleep 0.2; exit 7")
 	r.want(t, agent.StatusExited, 7, "")
 	if r.record.WallMS < 200 {
@@ -113,7 +116,7 @@ func newStuck(h *host, script string, flags ...string) *stuck {
 	life := newLifeline(h.t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	h.t.Cleanup(func() { cancel(); read.Close() })
-	s := &stuck{t: h.t, output: read, file: filepath.Join(h.t.TempDir(), "record.json")}
+	s := &stuck{t: h.t, output: read, file: h.recordFile()}
 	args := append([]string{"run", "--rm", "--result", s.file, life.flag()}, flags...)
 	s.cmd = h.command(ctx, append(args, "--", "sh", "-c", holdLifeline+"echo ready >&2; "+script)...)
 	stderr, err := s.cmd.StderrPipe()
@@ -140,8 +143,10 @@ func (s *stuck) ends() (int, agent.Record) {
 
 // TestALateReaderGetsEverything that the agent wrote before its end. It is
 // more than a pipe holds, so clove must still have a part of it.
-func TestALateReaderGetsEverything(t *testing.T) {
-	s := newStuck(newHost(t), "head -c 100000 /dev/zero; exit 4")
+func TestALateReaderGetsEverything(t *testing.T) { aLateReaderGetsEverything(t, newHost(t)) }
+
+func aLateReaderGetsEverything(t *testing.T, h *host) {
+	s := newStuck(h, "head -c 100000 /dev/zero; exit 4")
 	if exits(t, s.cmd.Process.Pid, time.Second) {
 		t.Error("clove did not wait for the reader")
 	}
@@ -156,8 +161,10 @@ func TestALateReaderGetsEverything(t *testing.T) {
 // TestAStuckReaderHoldsNothingUp: the deadline holds although nobody reads,
 // and clove, which has output to pass on, goes when it is told to. The control
 // is the test above, in which it waits.
-func TestAStuckReaderHoldsNothingUp(t *testing.T) {
-	s := newStuck(newHost(t), "exec yes", "--timeout=500ms")
+func TestAStuckReaderHoldsNothingUp(t *testing.T) { aStuckReaderHoldsNothingUp(t, newHost(t)) }
+
+func aStuckReaderHoldsNothingUp(t *testing.T, h *host) {
+	s := newStuck(h, "exec yes", "--timeout=500ms")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -202,7 +209,7 @@ func TestALateSignalChangesNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
-	file := filepath.Join(t.TempDir(), "record.json")
+	file := h.recordFile()
 	cmd := h.command(ctx, "run", "--rm", "--json", "--result", file, "--", "sh", "-c", "exit 7")
 	cmd.Stderr = write
 	if err := cmd.Start(); err != nil {

@@ -11,8 +11,9 @@ import (
 )
 
 // TestARealTerminal: size, resize, echo, line editing and the end of a session.
-func TestARealTerminal(t *testing.T) {
-	h := newHost(t)
+func TestARealTerminal(t *testing.T) { aRealTerminal(t, newHost(t)) }
+
+func aRealTerminal(t *testing.T, h *host) {
 	p := newPty(h)
 	before := p.mode()
 	// It looks for the new size again and again: a shell that waits in read may
@@ -41,7 +42,11 @@ stty size; read line && echo "read $line"; exit 4`)
 // TestWithoutTheFlagThereIsNoTerminal is the control of the one above: on the
 // same terminal the agent sees pipes.
 func TestWithoutTheFlagThereIsNoTerminal(t *testing.T) {
-	p := newPty(newHost(t))
+	withoutTheFlagThereIsNoTerminal(t, newHost(t))
+}
+
+func withoutTheFlagThereIsNoTerminal(t *testing.T, h *host) {
+	p := newPty(h)
 	before := p.mode()
 	p.run("--", "sh", "-c", "test -t 0 || test -t 1 || echo pipes; tty; exit 2")
 	p.shows("pipes")
@@ -57,7 +62,10 @@ const busy = `perl -e '$| = 1; print "busy\n"; sleep 1000'`
 // TestTheInterruptKeyHitsTheForegroundInside: ^C ends what runs in the shell
 // inside, neither the shell nor clove. Without -t the same key is a signal.
 func TestTheInterruptKeyHitsTheForegroundInside(t *testing.T) {
-	h := newHost(t)
+	theInterruptKeyHitsTheForegroundInside(t, newHost(t))
+}
+
+func theInterruptKeyHitsTheForegroundInside(t *testing.T, h *host) {
 	p := newPty(h)
 	p.run("-t", "--", "sh", "-c", `trap : INT; `+busy+`; echo "status $?"; exit 6`)
 	p.shows("busy")
@@ -76,8 +84,10 @@ func TestTheInterruptKeyHitsTheForegroundInside(t *testing.T) {
 }
 
 // TestAnInteractiveShellHasJobs: ^Z inside is the inner shell's business.
-func TestAnInteractiveShellHasJobs(t *testing.T) {
-	p := newPty(newHost(t))
+func TestAnInteractiveShellHasJobs(t *testing.T) { anInteractiveShellHasJobs(t, newHost(t)) }
+
+func anInteractiveShellHasJobs(t *testing.T, h *host) {
+	p := newPty(h)
 	p.run("-t", "-e", "PS1=prompt> ", "--", "sh", "-i")
 	p.shows("prompt> ")
 	p.types(busy + "\r")
@@ -94,8 +104,10 @@ func TestAnInteractiveShellHasJobs(t *testing.T) {
 }
 
 // TestTheEndOfFileKeyEndsAShell, and a terminal that goes away hangs it up.
-func TestTheEndOfFileKeyEndsAShell(t *testing.T) {
-	p := newPty(newHost(t))
+func TestTheEndOfFileKeyEndsAShell(t *testing.T) { theEndOfFileKeyEndsAShell(t, newHost(t)) }
+
+func theEndOfFileKeyEndsAShell(t *testing.T, h *host) {
+	p := newPty(h)
 	p.run("-t", "-e", "PS1=prompt> ", "--", "sh", "-i")
 	p.shows("prompt> ")
 	p.types("\x04")
@@ -105,8 +117,9 @@ func TestTheEndOfFileKeyEndsAShell(t *testing.T) {
 }
 
 // TestAClosedWindowEndsTheAgent: the user's terminal is gone.
-func TestAClosedWindowEndsTheAgent(t *testing.T) {
-	h := newHost(t)
+func TestAClosedWindowEndsTheAgent(t *testing.T) { aClosedWindowEndsTheAgent(t, newHost(t)) }
+
+func aClosedWindowEndsTheAgent(t *testing.T, h *host) {
 	life := newLifeline(t)
 	p := newPty(h)
 	p.run("-t", life.flag(), "--", "sh", "-c", holdLifeline+"echo ready; while :; do echo beat >&9; sleep 0.02; done")
@@ -120,7 +133,10 @@ func TestAClosedWindowEndsTheAgent(t *testing.T) {
 
 // TestTheTerminalIsRestoredWhateverTheEnd.
 func TestTheTerminalIsRestoredWhateverTheEnd(t *testing.T) {
-	h := newHost(t)
+	theTerminalIsRestoredWhateverTheEnd(t, newHost(t))
+}
+
+func theTerminalIsRestoredWhateverTheEnd(t *testing.T, h *host) {
 	for name, command := range map[string][]string{
 		"timeout":   {"-t", "--timeout=300ms", "--stop-timeout=100ms", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done"},
 		"signal":    {"-t", "--", "sh", "-c", "kill -SEGV $$"},

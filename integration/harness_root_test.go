@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type host struct {
 	state, run string
 	// inside calls what starts a command where it shall run; nil is here.
 	inside func(func() error) error
+	user   *syscall.Credential // who calls clove; nil: root
 }
 
 // begin starts a command where this host is.
@@ -88,6 +90,9 @@ type result struct {
 func (h *host) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(h.bin, "clove"), args...)
 	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+h.state, "CLOVE_RUN_DIR="+h.run)
+	if h.user != nil {
+		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: h.user}
+	}
 	return cmd
 }
 
@@ -116,6 +121,14 @@ func (h *host) cloveWith(stdin string, args ...string) result {
 	return result{stdout: out.String(), stderr: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
+// recordFile is a place for --result, in a directory of the caller's.
+func (h *host) recordFile() string {
+	if h.user == nil {
+		return filepath.Join(h.t.TempDir(), "record.json")
+	}
+	return filepath.Join(userDir(h.t, nil), "record.json")
+}
+
 // agent runs `clove run` with the flags before `--` and the command after it,
 // and reads the record.
 func (h *host) agent(flags []string, command ...string) result {
@@ -125,7 +138,7 @@ func (h *host) agent(flags []string, command ...string) result {
 
 func (h *host) agentWith(stdin string, flags []string, command ...string) result {
 	h.t.Helper()
-	file := filepath.Join(h.t.TempDir(), "record.json")
+	file := h.recordFile()
 	args := append([]string{"run", "--rm", "--result", file}, flags...)
 	r := h.cloveWith(stdin, append(append(args, "--"), command...)...)
 	r.record = readRecord(h.t, file)
@@ -150,7 +163,7 @@ type running struct {
 func (h *host) start(flags []string, command ...string) *running {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
-	r := &running{h: h, file: filepath.Join(h.t.TempDir(), "record.json"), cancel: cancel}
+	r := &running{h: h, file: h.recordFile(), cancel: cancel}
 	args := append([]string{"run", "--rm", "--result", r.file}, flags...)
 	r.cmd = h.command(ctx, append(append(args, "--"), command...)...)
 	r.cmd.Stderr = &r.stderr

@@ -35,9 +35,14 @@ const (
 
 func newLifeline(t *testing.T) *lifeline {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "clove-life") // below what everybody enters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "fifo")
-	if err := errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666), os.Chmod(dir, 0o755)); err != nil {
+	if err := errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666), os.Chmod(dir, 0o755),
+		os.Chown(dir, memberUID, memberUID), os.Chown(path, memberUID, memberUID)); err != nil { // a member's agent holds it, too
 		t.Fatal(err)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)

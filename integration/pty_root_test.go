@@ -88,7 +88,7 @@ func (p *pty) run(args ...string) {
 	p.h.t.Cleanup(cancel)
 	p.cmd = p.h.command(ctx, append([]string{"run", "--rm"}, args...)...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.slave, p.slave, p.slave
-	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
+	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Credential: p.h.user}
 	if err := p.cmd.Start(); err != nil {
 		p.h.t.Fatal(err)
 	}

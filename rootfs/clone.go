@@ -30,6 +30,12 @@ func (b *builder) clone(source string, m idMap, flags cloneFlags) (*os.File, err
 		return nil, err
 	}
 	defer from.Close()
+	return b.cloneOpen(from, m, flags)
+}
+
+// cloneOpen is clone of what is open already.
+func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File, error) {
+	source := from.Name()
 	openFlags, setFlags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH), uint(unix.AT_EMPTY_PATH)
 	if flags.Recursive {
 		openFlags, setFlags = openFlags|unix.AT_RECURSIVE, setFlags|unix.AT_RECURSIVE
@@ -76,18 +82,40 @@ func openSource(source string, dir bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), source), nil
 }
 
-// openAs opens a directory as a user could, in the mount namespace of the
-// calling thread: what they swap under the path in the meantime is theirs to read.
-func openAs(source string, user nsthread.Identity) (dir *os.File, err error) {
+// openAs opens a directory or a regular file as a user could, in the mount namespace of
+// the calling thread: what they swap under the path in the meantime is theirs to read.
+func openAs(source string, user nsthread.Identity, dir bool) (file *os.File, err error) {
 	err = rightsOf(&user, nsthread.StartBesideAs, func() error {
-		fd, err := unix.Openat2(unix.AT_FDCWD, source, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-		if err != nil {
-			return fmt.Errorf("cannot open %s as user %d: %w", source, user.UID, err)
+		found, err := openSource(source, dir)
+		if err == nil {
+			defer found.Close()
+			file, err = openRead(found)
 		}
-		dir = os.NewFile(uintptr(fd), source)
+		if err != nil {
+			return fmt.Errorf("as user %d: %w", user.UID, err)
+		}
 		return nil
 	})
-	return dir, err
+	return file, err
+}
+
+// openRead opens once more, to read, what a handle without rights stands for. Its kind
+// cannot change between the look and the opening; a device, a pipe or a socket, which
+// have a driver or a program of the host's behind them, is not opened at all.
+func openRead(found *os.File) (*os.File, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(found.Fd()), &stat); err != nil {
+		return nil, err
+	}
+	if kind := stat.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG {
+		return nil, fmt.Errorf("cannot open %s: it is neither a directory nor a regular file", found.Name())
+	}
+	// O_NONBLOCK: its owner may hold a lease on it, which a reader would wait for.
+	fd, err := unix.Open(fdPath(found), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", found.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), found.Name()), nil
 }
 
 // mapError says which file system cannot be id-mapped: mount_setattr(2) does not.

@@ -24,17 +24,17 @@ type Config struct {
 	MemoryBytes        int64  // the memory limit; a tmpfs without a size gets half of it
 	Rootfs             string // host directory that replaces the host's base system; empty: the base system
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
-	// WorkspaceOf is whose rights Workspace is opened with: of what lies there the
+	// User is whose rights Workspace and Binds are opened with: of what lies there the
 	// agent may do what that user may, and everything else is nobody's. nil: root
-	// names it, and the agent acts as the owner of the directory.
-	WorkspaceOf *nsthread.Identity
-	ReadOnly    bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
-	Prefixes    []string // host directories that appear read-only at their own path
-	Binds       []Bind
-	Tmpfs       []Tmpfs
-	ResolvConf  string // text of /etc/resolv.conf; empty: there is no name server
-	Hosts       string // text of /etc/hosts; empty: the sandbox itself and nobody else
-	MoreHosts   string // lines behind that text
+	// names them, and the agent acts as the owner of each.
+	User       *nsthread.Identity
+	ReadOnly   bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
+	Prefixes   []string // host directories that appear read-only at their own path
+	Binds      []Bind
+	Tmpfs      []Tmpfs
+	ResolvConf string // text of /etc/resolv.conf; empty: there is no name server
+	Hosts      string // text of /etc/hosts; empty: the sandbox itself and nobody else
+	MoreHosts  string // lines behind that text
 
 	kept bool // Plan.OnKeptLayer
 }

@@ -127,7 +127,7 @@ func (f *facts) readSources(cfg Config) (err error) {
 		}
 	}
 	if cfg.Workspace != "" {
-		err := rightsOf(cfg.WorkspaceOf, nsthread.StartAs, func() (err error) {
+		err := rightsOf(cfg.User, nsthread.StartAs, func() (err error) {
 			f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true)
 			return err
 		})
@@ -146,11 +146,14 @@ func (f *facts) readSources(cfg Config) (err error) {
 		f.Prefixes = append(f.Prefixes, s)
 	}
 	for _, bind := range cfg.Binds {
-		s, err := readSource("bind source", bind.Source, cfg, false)
+		err := rightsOf(cfg.User, nsthread.StartAs, func() error {
+			s, err := readSource("bind source", bind.Source, cfg, false)
+			f.Binds = append(f.Binds, s)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		f.Binds = append(f.Binds, s)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 		return "", "", err
 	}
 	uid, gid := stat.Uid, stat.Gid
-	if b.cfg.WorkspaceOf != nil && target == workspaceDir {
+	if b.cfg.User != nil && target == workspaceDir {
 		// Whoever owns it on the host: what the agent adds is the agent's.
 		uid, gid = b.cfg.HostID+b.cfg.AgentUID, b.cfg.HostID+b.cfg.AgentGID
 	}

@@ -160,7 +160,7 @@ func (p *planner) own() []wanted {
 	source := p.facts.Workspace
 	if source.Path != "" {
 		mounts = append(mounts, wanted{workspaceDir, func() {
-			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.workspaceMap(source), Else: byCopy, As: p.cfg.WorkspaceOf})
+			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.callersMap(source), Else: byCopy, As: p.cfg.User})
 		}})
 	}
 	if !p.cfg.ReadOnly {
@@ -190,7 +190,7 @@ func (p *planner) asked() []wanted {
 	for i, bind := range p.cfg.Binds {
 		source := p.facts.Binds[i]
 		mounts = append(mounts, wanted{bind.Target, func() {
-			p.add(bindStep{Source: source.Path, Target: bind.Target, Map: p.ownedBy(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: true})
+			p.add(bindStep{Source: source.Path, Target: bind.Target, Map: p.callersMap(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: true, As: p.cfg.User})
 		}})
 	}
 	for _, t := range p.cfg.Tmpfs {
@@ -210,10 +210,11 @@ func (p *planner) ownedBy(s source) idMap {
 	return ownerMap(p.cfg.HostID, p.cfg.AgentUID, p.cfg.AgentGID, s.Owner, s.Group)
 }
 
-// workspaceMap gives the agent what is the user's, where one named it, and the
-// rest to nobody: not even root inside has a right over what is not mapped.
-func (p *planner) workspaceMap(s source) idMap {
-	user := p.cfg.WorkspaceOf
+// callersMap gives the agent what is the user's, where one named it, and the
+// rest to nobody: not even root inside has a right over what is not mapped, and
+// nobody at all makes a file that would be another's.
+func (p *planner) callersMap(s source) idMap {
+	user := p.cfg.User
 	if user == nil {
 		return p.ownedBy(s)
 	}

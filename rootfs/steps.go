@@ -200,7 +200,7 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 	}
 	opened := source
 	if s.As != nil {
-		from, err := openAs(source, *s.As)
+		from, err := openAs(source, *s.As, true)
 		if err != nil {
 			return "", err
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // makeDirStep makes sure that a directory stands at Path. An existing one
@@ -31,11 +33,13 @@ func (s makeDirStep) run(b *builder) error {
 // bindStep shows a host path at Target, which is made in the skeleton's overlay
 // if need be. Map says as whom its owners appear inside; a path whose file system
 // cannot be mapped (ErrUnmappable) is shown unmapped if it is read-only, else
-// refused: what the agent writes there would belong to an id of the host's.
+// refused: what the agent writes there would belong to an id of the host's. For a
+// user it is always refused: submounts, /proc among them, would show as they are.
 type bindStep struct {
 	Source, Target           string
 	Map                      idMap
 	Dir, ReadOnly, Recursive bool
+	As                       *nsthread.Identity // whose rights the source is opened with; nil: root's
 }
 
 func (s bindStep) idMap() idMap { return s.Map }
@@ -48,17 +52,14 @@ func (s bindStep) String() string {
 	if s.ReadOnly {
 		text += ", read-only"
 	}
+	if s.As != nil {
+		text += fmt.Sprintf(", as user %d", s.As.UID)
+	}
 	return text
 }
 
 func (s bindStep) run(b *builder) error {
-	flags := cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir}
-	clone, err := b.clone(s.Source, s.Map, flags)
-	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
-		// Nobody's files: the agent reads what every user of the host may read.
-		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
-		clone, err = b.clone(s.Source, idMap{}, flags)
-	}
+	clone, err := s.clone(b)
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,26 @@ func (s bindStep) run(b *builder) error {
 	}
 	defer target.Close()
 	return attach(clone, fdPath(target))
+}
+
+// clone is the source as the agent will have it, still detached.
+func (s bindStep) clone(b *builder) (*os.File, error) {
+	flags := cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir}
+	if s.As != nil {
+		from, err := openAs(s.Source, *s.As, s.Dir)
+		if err != nil {
+			return nil, err
+		}
+		defer from.Close()
+		return b.cloneOpen(from, s.Map, flags)
+	}
+	clone, err := b.clone(s.Source, s.Map, flags)
+	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
+		// Nobody's files: the agent reads what every user of the host may read.
+		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
+		clone, err = b.clone(s.Source, idMap{}, flags)
+	}
+	return clone, err
 }
 
 // tmpfsStep mounts an empty memory file system at Target. Its pages are charged to

@@ -32,6 +32,9 @@ func (l *Live) do(f func() error) error {
 	}
 }
 
+// Ended is closed once the agent has ended.
+func (l *Live) Ended() <-chan struct{} { return l.ended }
+
 // Signal sends the agent a signal. KILL ends all of its processes. One that is
 // paused gets it when it is resumed; when too many wait for that, KindBusy.
 func (l *Live) Signal(number syscall.Signal) error {

@@ -103,7 +103,7 @@ func (l *launch) prepare() (err error) {
 	if owner := l.streams.Owner; owner.UID != 0 {
 		// Without supplementary groups: nobody knows them any more when a run
 		// starts again by itself.
-		root.WorkspaceOf = &nsthread.Identity{UID: owner.UID, GID: owner.GID}
+		root.User = &nsthread.Identity{UID: owner.UID, GID: owner.GID}
 	}
 	if root.ResolvConf, root.Hosts, err = networkFiles(l.spec); err != nil {
 		return &agent.Error{Step: "network", Message: "cannot read the host's network files", Err: err}

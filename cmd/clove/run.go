@@ -94,6 +94,9 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 // launch hands the spec over. Signals are runtime's from here on, until ended
 // has the record: it passes them to the agent.
 func (p *program) launch(c *cli.Context, h host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+	if h.UID != 0 {
+		return p.launchByCloved(c, spec, ended)
+	}
 	b, err := p.backend(c)
 	if err != nil {
 		return agent.Record{}, err

@@ -18,6 +18,7 @@ import (
 // userTerminal is the caller's terminal while a session has it.
 type userTerminal struct {
 	in, out *os.File
+	changed bool
 	restore func() // gives it back as it was; may be called again
 }
 
@@ -25,6 +26,15 @@ type userTerminal struct {
 // own, whose line discipline does what the caller's did. Else the caller's goes on
 // editing lines, and hands over the keys that leave, if any, when they are typed.
 func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
+	t, err := p.changeTerminal(wanted, keys)
+	if err == nil && t.changed {
+		go t.restoreWhenKilled()
+	}
+	return t, err
+}
+
+// changeTerminal is openTerminal for who acts on signals itself.
+func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
 	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
 	if !wanted && len(keys) == 0 || !isTerminal(p.in) {
 		return t, nil
@@ -47,7 +57,7 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, before) // it may be gone
 		p.raw = false
 	})
-	go t.restoreWhenKilled()
+	t.changed = true
 	return t, nil
 }
 

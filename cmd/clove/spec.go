@@ -69,7 +69,6 @@ var specSteps = []func(*request) error{
 	(*request).readEnvironment,
 	(*request).checkExecSize,
 	(*request).checkWhole,
-	(*request).checkPrivilege,
 }
 
 // foreignRoot tells whether the agent's programs are not this host's.
@@ -175,16 +174,6 @@ func (r *request) readWeakened() error {
 // checkWhole is every edge's own check. The steps before it know flags, and say the same
 // of most things in their words.
 func (r *request) checkWhole() error { return r.spec.Validate() }
-
-// checkPrivilege comes last: a mistake in the line is worth knowing first,
-// and is the same one under sudo.
-func (r *request) checkPrivilege() error {
-	if r.host.UID == 0 || r.spec.Detached {
-		return nil
-	}
-	return &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
-		Hint: "run it with sudo, or let cloved do it with -d; the agent itself never runs as root"}
-}
 
 // readBounded reads a regular file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {

@@ -17,6 +17,7 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	api.MethodRunExec:    (*server).exec,
 	api.MethodRunCopyIn:  (*server).copyIn,
 	api.MethodRunCopyOut: (*server).copyOut,
+	MethodForeground:     (*server).foreground,
 	MethodLayer:          (*server).giveLayer,
 }
 
@@ -35,7 +36,7 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	defer c.WhenGone(leave)()
 	l := v.hub.join()
 	go func() {
-		listenTo(ctx, c, v.streams)
+		listenTo(ctx, c, v.streams, nil)
 		v.hub.leave(l)
 	}()
 	for piece := range l.pieces {
@@ -47,10 +48,15 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	result := api.AttachResult{Detached: true}
 	select {
 	case <-v.ended:
-		result = api.AttachResult{ExitCode: v.record.ExitCode}
+		result = v.result()
 	default:
 	}
 	_ = c.Respond(request.ID, result, nil)
+}
+
+// result is a session's answer behind the run's end.
+func (s *supervisor) result() api.AttachResult {
+	return api.AttachResult{ExitCode: s.record.ExitCode, Record: &s.record}
 }
 
 // decode reads a session's parameters, or answers that it cannot.
@@ -75,12 +81,16 @@ func conclude(c *rpc.Conn, request rpc.Message, result any, err error) {
 }
 
 // listenTo acts on what the caller of a session says, until it has gone or
-// detaches. ctx ends when it has gone: input that nobody takes is then let go.
-func listenTo(ctx context.Context, c *rpc.Conn, s *streams) {
+// detaches. ctx ends when it has gone: input that nobody takes is then let go. own acts
+// on what only one kind of session knows; nil: it knows no more than the others.
+func listenTo(ctx context.Context, c *rpc.Conn, s *streams, own func(rpc.Message) (known bool)) {
 	for {
 		m, err := c.Receive()
 		if err != nil || m.Method == api.NoteDetach {
 			return
+		}
+		if own != nil && own(m) {
+			continue
 		}
 		switch m.Method {
 		case api.NoteInput:

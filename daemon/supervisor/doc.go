@@ -25,5 +25,10 @@
 // or the log up. A run with a terminal has a pty of the supervisor's in place
 // of the user's.
 //
+// A foreground run has a host: the caller that it was started for. cloved hands the
+// caller's connection over, so that the two need it no longer. The host misses nothing,
+// for the agent waits where it reads slowly; its signals are those of this process; and
+// the run ends with it, as root's ends with the program in the foreground.
+//
 // It refuses to know callers: who may do what is decided in cloved.
 package supervisor

@@ -27,7 +27,7 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 	defer leave()
 	defer c.WhenGone(leave)()
 	go func() {
-		listenTo(ctx, c, s)
+		listenTo(ctx, c, s, nil)
 		leave()
 	}()
 	code, err := v.live.Exec(ctx, p.Exec, s.io)

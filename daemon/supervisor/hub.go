@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"sync"
 
 	"clove.run/clove/api"
@@ -8,6 +9,7 @@ import (
 
 // hub gives what the agent writes to everyone who is attached.
 type hub struct {
+	host      *host      // of a foreground run; else nil
 	mu        sync.Mutex // guards the following
 	listeners map[*listener]bool
 	closed    bool
@@ -86,7 +88,13 @@ type hubWriter struct {
 	stream string
 }
 
+// Write fails with EPIPE where a foreground run's own reader of the stream has gone.
 func (w hubWriter) Write(data []byte) (int, error) {
 	w.hub.say(w.stream, data)
+	if w.hub.host != nil {
+		if err := w.hub.host.say(api.SessionOutput{Stream: w.stream, Data: bytes.Clone(data)}); err != nil {
+			return 0, err
+		}
+	}
 	return len(data), nil
 }

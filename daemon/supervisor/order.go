@@ -15,10 +15,11 @@ const SocketName = "supervisor.sock"
 
 // Order is what a supervisor is to do.
 type Order struct {
-	Spec        agent.Spec  `json:"spec"`
-	Owner       agent.Owner `json:"owner"` // whose rights host paths are opened with
-	LogDir      string      `json:"log_dir"`
-	LogCapBytes int64       `json:"log_cap_bytes"`
+	Spec        agent.Spec       `json:"spec"`
+	Owner       agent.Owner      `json:"owner"` // whose rights host paths are opened with
+	LogDir      string           `json:"log_dir"`
+	LogCapBytes int64            `json:"log_cap_bytes"`
+	Size        *api.SessionSize `json:"size,omitempty"` // of its terminal, where a caller waits for it
 }
 
 // Step is a part of the launch, and when it was.

@@ -153,9 +153,13 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		if p.GraceNS != nil {
 			grace = time.Duration(*p.GraceNS)
 		}
+		v.hurryHost()
 		return api.Nothing{}, v.live.Stop(grace)
 	}),
 	api.MethodRunSignal: with(func(v *server, p api.SignalParams) (any, error) {
+		if unix.Signal(p.Signal) == unix.SIGKILL {
+			v.hurryHost()
+		}
 		return api.Nothing{}, v.live.Signal(unix.Signal(p.Signal))
 	}),
 	api.MethodRunPause:  with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Pause() }),

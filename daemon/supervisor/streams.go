@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,7 +117,11 @@ func (s *streams) pump(from *os.File, to io.Writer) {
 		for {
 			n, err := from.Read(buffer)
 			if n > 0 {
-				_, _ = to.Write(buffer[:n]) // logs and hubs never fail
+				// Else logs and hubs never fail. Runtime meets the same error then, as
+				// it would at a pipe of the user's, and so does the agent.
+				if _, werr := to.Write(buffer[:n]); errors.Is(werr, unix.EPIPE) {
+					return
+				}
 			}
 			if err != nil {
 				return

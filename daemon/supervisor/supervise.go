@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -34,6 +35,9 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 	var u undo.Stack
 	defer u.Run()
 	s := &supervisor{spec: order.Spec, owner: order.Owner, hub: newHub(), ended: make(chan struct{})}
+	if order.Spec.Foreground {
+		s.hub.host = newHost()
+	}
 	// gofail: var superviseOrdered string
 	// failpoint(superviseOrdered, "")
 
@@ -71,11 +75,14 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 		return agent.Failed("log", err)
 	}
 	u.Add("log", s.log.Close)
-	s.streams, err = openStreams(s.spec.Terminal, s.spec.Stdin, func(stream string) io.Writer {
+	s.streams, err = openStreams(s.spec.Terminal, s.spec.Stdin || s.spec.Foreground, func(stream string) io.Writer {
 		lines := s.log.Stream(stream)
 		s.lines = append(s.lines, lines)
 		return logAndHub(lines, s.hub, stream)
 	})
+	if err == nil && order.Size != nil {
+		_ = s.streams.resize(*order.Size) // a size that does not fit is no reason to refuse
+	}
 	return agent.Failed("streams", err)
 }
 
@@ -103,7 +110,17 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 			answer(pipe, notStarted(record, steps))
 		}
 	}
-	streams.Drained = s.flush
+	streams.Drained = func() {
+		s.flush()
+		if s.hub.host != nil && s.server != nil {
+			s.hub.host.await() // or it would find no run any more
+		}
+	}
+	if s.hub.host != nil {
+		streams.Denied = s.hub.host.denied
+		// Runtime hears of them while it runs; one that comes later must not end us.
+		signal.Notify(make(chan os.Signal, 1), hostSignals...)
+	}
 	record, err := launcher.Run(ctx, s.spec, streams)
 	// gofail: var superviseEnded string
 	// failpoint(superviseEnded, "")
@@ -115,6 +132,9 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	s.record = record
 	close(s.ended)
 	s.hub.close()
+	if s.hub.host != nil {
+		s.hub.host.over.set()
+	}
 	if s.server != nil {
 		s.server.finish(flushTime)
 	}
@@ -155,7 +175,9 @@ func notStarted(record agent.Record, steps []Step) Answer {
 	if failure == nil {
 		failure = &agent.Failure{Message: "the agent ended before it ran"}
 	}
-	return Answer{Error: startFailure(*failure), Steps: steps}
+	answer := Answer{Error: startFailure(*failure), Steps: steps}
+	answer.Error.Data.Record = &record
+	return answer
 }
 
 // begin lets an agent that executes be reached.
@@ -163,6 +185,9 @@ func (s *supervisor) begin(socket string, live *runtime.Live) {
 	if err := s.listen(socket, live); err != nil {
 		// The agent runs and is held to its limits; only nobody can reach it.
 		s.say("cannot listen: " + err.Error())
+	}
+	if s.hub.host != nil {
+		s.expectHost(live)
 	}
 	// gofail: var superviseListening string
 	// failpoint(superviseListening, "")

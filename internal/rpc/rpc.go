@@ -68,6 +68,11 @@ func New(conn net.Conn) *Conn {
 	return &Conn{Conn: conn, lines: bufio.NewReaderSize(conn, 4<<10)}
 }
 
+// Behind holds the conversation on a connection of which rest was read already.
+func Behind(rest []byte, conn net.Conn) *Conn {
+	return &Conn{Conn: conn, lines: bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), conn), 4<<10)}
+}
+
 // Dial connects to the Unix socket at path.
 func Dial(ctx context.Context, path string) (*Conn, error) {
 	var dialer net.Dialer

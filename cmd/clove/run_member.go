@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// passedOn are the signals that a foreground run's agent gets, and endingOnes those of them
+// that mean "go away".
+var (
+	passedOn   = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2}
+	endingOnes = passedOn[:4]
+)
+
+// askTime bounds what is asked of cloved behind the end.
+const askTime = 20 * time.Second
+
+// foreground is a run that cloved starts for somebody who is not root. This program
+// stands where root's would supervise: it has the streams, the terminal and the signals.
+type foreground struct {
+	*program
+	client  *client.Client
+	id      string
+	signals chan os.Signal
+	session *client.Session
+	pieces  chan api.SessionOutput // what is to be shown next
+	shown   chan struct{}          // closed when all was
+	enough  context.Context        // ends when somebody has seen enough of what there was at the end
+	skip    context.CancelFunc     // ends it
+}
+
+// launchByCloved is launch for a member of cloved's group.
+func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+	for _, flag := range []string{flagNetworkLog, flagDebug} {
+		if c.IsSet(flag) {
+			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
+				Hint: "leave it away: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
+		}
+	}
+	d, err := p.cloved(c)
+	if err != nil && agent.KindOf(err) == agent.KindNotFound {
+		err = &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups, and cloved, which would do it for you, does not run",
+			Hint: "run it with sudo, or start cloved; the agent itself never runs as root"}
+	}
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer d.Close()
+	f := &foreground{program: p, client: d, id: string(spec.ID), signals: make(chan os.Signal, 32),
+		pieces: make(chan api.SessionOutput), shown: make(chan struct{})}
+	f.enough, f.skip = context.WithCancel(c.Context)
+	defer f.skip()
+	signal.Notify(f.signals, slices.Concat(passedOn, []os.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE})...)
+	defer signal.Stop(f.signals)
+	record, err := f.run(c.Context, spec)
+	if err == nil {
+		ended(record)
+	}
+	return record, err
+}
+
+// run starts the run and holds its session to the end.
+func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, error) {
+	spec.Foreground = true
+	var failed *api.Error
+	err := f.start(ctx, spec)
+	switch {
+	case errors.As(err, &failed) && failed.Data.Record != nil:
+		return *failed.Data.Record, nil
+	case err != nil:
+		return agent.Record{}, err
+	}
+	t, err := f.changeTerminal(spec.Terminal, nil)
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer t.restore()
+	f.session, err = f.client.Foreground(ctx, api.AttachParams{RunParams: api.RunParams{Run: f.id}, Size: t.size()})
+	if err != nil {
+		return agent.Record{}, err
+	}
+	following := t.follow(f.session)
+	defer func() { f.session.Close(); following() }()
+	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
+	record, err := f.hold(ctx)
+	t.restore() // before anything is said on it
+	return record, err
+}
+
+// start asks for the run, and takes it back when a signal comes before it executes.
+func (f *foreground) start(ctx context.Context, spec agent.Spec) error {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	params := api.StartParams{Spec: spec, Traceparent: os.Getenv("TRACEPARENT")}
+	if spec.Terminal {
+		params.Size = (&userTerminal{in: f.in, out: f.out}).size()
+	}
+	started := make(chan error, 1)
+	go func() {
+		_, err := f.client.Start(asking, params)
+		started <- err
+	}()
+	for {
+		select {
+		case err := <-started:
+			return err
+		case received := <-f.signals:
+			if !slices.Contains(endingOnes, received) {
+				continue
+			}
+			cancel()
+			<-started
+			removing, cancel := context.WithTimeout(ctx, askTime)
+			defer cancel()
+			err := f.client.Remove(removing, f.id, true)
+			if agent.KindOf(err) == agent.KindNotFound {
+				err = nil
+			}
+			return &agent.Error{Message: unix.SignalName(received.(unix.Signal)) + " came before the agent had started", Err: err}
+		}
+	}
+}
+
+// hold passes streams and signals on until the run has ended.
+func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
+	var result api.AttachResult
+	answered := make(chan error, 1)
+	go f.showAll()
+	go func() {
+		err := f.session.Answer(ctx, &result, f.queue)
+		close(f.pieces)
+		select {
+		case <-f.shown:
+		case <-f.enough.Done():
+		}
+		answered <- err
+	}()
+	for {
+		select {
+		case err := <-answered:
+			if err == nil && result.Record != nil {
+				return *result.Record, nil
+			}
+			return f.lost(ctx, err)
+		case received := <-f.signals:
+			f.pass(ctx, received.(unix.Signal))
+		}
+	}
+}
+
+// lost asks for the record of a run whose session brought none; because is why.
+func (f *foreground) lost(ctx context.Context, because error) (agent.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	result, err := f.client.Wait(ctx, f.id)
+	if err != nil && because != nil {
+		err = because
+	}
+	return result.Record, err
+}
+
+// pass acts on one signal as runtime does in root's foreground.
+func (f *foreground) pass(ctx context.Context, received unix.Signal) {
+	switch received {
+	case unix.SIGPIPE: // a write has told
+	case unix.SIGTSTP:
+		if f.client.Pause(ctx, f.id) == nil {
+			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		}
+	case unix.SIGCONT:
+		_ = f.client.Resume(ctx, f.id) // also when it was not paused
+	default:
+		_ = f.session.Signal(received) // it may be over
+	}
+	if slices.Contains(endingOnes, os.Signal(received)) && f.over(ctx) {
+		f.skip()
+	}
+}
+
+// over tells whether the agent has ended, and only its output is still on its way.
+func (f *foreground) over(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	_, err := f.client.Stats(ctx, f.id)
+	var answered *api.Error // of cloved: else nothing is known
+	return errors.As(err, &answered) && (answered.Code == api.CodeConflict || answered.Code == api.CodeNotFound)
+}
+
+// queue takes a piece of output. Its reader may be slow, and then the agent is.
+func (f *foreground) queue(piece api.SessionOutput) error {
+	select {
+	case f.pieces <- piece:
+	case <-f.enough.Done():
+	}
+	return nil
+}
+
+// showAll writes what the agent wrote. As in root's foreground a reader that has gone is
+// the agent's affair, and any other failure nobody's.
+func (f *foreground) showAll() {
+	defer close(f.shown)
+	for piece := range f.pieces {
+		if denied := piece.Denied; denied != nil {
+			if !f.json {
+				f.tellDenied(denied.Denial, denied.Reason, denied.Hint)
+			}
+			continue
+		}
+		if errors.Is(f.show(piece), unix.EPIPE) {
+			_ = f.session.CloseOutput(piece.Stream) // it may be over
+		}
+	}
+}

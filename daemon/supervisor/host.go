@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// host is the one caller for whom a foreground run was started. It misses nothing: what
+// is written before it comes waits for it, and the agent waits with it when it is slow,
+// as for a terminal that was stopped.
+type host struct {
+	pieces chan api.SessionOutput
+	shut   map[string]mark // by stream: the caller's own reader of it has gone
+	taken  atomic.Bool
+	came   mark // its connection was received: the end of the run cuts what is not
+	over   mark // everything was said
+	left   mark // the caller has gone, or did not come
+	hasty  mark // nobody waits for it any longer
+}
+
+// mark is something that happens at most once.
+type mark struct {
+	done chan struct{}
+	set  func()
+}
+
+func newMark() mark {
+	done := make(chan struct{})
+	return mark{done, sync.OnceFunc(func() { close(done) })}
+}
+
+func newHost() *host {
+	return &host{pieces: make(chan api.SessionOutput, queued), shut: map[string]mark{stdout: newMark(), stderr: newMark()},
+		came: newMark(), over: newMark(), left: newMark(), hasty: newMark()}
+}
+
+// take makes a session the host's; there is one.
+func (h *host) take() bool { return h != nil && h.taken.CompareAndSwap(false, true) }
+
+// say waits for room. Its error is EPIPE, for a stream that nobody reads.
+func (h *host) say(piece api.SessionOutput) error {
+	shut := h.shut[piece.Stream].done
+	select {
+	case <-shut:
+		return unix.EPIPE
+	case <-h.left.done:
+		return nil
+	default:
+	}
+	select {
+	case h.pieces <- piece:
+		return nil
+	default:
+	}
+	select {
+	case h.pieces <- piece:
+	case <-shut:
+		return unix.EPIPE
+	case <-h.left.done:
+	case <-h.hasty.done:
+	}
+	return nil
+}
+
+// next waits for a piece; more is false behind the last one.
+func (h *host) next() (piece api.SessionOutput, more bool) {
+	select {
+	case piece = <-h.pieces:
+		return piece, true
+	case <-h.left.done:
+		return piece, false
+	case <-h.over.done:
+	}
+	select {
+	case piece = <-h.pieces:
+		return piece, true
+	default:
+		return piece, false
+	}
+}
+
+// denied is runtime's word of what the network turned away. It waits for nobody.
+func (h *host) denied(d agent.Denial, reason, hint string) {
+	select {
+	case h.pieces <- api.SessionOutput{Denied: &api.SessionDenied{Denial: d, Reason: reason, Hint: hint}}:
+	default:
+	}
+}
+
+// stopReading notes that the caller's own reader of a stream has gone.
+func (h *host) stopReading(stream string) {
+	if shut, known := h.shut[stream]; known {
+		shut.set()
+	}
+}
+
+// await waits until the host is there, or is not waited for.
+func (h *host) await() {
+	select {
+	case <-h.came.done:
+	case <-h.left.done:
+	case <-h.hasty.done:
+	}
+}
