@@ -37,7 +37,7 @@ var mayImport = []struct {
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "rootfs", "seccomp", "runtime/convert", "store", "internal/atomicfile", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"runtime/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
-	{"runtime/container", []string{"runtime/convert", "internal/atomicfile", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
+	{"runtime/container", []string{"runtime/convert", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
 	{"oci", []string{"agent", "egress"}, "what a bundle's annotations mean is a value"},
 	{"kubernetes", []string{"agent", "oci"}, "a run as a cluster's objects is a value"},
 	{"deploy/kubernetes", nil, "manifests; what is Go there is their test"},

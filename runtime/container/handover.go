@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
-
-	"clove.run/clove/internal/atomicfile"
 )
 
 // firstExtra is the first descriptor behind the standard streams.
@@ -57,7 +56,8 @@ func dial(path string) (net.Conn, *os.File, error) {
 	return connection, socket, nil
 }
 
-// writePidFile leaves nobody half a number to read.
+// writePidFile leaves nobody half a number to read. The name in between is runc's, which
+// an engine sees in the error for a folder that is not there.
 func writePidFile(path string, process *libcontainer.Process) error {
 	if path == "" {
 		return nil
@@ -66,7 +66,16 @@ func writePidFile(path string, process *libcontainer.Process) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, 0o666, []byte(strconv.Itoa(pid)))
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strconv.Itoa(pid))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return os.Rename(temporary, path)
 }
 
 // terminate ends a process that nobody will hear of.
