@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,24 @@ stty size; read line && echo "read $line"; exit 4`)
 	}
 	if after := p.mode(); after != before {
 		t.Errorf("the terminal stays changed:\n%+v, before\n%+v", after, before)
+	}
+}
+
+// TestAProcessThatClosesItsStreamsKeepsItsTerminal: the terminal hangs up when the process
+// has ended, not when nothing has it open for a while. cat closes its streams as it ends, so
+// it would now and then be killed by SIGHUP then.
+func TestAProcessThatClosesItsStreamsKeepsItsTerminal(t *testing.T) {
+	const closes = `exec 0<&- 1>&- 2>&-; sleep 0.5; echo late >/dev/tty; exit 7`
+	p := newPty(newHost(t))
+	p.run("-t", "--", "sh", "-c", closes)
+	p.shows("late")
+	if code := p.ends(); code != 7 {
+		t.Errorf("exit %d", code)
+	}
+	d := newCloved(t)
+	d.detach("closing", "sleep 1000")
+	if r := d.clove("exec", "-t", "closing", "sh", "-c", closes); r.code != 7 || !strings.Contains(r.stdout, "late") {
+		t.Errorf("exec: %+v", r)
 	}
 }
 

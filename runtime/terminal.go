@@ -43,9 +43,28 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 		t.own = own
 	}
 	t.resize()
+	// Else the terminal would hang up, with a SIGHUP, on a process that closes its streams
+	// before it ends, as cat does.
+	if slave, err := PTYPeer(master); err == nil { // it is a pty, clove-init made it
+		pipes.agentSide = append(pipes.agentSide, slave)
+	}
 	pipes.pump(user.Stdout, master)
 	go typeInput(t, user.Stdin, pipes.stopped)
 	return t
+}
+
+// PTYPeer opens the other side of the pty whose master is given, whatever is mounted at
+// /dev/pts. It becomes nobody's controlling terminal by that.
+func PTYPeer(master *os.File) (peer *os.File, err error) {
+	lent := withFD(master, func(fd int) {
+		number, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+		if errno != 0 {
+			err = errno
+			return
+		}
+		peer = os.NewFile(number, "pty")
+	})
+	return peer, errors.Join(lent, err)
 }
 
 // makeRaw also turns off the output processing that the library leaves on: the

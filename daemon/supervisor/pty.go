@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/runtime"
 )
 
 // openPTY opens a pair as pts(4) describes. It is raw from the beginning: what is typed
@@ -14,7 +16,11 @@ func openPTY() (master, slave *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if slave, err = ptyPeer(master); err != nil {
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		master.Close()
+		return nil, nil, err
+	}
+	if slave, err = runtime.PTYPeer(master); err != nil {
 		master.Close()
 		return nil, nil, err
 	}
@@ -29,18 +35,6 @@ func openPTY() (master, slave *os.File, err error) {
 		return nil, nil, err
 	}
 	return master, slave, nil
-}
-
-// ptyPeer opens the slave through the master, whatever is mounted at /dev/pts.
-func ptyPeer(master *os.File) (*os.File, error) {
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		return nil, err
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return nil, errno
-	}
-	return os.NewFile(fd, "pty"), nil
 }
 
 // MakeRaw is cfmakeraw(3).
