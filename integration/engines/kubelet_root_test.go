@@ -37,7 +37,8 @@ type kubelet struct {
 	sandbox string
 }
 
-// dialCRI reaches containerd's runtime service.
+// dialCRI reaches containerd's runtime service, which hears of the images that were imported
+// some time after containerd has them, and would ask a registry before.
 func dialCRI(t *testing.T) cri.RuntimeServiceClient {
 	t.Helper()
 	connection, err := grpc.NewClient("unix:///run/containerd/sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -45,7 +46,27 @@ func dialCRI(t *testing.T) cri.RuntimeServiceClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connection.Close() })
+	images := cri.NewImageServiceClient(connection)
+	for _, name := range []string{agentImage, pauseImage} {
+		awaitImage(t, images, name)
+	}
 	return cri.NewRuntimeServiceClient(connection)
+}
+
+func awaitImage(t *testing.T, images cri.ImageServiceClient, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(30*time.Second))
+	defer cancel()
+	for {
+		answer, err := images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
+		if err != nil {
+			t.Fatalf("containerd has no image %s: %v", name, err)
+		}
+		if answer.Image != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // context bounds one call. Clean-ups call too, when the test's own context has ended.
