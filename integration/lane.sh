@@ -49,6 +49,7 @@ queue() {
 # test has for their own leftovers. The lock goes with this process: no test inherits it.
 have_machine() {
 	local how=$1 began=$SECONDS
+	mkdir -p /run/lock
 	exec 8>/run/lock/clove-tests
 	flock "$how" 8
 	[ $((SECONDS - began)) -lt 5 ] || say "waited $((SECONDS - began)) s for other root tests on this machine"

@@ -93,11 +93,13 @@ func interrupted(step string, received os.Signal) error {
 func (l *launch) halt(a *attempt, step string, reason error) error {
 	a.reason = reason
 	close(a.halted)
-	for _, kill := range []func(){func() {}, l.killStarted} {
-		kill()
+	for _, killed := range []bool{false, true} {
+		if killed {
+			l.killStarted()
+		}
 		select {
 		case err := <-a.over:
-			if err == nil {
+			if err == nil && !killed {
 				return nil
 			}
 			return reason // what the step says is a consequence

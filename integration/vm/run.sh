@@ -3,8 +3,8 @@
 # lane chooses from the *_root_test.go and *_vm_test.go files, run.sh v2|vm, and ends
 # with those tests' own result. A package without a result has failed, whatever the reason.
 #
-# More than a few tests run in two such machines, side by side: a test does one thing after
-# the other, and an interpreted processor is slower than half of the host.
+# More than a few tests are divided between two such machines, side by side: tests run one
+# after the other, and an interpreted processor takes only one of the host's.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
