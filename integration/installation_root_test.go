@@ -164,6 +164,7 @@ func TestALostSupervisorEnds(t *testing.T) {
 	if r := d.clove("run", "-d", "--name=mine", life.flag(), "--", "sh", "-c", beating); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
+	life.begins()
 	life.beats()
 	run := d.inspect("mine")
 	d.stop(unix.SIGTERM)

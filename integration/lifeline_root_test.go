@@ -56,6 +56,33 @@ func newLifeline(t *testing.T) *lifeline {
 // flag binds the FIFO into the sandbox.
 func (l *lifeline) flag() string { return "-v=" + l.dir + ":" + filepath.Dir(lifelineInside) }
 
+// begins waits until somebody holds the FIFO: opening it blocks for as long as it
+// has no writer (fifo(7)). "run -d" answers when the agent's program was executed,
+// and a shell opens its FIFO only then.
+func (l *lifeline) begins() {
+	l.t.Helper()
+	path := filepath.Join(l.dir, filepath.Base(lifelineInside))
+	opened := make(chan error, 1)
+	go func() {
+		file, err := os.Open(path)
+		if err == nil {
+			file.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	case <-time.After(patience()):
+		if writer, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+			writer.Close() // ends the open above
+		}
+		l.t.Fatal("nobody holds the lifeline")
+	}
+}
+
 // beats waits for a sign of life that is newer than the call. Somebody must
 // hold the FIFO already.
 func (l *lifeline) beats() {
