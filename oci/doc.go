@@ -4,9 +4,9 @@
 //	config.json ─ annotations ─ Parse ─▶ Rules ─ checked together
 //	     │                                 │ For: less for a pod's sandbox
 //	     │ resources ◀── tighten ──────────┤ limits
-//	     │ capabilities ◀──────────────────┤ network, which holds from start on (runtime/guard)
+//	     │ capabilities ◀──────────────────┤ network, which holds from start on (oci/guard)
 //	     ▼                                 └ what nobody holds: refused
-//	runtime/container
+//	oci/container
 //
 // A rule only ever takes away from what the engine gave. Whoever may write
 // annotations (the author of a pod, not the node's administrator) gains nothing

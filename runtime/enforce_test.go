@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/oci/convert"
 	"clove.run/clove/policies"
-	"clove.run/clove/runtime/convert"
 )
 
 // fakeHost enforces everything but what is in missing.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
-	"clove.run/clove/runtime/convert"
+	"clove.run/clove/oci/convert"
 )
 
 // enterExecutable is clove-init's descriptor in a process that comes later.

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/oci"
-	"clove.run/clove/oci/keeper"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
+	"clove.run/clove/oci/monitor"
 )
 
 const (
@@ -118,7 +118,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
-	e.Warden = warden{keeper.Client{Rules: rules, Records: records, Socket: socket}}
+	e.Warden = warden{monitor.Client{Rules: rules, Records: records, Socket: socket}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 // bundleOf is a directory with this config.json.

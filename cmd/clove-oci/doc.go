@@ -3,7 +3,7 @@
 // but for run in the foreground.
 //
 // Package oci knows the agent's own rules, which stand in a bundle's
-// annotations; package runtime/container makes the container. This package is
+// annotations; package oci/container makes the container. This package is
 // flags, texts and exit statuses. Those are runc's wherever a shim looks at
 // them: 1 for every failure, the last line of level error in the log, the lines
 // of --version, no line break behind state's JSON. Only the program's name

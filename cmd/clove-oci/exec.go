@@ -13,8 +13,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
-	"clove.run/clove/oci/keeper"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
+	"clove.run/clove/oci/monitor"
 )
 
 const (
@@ -116,7 +116,7 @@ func (p *program) join(c *cli.Context) error {
 // annotations ask for what holds from the start on: nothing would hold it yet.
 func checkGuest(state container.State, waits bool) error {
 	rules, err := oci.For(state.Annotations, state.ID)
-	if err != nil || !waits || rules.Network == "" && !keeper.Needed(rules) {
+	if err != nil || !waits || rules.Network == "" && !monitor.Needed(rules) {
 		return err
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot exec in a container that was not started: its network, deadline and record begin with its start",

@@ -10,7 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 func TestAUserIsReadStrictly(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 const (

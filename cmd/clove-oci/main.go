@@ -3,8 +3,8 @@ package main
 import (
 	"os"
 
-	"clove.run/clove/oci/keeper"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
+	"clove.run/clove/oci/monitor"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
@@ -19,8 +19,8 @@ func init() {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == keeper.Argument {
-		os.Exit(keeper.Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == monitor.Argument {
+		os.Exit(monitor.Main(os.Args[2:]))
 	}
 	p := program{out: os.Stdout, err: os.Stderr}
 	os.Exit(p.execute(os.Args))

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/oci"
-	"clove.run/clove/oci/keeper"
-	"clove.run/clove/runtime/container"
-	"clove.run/clove/runtime/guard"
+	"clove.run/clove/oci/container"
+	"clove.run/clove/oci/guard"
+	"clove.run/clove/oci/monitor"
 )
 
 // checkNetwork refuses a container that could end its guard, or its pod's sandbox.
@@ -26,7 +26,7 @@ func checkNetwork(c *container.Container) error {
 	if err != nil || order.Network == "" {
 		return err
 	}
-	return keeper.CheckReach(state.Pid)
+	return monitor.CheckReach(state.Pid)
 }
 
 // holdNetwork sees to it that the network rules of a container's annotations
@@ -41,7 +41,7 @@ func holdNetwork(c *container.Container) error {
 		return err
 	}
 	// Created looked as well, but for a create that was killed before.
-	if err := keeper.CheckReach(state.Pid); err != nil {
+	if err := monitor.CheckReach(state.Pid); err != nil {
 		return err
 	}
 	kept, err := c.Kept()

@@ -14,7 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 // TestOnlyWhatWaitsIsHeld: a container whose state changed after start looked at

@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 // program is one command line from its arguments to its exit status.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 // outcome is what one command line left.

@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go/features"
 
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

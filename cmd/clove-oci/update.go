@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
 )
 
 // changeOf is what update understands of a command line.

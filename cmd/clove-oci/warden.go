@@ -1,13 +1,13 @@
 package main
 
 import (
-	"clove.run/clove/oci/keeper"
-	"clove.run/clove/runtime/container"
+	"clove.run/clove/oci/container"
+	"clove.run/clove/oci/monitor"
 )
 
 // warden is all that holds a container from outside: a keeper of its own for
 // deadline and record, and cloved for the network.
-type warden struct{ keeper.Client }
+type warden struct{ monitor.Client }
 
 // Created refuses what could not be held before anything is started for it.
 func (w warden) Created(c *container.Container, command []string) error {

@@ -15,7 +15,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/node"
+	"clove.run/clove/deploy/node"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/deploy/node"
 	"clove.run/clove/internal/rpc"
-	"clove.run/clove/node"
 )
 
 // nodeBench is a machine with a configuration, clove-oci and a systemctl that
@@ -114,7 +114,7 @@ func TestNodeBringsCloved(t *testing.T) {
 // TestTheUnitListensWhereItIsAsked: by clove-oci, and by this command.
 func TestTheUnitListensWhereItIsAsked(t *testing.T) {
 	b, _ := nodeBench(t)
-	if unit := b.read("../../node/units/clove.socket"); !strings.Contains(unit, "\nListenStream="+api.DefaultSocket+"\n") {
+	if unit := b.read("../../deploy/node/units/clove.socket"); !strings.Contains(unit, "\nListenStream="+api.DefaultSocket+"\n") {
 		t.Error(unit)
 	}
 }

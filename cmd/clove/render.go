@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/kubernetes"
+	"clove.run/clove/deploy/kubernetes"
 	"clove.run/clove/policies"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/kubernetes"
+	"clove.run/clove/deploy/kubernetes"
 )
 
 // clusterFiles reads what the workspace is to have: the script, or, where a

@@ -1,5 +1,3 @@
-// Package kubernetes holds the manifests of this folder to the API's types, and
-// to each other.
 package kubernetes
 
 import (

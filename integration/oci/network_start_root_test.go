@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/ocitest"
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/oci"
-	"clove.run/clove/runtime/guard"
+	"clove.run/clove/oci/guard"
 )
 
 // TestOfManyStartsAtOnceOneIsHeld: the others are refused, and neither their

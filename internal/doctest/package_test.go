@@ -21,7 +21,7 @@ func TestThePackageDependsOnWhatItsUnitsExecute(t *testing.T) {
 	depends := strings.Split(list[1], ", ")
 	executed := 0
 	for _, unit := range Files(t, Root(t), ".service") {
-		if !strings.HasPrefix(unit, "node/units/") {
+		if !strings.HasPrefix(unit, "deploy/node/units/") {
 			continue // not the package's
 		}
 		for _, match := range regexp.MustCompile(`(?m)^Exec\w+=[-+!:@]*(\S+)`).FindAllStringSubmatch(readTree(t, unit), -1) {

@@ -1,0 +1,170 @@
+package container
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/oci/convert"
+)
+
+// Start is how a process of a container comes to be.
+type Start struct {
+	Wait          bool              // it waits for Exec
+	Detach        bool              // nobody stays with it; implied by Wait
+	Keep          bool              // the container stays when its process ended
+	Subreaper     bool              // Run buries what the process leaves behind
+	PidFile       string            // absolute; "": none
+	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
+	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
+	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
+	NetworkRules  bool              // no socket of the caller's network is handed on
+	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
+}
+
+// Run starts the first process, which CheckProcess took, and unless it is detached stays
+// until it ends and gives its status as a shell would: 128 and the number of a signal
+// that ended it, 0 where it is detached, -1 beside an error. After that, and after
+// an error, the container is gone unless it is to be kept.
+func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
+	o.Detach = o.Detach || o.Wait
+	defer func() {
+		if err != nil || !o.Detach {
+			c.destroy(o.Keep)
+		}
+	}()
+	process, err := convert.Process(p)
+	if err != nil {
+		return -1, err
+	}
+	process.Init = true
+	handDownListeners(process)
+	if c.notify != nil && !o.Wait {
+		if err := c.notify.listen(); err != nil {
+			return -1, err
+		}
+		defer c.notify.close()
+	}
+	return c.launch(process, p.Terminal, o)
+}
+
+// Join starts one more process, which CheckProcess took, in a container that
+// runs, as Run does. Of a paused container it is refused unless paused is true: it
+// would not come to its first instruction.
+func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, err error) {
+	switch status, err := c.lib.Status(); {
+	case err != nil:
+		return -1, err
+	case status == libcontainer.Stopped:
+		return -1, errors.New("cannot exec in a stopped container")
+	case status == libcontainer.Paused && !paused:
+		return -1, errors.New("cannot exec in a paused container (use --ignore-paused to override)")
+	}
+	process, err := convert.Process(p)
+	if err != nil {
+		return -1, err
+	}
+	process.SubCgroupPaths = o.Cgroups
+	return c.launch(process, p.Terminal, o)
+}
+
+func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start) (int, error) {
+	if err := checkTerminal(terminal, o); err != nil {
+		return -1, err
+	}
+	hearIgnored()
+	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
+	if err := preserve(process, o.PreserveFDs); err != nil {
+		return -1, err
+	}
+	if o.NetworkRules {
+		if err := checkSockets(process, !terminal); err != nil {
+			return -1, err
+		}
+	}
+	// Before the process exists, or its end could be missed.
+	watcher := newWatcher(o)
+	streams, err := c.connect(process, terminal, o)
+	if err != nil {
+		return -1, err
+	}
+	defer streams.close()
+	if err := c.start(process, o); err != nil {
+		return -1, err
+	}
+	if err := c.setOff(process, streams, o); err != nil {
+		// Whoever asked hears of no process: none may stay, waiting or running.
+		return -1, errors.Join(err, terminate(process))
+	}
+	if process.Init {
+		c.announce(o)
+	}
+	if o.Detach {
+		return 0, nil
+	}
+	status, err := watcher.follow(process, streams.resize)
+	if process.Init && !o.Keep {
+		// Without a pid namespace of its own it leaves processes, and one that has its output
+		// would be waited for.
+		_ = c.lib.Signal(unix.SIGKILL) // there may be none
+	}
+	return status, err
+}
+
+func (c *Container) start(process *libcontainer.Process, o Start) error {
+	if o.PidfdSocket != "" {
+		connection, socket, err := dial(o.PidfdSocket)
+		if err != nil {
+			return err
+		}
+		defer connection.Close()
+		defer socket.Close()
+		process.PidfdSocket = socket
+	}
+	return c.lib.Start(process)
+}
+
+// setOff lets go of a process that is there. A first one, which waits, is left to
+// the warden before it executes, here or by Exec.
+func (c *Container) setOff(process *libcontainer.Process, streams *streams, o Start) error {
+	if err := streams.started(); err != nil {
+		return err
+	}
+	if process.Init {
+		c.unborn = false
+		if err := c.created(process.Args); err != nil {
+			return err
+		}
+	}
+	if process.Init && !o.Wait {
+		if err := c.release(); err != nil {
+			return err
+		}
+	}
+	return writePidFile(o.PidFile, process)
+}
+
+// destroy says what it cannot do where the engine looks for it: the failure
+// that made it necessary is the one to return.
+func (c *Container) destroy(keep bool) {
+	if keep {
+		return
+	}
+	if err := c.remove(); err != nil {
+		logrus.Warn(err)
+	}
+}
+
+func checkTerminal(terminal bool, o Start) error {
+	switch {
+	case o.Detach && terminal && o.ConsoleSocket == "":
+		return errors.New("cannot allocate tty if clove-oci will detach without setting console socket")
+	case (!o.Detach || !terminal) && o.ConsoleSocket != "":
+		return errors.New("cannot use console socket if clove-oci will not detach or allocate tty")
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+	"clove.run/clove/oci/container"
+)
+
+// Client is what clove-oci's commands do about keepers, a container.Warden.
+type Client struct {
+	// Rules are those of the bundle, when a container is created. All later calls
+	// know them from the container's directory.
+	Rules oci.Rules
+	// Records is the directory that records go to, absolute, for oci.RecordsDir.
+	Records string
+	// Socket is of the cloved that hears of records, absolute; "": nobody does.
+	Socket string
+}
+
+// Created starts the keeper of a container whose process waits for its start. A
+// container without a deadline and a record has none. After an error no keeper is
+// left; one that is about an annotation is an *agent.Error, whose Step names it.
+func (c Client) Created(made *container.Container, command []string) error {
+	if !Needed(c.Rules) {
+		return nil
+	}
+	kept, err := made.Kept()
+	if err != nil {
+		return err
+	}
+	o := order{Version: orderVersion, Phase: phaseCreated, ID: kept.ID, Pid: kept.Pid, PidStart: kept.StartTime,
+		Cgroups: kept.Cgroups, Command: command, Limits: c.Rules.Limits}
+	if c.Rules.Record != "" {
+		if o.Source, o.Record, err = c.prepareRecord(owner{kept.ID, kept.Directory}); err != nil {
+			return failed(oci.AnnotationRecord, err)
+		}
+		o.Socket = c.Socket
+	}
+	held, err := lock(kept.Directory)
+	if err != nil || held == nil {
+		return errors.Join(err, errors.New("cannot lock the container's directory"))
+	}
+	defer held.Close()
+	if err := o.save(kept.Directory); err != nil {
+		return err
+	}
+	key := oci.AnnotationTimeout
+	if c.Rules.Limits.WallClock == 0 {
+		key = oci.AnnotationRecord
+	}
+	return failed(key, spawn(kept.Directory, held))
+}
+
+// Needed tells whether there is anything for a keeper to do.
+func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
+
+func (c Client) prepareRecord(whose owner) (source, string, error) {
+	from, err := findSource(sourcePidfd, sourceTaskstats)
+	if errors.Is(err, errStatus) {
+		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
+	} else if err != nil {
+		return "", "", err
+	}
+	path, err := recordPath(c.Records, c.Rules.Record, whose)
+	return from, path, err
+}
+
+// failed says which annotation asked for what could not be had.
+func failed(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	named := &agent.Error{Kind: agent.KindOf(err), Step: "annotation " + key, Message: err.Error(),
+		Hint: "leave it away, or run the agent with clove run"}
+	var known *agent.Error
+	if errors.As(err, &known) {
+		named.Message, named.Hint = known.Message, known.Hint
+	}
+	return named
+}
+
+// Loaded starts the keeper again where it was killed before its container was
+// accounted for.
+func (c Client) Loaded(found *container.Container) error {
+	directory := found.Directory()
+	// Without the lock: most containers have no keeper, most keepers live.
+	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
+		return err
+	}
+	held, err := lockAgain(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another call of clove-oci removes the container
+	}
+	if err != nil || held == nil {
+		return err
+	}
+	defer held.Close()
+	// It may have ended its work since, and the container may have been removed.
+	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
+		return err
+	}
+	return spawn(directory, held)
+}
+
+// startPatience is for a keeper that has only to write a file.
+const startPatience = 30 * time.Second
+
+// Starting returns when the keeper holds the container: its process executes next.
+// From here on the deadline counts, on disk already.
+func (c Client) Starting(found *container.Container) error {
+	_, has, err := readOrder(found.Directory())
+	if err != nil {
+		return err
+	}
+	if !has {
+		return checkUnneeded(found)
+	}
+	err = ask(found.Directory(), verbStart, startPatience)
+	if errors.Is(err, errNobody) {
+		// It was only dying when Loaded looked: a killed process keeps its lock for a moment.
+		if err = c.Loaded(found); err == nil {
+			err = ask(found.Directory(), verbStart, startPatience)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot hold the container to its rules: %w", err)
+	}
+	return nil
+}
+
+// checkUnneeded refuses a container that should have a keeper and has never had
+// one: its create was killed behind libcontainer's work and before Created's.
+func checkUnneeded(found *container.Container) error {
+	state, err := found.State()
+	if err != nil {
+		return err
+	}
+	rules, err := oci.For(state.Annotations, state.ID)
+	if err != nil || !Needed(rules) {
+		return err
+	}
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",
+		Hint: "delete it, and create it again"}
+}
+
+// finishPatience is for what the record still waits for: that the container's
+// parent takes its process away.
+const finishPatience = 10 * time.Second
+
+// Ended returns when the keeper of a container that has ended is done with it
+// and gone, so that its cgroup and its directory may be removed. An error, after ten
+// seconds at most, says what the record still waits for.
+func (c Client) Ended(found *container.Container) error {
+	directory := found.Directory()
+	if _, has, err := readOrder(directory); err != nil || !has {
+		return err
+	}
+	err := ask(directory, verbFinish, finishPatience)
+	o, has, read := readOrder(directory)
+	switch {
+	// It may have ended by itself in this moment, or long ago, and another call may
+	// have removed the container since.
+	case err == nil, read == nil && (!has || o.Phase == phaseEnded), errors.Is(err, errNobody) && o.Phase == phaseCreated:
+		return read
+	}
+	return fmt.Errorf("cannot account for the container: %w", err)
+}

@@ -1,0 +1,169 @@
+package monitor
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/oci"
+)
+
+// owner is the container that a record is of. An id is one container's only below
+// one engine's root, which its directory is in.
+type owner struct{ id, directory string }
+
+// account is a record as it is on disk, with whose it is.
+type account struct {
+	agent.Record
+	Directory string `json:"directory"` // the container's
+}
+
+func (a account) owner() owner { return owner{string(a.ID), a.Directory} }
+
+// recordPath is where the record of a container goes, for what the annotation
+// says. records is the node's directory, in place of oci.RecordsDir: an annotation
+// only ever gives the name. It makes that directory and refuses a name that
+// another's record has.
+func recordPath(records, annotation string, whose owner) (string, error) {
+	if err := os.MkdirAll(records, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(records, strings.ReplaceAll(filepath.Base(annotation), oci.RecordID, whose.id))
+	// Which of them it becomes is only known in the end, when nothing can be refused any more.
+	for _, name := range names(path, whose.id) {
+		free, err := isFree(name, whose)
+		if errors.Is(err, unix.ENAMETOOLONG) {
+			return "", &agent.Error{Kind: agent.KindInvalid, Message: "no file can have a name as long as " + filepath.Base(name),
+				Hint: "shorten the name: the container's id goes behind it where two have the same one"}
+		}
+		if err != nil {
+			return "", err
+		}
+		if !free {
+			return "", &agent.Error{Kind: agent.KindConflict, Message: name + " is another container's record",
+				Hint: "remove it, or put " + oci.RecordID + " into the name, for the container's id, which is one's only below one root"}
+		}
+	}
+	return path, nil
+}
+
+// names are those that the record of the container id may have, the second one
+// where the first turns out to be another's.
+func names(path, id string) [2]string {
+	return [2]string{path, strings.TrimSuffix(path, ".json") + "." + id + ".json"}
+}
+
+// isFree tells whether the container may write path: nothing is there, or what it
+// left itself, before an engine started it again.
+func isFree(path string, whose owner) (bool, error) {
+	there, err := readRecord(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case errors.Is(err, errNoRecord):
+		return false, nil
+	}
+	return err == nil && there.owner() == whose, err
+}
+
+// writtenBefore finds the record of this very start of the container. The keeper
+// that wrote it may have been killed before it could say so on disk, and no later
+// one knows as much.
+func writtenBefore(path string, a account) (there account, found bool) {
+	for _, name := range names(path, string(a.ID)) {
+		there, err := readRecord(name)
+		if err == nil && there.owner() == a.owner() && there.Started.Equal(a.Started) {
+			return there, true
+		}
+	}
+	return account{}, false
+}
+
+// errNoRecord means that what is there is none of clove's.
+var errNoRecord = errors.New("it is no record")
+
+func readRecord(path string) (a account, err error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.ELOOP {
+		return a, errNoRecord
+	}
+	if err != nil {
+		return a, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	if json.NewDecoder(file).Decode(&a) != nil {
+		return a, errNoRecord
+	}
+	return a, nil
+}
+
+// writeRecord leaves a whole record at path, or none. Of two containers with
+// one name the first has it, and the other's id goes into its own.
+func writeRecord(path string, a account) error {
+	text, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), temporaryName(a.Directory))
+	if err := writeTemporary(temporary, append(text, '\n')); err != nil {
+		return fmt.Errorf("cannot write the record: %w", err)
+	}
+	err = place(temporary, path, a.owner())
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write the record: %w", err), os.Remove(temporary))
+	}
+	return nil
+}
+
+// temporaryName is the container's alone, and always the same: what a keeper leaves
+// that is killed while it writes, the next one of the container takes. No
+// annotation's name begins with a dot.
+func temporaryName(directory string) string {
+	sum := sha256.Sum256([]byte(directory))
+	return fmt.Sprintf(".record-%x", sum[:16])
+}
+
+func writeTemporary(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// place gives a record the first name that is not another's.
+func place(temporary, path string, whose owner) error {
+	for _, name := range names(path, whose.id) {
+		placed, err := placeAt(temporary, name, whose)
+		if placed || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s and the name with its id behind it are other containers': remove one", path)
+}
+
+func placeAt(temporary, path string, whose owner) (placed bool, err error) {
+	err = unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	free, err := isFree(path, whose)
+	if err != nil || !free {
+		return false, err
+	}
+	err = os.Rename(temporary, path)
+	return err == nil, err
+}

@@ -1,0 +1,282 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// holding is a keeper in this process, of a child in no cgroup of its own.
+func holding(t *testing.T, o order) (k *keeper, kept order) {
+	t.Helper()
+	cmd, process, start := begun(t, "exec sleep 1000")
+	directory := t.TempDir()
+	held, err := lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close() })
+	group, err := cgroups.OpenBundle(map[string]string{"": "/sys/fs/cgroup/clove-no-such-cgroup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := cgroups.Detect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Version, o.Phase, o.ID, o.Pid, o.PidStart = orderVersion, phaseCreated, "one", cmd.Process.Pid, start
+	if err := o.save(directory); err != nil {
+		t.Fatal(err)
+	}
+	k = newKeeper(directory, held, o)
+	k.group, k.host, k.process, k.alarm = group, host, process, newTestAlarm(t)
+	return k, o
+}
+
+// account is conclude, and what comes of it.
+func (k *keeper) account(e end) {
+	k.conclude(e)
+	for !k.accounted() {
+		k.step()
+	}
+}
+
+// serveTest is the keeper's socket and its loop; the channel is closed behind it.
+func serveTest(t *testing.T, k *keeper) <-chan struct{} {
+	t.Helper()
+	listener, err := listen(k.directory, k.calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	done := make(chan struct{})
+	go func() { defer close(done); k.keep() }()
+	return done
+}
+
+func expectDone(t *testing.T, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("the keeper does not end")
+	}
+}
+
+func TestAKeeperCountsFromTheStart(t *testing.T) {
+	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Millisecond}})
+	done := serveTest(t, k)
+	if err := ask(k.directory, "dance", patience); err == nil || !strings.Contains(err.Error(), "dance") {
+		t.Errorf("it knows every word: %v", err)
+	}
+	if err := ask(k.directory, verbStart, patience); err != nil {
+		t.Fatal(err)
+	}
+	expectDone(t, done)
+	o, _, err := readOrder(k.directory)
+	if err != nil || o.Phase != phaseEnded || o.Deadline != o.StartedAt+time.Millisecond {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+// TestAStartMayBeAskedAgain: who asked first may have been killed before the
+// container executed. Its time goes on from the first.
+func TestAStartMayBeAskedAgain(t *testing.T) {
+	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Hour}})
+	done := serveTest(t, k)
+	var first order
+	for try := range 2 {
+		if err := ask(k.directory, verbStart, patience); err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := readOrder(k.directory)
+		if try == 0 {
+			first = o
+		}
+		if err != nil || o.Deadline == 0 || !reflect.DeepEqual(o, first) {
+			t.Errorf("%v, %+v became %+v", err, first, o)
+		}
+	}
+	if err := k.process.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	expectDone(t, done)
+}
+
+// TestAnAccountIsMadeOnce: a keeper that wrote the record and died before it said
+// so is followed by one that saw nothing. Of another start it says that much.
+func TestAnAccountIsMadeOnce(t *testing.T) {
+	k, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json")})
+	if err := k.order.start(time.Now(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	started := k.order
+	k.account(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
+	for _, row := range []struct {
+		name   string
+		later  time.Duration
+		status agent.Status
+	}{{"the same", 0, agent.StatusExited}, {"another", time.Nanosecond, agent.StatusKilled}} {
+		if err := started.save(k.directory); err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := readOrder(k.directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.order = next
+		k.order.Started = next.Started.Add(row.later)
+		k.account(end{unknown: errUnheld})
+		if got := recordIn(t, k.order.Record); got.Status != row.status || k.order.Phase != phaseEnded {
+			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, k.order.Phase)
+		}
+	}
+}
+
+// TestOnlyWhatLivesExpires: the deadline of one that ended before it, while nobody
+// held it, comes all the same.
+func TestOnlyWhatLivesExpires(t *testing.T) {
+	for name, row := range map[string]struct {
+		edit func(k *keeper) error
+		want phase
+	}{
+		"it lives": {func(*keeper) error { return nil }, phaseExpired},
+		"a zombie": {func(k *keeper) error {
+			defer k.process.Wait(context.Background())
+			return k.process.Signal(unix.SIGKILL)
+		}, phaseStarted},
+		"gone": {func(k *keeper) error { k.process = nil; return nil }, phaseStarted},
+	} {
+		k, _ := holding(t, order{})
+		k.order.Phase = phaseStarted
+		if err := row.edit(k); err != nil {
+			t.Fatal(err)
+		}
+		k.expire()
+		if k.order.Phase != row.want {
+			t.Errorf("%s: %s", name, k.order.Phase)
+		}
+	}
+}
+
+// TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
+// that was removed without its keeper.
+func TestTheDirectoryIsTheClaim(t *testing.T) {
+	k, _ := holding(t, order{})
+	if !k.owns() {
+		t.Error("it does not know its own directory")
+	}
+	if err := os.Remove(filepath.Join(k.directory, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	if k.owns() {
+		t.Error("it owns what is gone")
+	}
+	other, err := lock(k.directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if k.owns() {
+		t.Error("it owns what is another's")
+	}
+}
+
+func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
+	directory := t.TempDir()
+	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
+		t.Errorf("no socket: %v", err)
+	}
+	// A delete that removes the directory meanwhile needs it empty.
+	if left, err := os.ReadDir(directory); err != nil || len(left) != 0 {
+		t.Errorf("who asked left %v, %v", left, err)
+	}
+	calls := make(chan call)
+	listener, err := listen(directory, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
+		t.Errorf("a dead one's socket: %v", err)
+	}
+	if err := ask(filepath.Join(directory, "none"), verbStart, patience); err == nil || errors.Is(err, errNobody) {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// TestAKeeperThatIsOnlyBegunIsWaitedFor: it has the lock, which the caller looks
+// at, and listens only then.
+func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
+	directory := t.TempDir()
+	held, err := lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	looks, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(looks, held.Name(), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	asked, looked := make(chan error, 1), make(chan error, 1)
+	go func() { asked <- ask(directory, verbStart, patience) }()
+	go func() { _, err := unix.Read(looks, make([]byte, 4096)); looked <- err }()
+	select {
+	case err := <-asked:
+		t.Fatalf("it did not wait: %v", err)
+	case err := <-looked:
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	unix.Close(looks)
+	calls := make(chan call)
+	listener, err := listen(directory, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() { c := <-calls; c.answer <- nil }()
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASocketFitsEverywhere: an address has room for 108 letters.
+func TestASocketFitsEverywhere(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), strings.Repeat("x", 150))
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds the first one's
+		calls := make(chan call)
+		listener, err := listen(directory, calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { c := <-calls; c.answer <- errors.New("heard " + c.verb) }()
+		if err := ask(directory, verbStart, patience); err == nil || err.Error() != "heard start" {
+			t.Error(err)
+		}
+		listener.Close()
+	}
+}
+
+func TestAKeeperIsNotForPeople(t *testing.T) {
+	if _, err := arm(t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it holds nothing: %v", err)
+	}
+}

@@ -1,0 +1,93 @@
+package monitor
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// record is the account of the container, with what can be known from outside:
+// its disk, its output and what it was denied are the engine's.
+func (k *keeper) record(e end) agent.Record {
+	k.countKills(len(k.memory)) // first: systemd may be about to remove the cgroup
+	stats, _ := k.group.Stats() // a figure that is missing stays absent
+	if kills := k.oomKills; kills > 0 {
+		stats.OOMKills = &kills
+	}
+	if e.at.IsZero() {
+		e.at = time.Now()
+		e.boot, _ = bootTime() // arm's clock worked
+	}
+	wall := (e.boot - k.order.StartedAt).Milliseconds()
+	v := judge(k.order.Limits, seen{
+		expired: k.order.Phase == phaseExpired, status: e.status, unknown: e.unknown,
+		oomKills: k.oomKills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
+	})
+	return agent.Record{
+		Version: agent.RecordVersion, ID: agent.ID(k.order.ID), Name: k.order.ID, Command: k.order.Command,
+		Started: k.order.Started.UTC(), Ended: e.at.UTC(), WallMS: wall,
+		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
+		Usage: usage(stats), Events: events(stats),
+		Denials: []agent.Denial{}, Enforced: enforced(k.order.Limits, k.host.Mode()), Unenforced: []string{},
+		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(k.host.Mode())},
+	}
+}
+
+func usage(stats cgroups.Stats) agent.Usage {
+	return agent.Usage{
+		CPUMS: millis(stats.CPU), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
+		CPUThrottledMS: millis(stats.CPUThrottled), MemoryPeakBytes: stats.MemoryPeakBytes, PidsPeak: stats.PidsPeak,
+		IOReadBytes: stats.IOReadBytes, IOWriteBytes: stats.IOWriteBytes,
+	}
+}
+
+func events(stats cgroups.Stats) agent.Events {
+	return agent.Events{
+		OOMKill: stats.OOMKills, PidsMax: stats.PidsMaxEvents,
+		MemoryHigh: stats.MemoryHighEvents, CPUThrottledPeriods: stats.CPUThrottledPeriods,
+	}
+}
+
+// enforced names what holds each of clove's own rules; the engine's are its own
+// to account for.
+func enforced(limits agent.Limits, mode cgroups.Mode) map[string]string {
+	generation := "cgroup1"
+	if mode == cgroups.ModeV2 {
+		generation = "cgroup2"
+	}
+	held := map[string]string{}
+	for _, rule := range []struct {
+		control, how string
+		asked        bool
+	}{
+		{agent.ControlWallClock, "timerfd", limits.WallClock != 0},
+		{agent.ControlMemory, generation, limits.MemoryBytes != 0},
+		{agent.ControlMemorySwap, generation, limits.MemorySwapBytes != 0},
+		{agent.ControlPids, generation, limits.Pids != 0},
+		{agent.ControlCPU, generation, limits.CPUs != 0},
+	} {
+		if rule.asked {
+			held[rule.control] = rule.how
+		}
+	}
+	return held
+}
+
+func millis(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
+}
+
+func kernelRelease() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}

@@ -1,0 +1,241 @@
+package monitor
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/pidfd"
+)
+
+// The kernel's accounting of every thread that ends (linux/taskstats.h; version
+// 12, Linux 5.18), sent before the thread's process can be waited for: who sees
+// the process ended has all of it in his queue. The kernel sends it to each
+// listener for each end on the host; a filter on the socket lets through what is
+// of one process, so that a bomb elsewhere fills no queue.
+const (
+	taskstatsName    = "TASKSTATS\x00"
+	taskstatsVersion = 1 // of the protocol
+	taskstatsGet     = 1 // TASKSTATS_CMD_GET, which also registers
+	taskstatsCPUMask = 3 // TASKSTATS_CMD_ATTR_REGISTER_CPUMASK
+	cpusPossible     = "/sys/devices/system/cpu/possible"
+)
+
+// Where things stand in a message, in bytes: struct nlmsghdr, struct genlmsghdr,
+// the head of TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID with its value, the
+// head of TASKSTATS_TYPE_STATS, struct taskstats.
+const (
+	atType    = 4
+	atThread  = 28
+	atStats   = 36
+	atStatus  = atStats + 4
+	atFlags   = atStats + 8
+	atProcess = atStats + 368 // ac_tgid, of version 12
+
+	flagFinal = 0x20 // AGROUP of linux/acct.h
+)
+
+// listener hears how one process ends.
+type listener struct {
+	file   *os.File
+	pid    uint32
+	family uint16
+	ends   ends
+}
+
+// errTaskstats means that the kernel keeps that account for nobody here.
+var errTaskstats = errors.New("the kernel's accounting of ends cannot be listened to")
+
+// listenEnds hears of the ends of pid's threads from now on. It needs
+// CAP_NET_ADMIN, and the host's own network, user and pid namespaces.
+func listenEnds(pid int) (*listener, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errTaskstats, os.NewSyscallError("socket", err))
+	}
+	l := &listener{file: os.NewFile(uintptr(fd), "taskstats"), pid: uint32(pid)}
+	if err := l.register(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errTaskstats, err), l.close())
+	}
+	return l, nil
+}
+
+func (l *listener) close() error { return l.file.Close() }
+
+func (l *listener) fd() int { return int(l.file.Fd()) }
+
+// register asks for the accounts of all processors, behind the filter.
+func (l *listener) register() error {
+	// The kernel answers at once or never.
+	limit := unix.Timeval{Sec: 5}
+	err := errors.Join(unix.Bind(l.fd(), &unix.SockaddrNetlink{Family: unix.AF_NETLINK}),
+		unix.SetsockoptTimeval(l.fd(), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit))
+	if err != nil {
+		return err
+	}
+	if l.family, err = l.findFamily(); err != nil {
+		return err
+	}
+	filter := l.filter()
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.SetsockoptSockFprog(l.fd(), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
+		return os.NewSyscallError("setsockopt", err)
+	}
+	cpus, err := os.ReadFile(cpusPossible)
+	if err != nil {
+		return err
+	}
+	_, err = l.ask(l.family, taskstatsGet, taskstatsVersion, taskstatsCPUMask, strings.TrimSpace(string(cpus))+"\x00")
+	return err
+}
+
+// findFamily gives the number that the kernel has for the protocol.
+func (l *listener) findFamily() (uint16, error) {
+	answer, err := l.ask(unix.GENL_ID_CTRL, unix.CTRL_CMD_GETFAMILY, 1, unix.CTRL_ATTR_FAMILY_NAME, taskstatsName)
+	if err != nil {
+		return 0, err
+	}
+	for rest := answer; len(rest) >= unix.SizeofNlAttr; {
+		length, kind := binary.NativeEndian.Uint16(rest), binary.NativeEndian.Uint16(rest[2:])
+		if length < unix.SizeofNlAttr || int(length) > len(rest) {
+			break
+		}
+		if kind == unix.CTRL_ATTR_FAMILY_ID && length >= unix.SizeofNlAttr+2 {
+			return binary.NativeEndian.Uint16(rest[unix.SizeofNlAttr:]), nil
+		}
+		rest = rest[min(int(length+3)&^3, len(rest)):]
+	}
+	return 0, errors.New("cannot read the number of its protocol")
+}
+
+// genlHeader is the size of struct genlmsghdr.
+const genlHeader = 4
+
+// ask sends one command with one attribute, and gives the attributes of the
+// answer, or nothing where the kernel only agrees.
+func (l *listener) ask(family uint16, command, version uint8, attribute uint16, value string) ([]byte, error) {
+	length := unix.NLMSG_HDRLEN + genlHeader + unix.SizeofNlAttr + len(value)
+	m := binary.NativeEndian.AppendUint32(nil, uint32((length+3)&^3))
+	m = binary.NativeEndian.AppendUint16(m, family)
+	m = binary.NativeEndian.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+	m = append(m, make([]byte, 8)...) // neither a number nor a sender: one question, one answer
+	m = append(m, command, version, 0, 0)
+	m = binary.NativeEndian.AppendUint16(m, uint16(unix.SizeofNlAttr+len(value)))
+	m = binary.NativeEndian.AppendUint16(m, attribute)
+	m = append(append(m, value...), make([]byte, (4-len(value)%4)%4)...)
+	if err := unix.Sendto(l.fd(), m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, os.NewSyscallError("sendto", err)
+	}
+	var attributes []byte
+	for {
+		var buffer [messageSize]byte
+		n, _, err := unix.Recvfrom(l.fd(), buffer[:], 0)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, os.NewSyscallError("recvfrom", err)
+		case n < unix.NLMSG_HDRLEN+genlHeader:
+			return nil, errors.New("the kernel answers with nothing")
+		}
+		switch binary.NativeEndian.Uint16(buffer[atType:]) {
+		case unix.NLMSG_ERROR: // also where there is none: struct nlmsgerr begins with it
+			if code := int32(binary.NativeEndian.Uint32(buffer[unix.NLMSG_HDRLEN:])); code != 0 {
+				return nil, unix.Errno(-code)
+			}
+			return attributes, nil
+		case unix.GENL_ID_CTRL:
+			attributes = append([]byte{}, buffer[unix.NLMSG_HDRLEN+genlHeader:n]...)
+		}
+		// An end that came before the agreement is of a process that has to live yet.
+	}
+}
+
+// messageSize is more than two accounts are long, which is most for one message.
+const messageSize = 4096
+
+// filter lets through what is no account, and of the accounts those of the
+// process's first thread and of its last one: what is needed, and too few to
+// fill a queue with. It reads numbers as the network has them.
+func (l *listener) filter() []unix.SockFilter {
+	family := uint32(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, l.family)))
+	pid := binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, l.pid))
+	load := func(size uint16, at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_ABS | size, K: at}
+	}
+	jump := func(how uint16, value uint32, yes, no uint8) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | how, Jt: yes, Jf: no, K: value}
+	}
+	return []unix.SockFilter{
+		load(unix.BPF_H, atType),
+		jump(unix.BPF_JEQ, family, 0, 6),
+		load(unix.BPF_W, atThread),
+		jump(unix.BPF_JEQ, pid, 4, 0),
+		load(unix.BPF_B, atFlags),
+		jump(unix.BPF_JSET, flagFinal, 0, 3),
+		load(unix.BPF_W, atProcess),
+		jump(unix.BPF_JEQ, pid, 0, 1),
+		{Code: unix.BPF_RET | unix.BPF_K, K: 1<<32 - 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+	}
+}
+
+// hear takes what is in the queue, and waits for nothing.
+func (l *listener) hear() {
+	for {
+		var buffer [messageSize]byte
+		n, from, err := unix.Recvfrom(l.fd(), buffer[:], unix.MSG_DONTWAIT)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return
+		case err != nil: // ENOBUFS: what follows is there all the same
+			l.ends.lost = true
+			if err != unix.ENOBUFS {
+				return
+			}
+			continue
+		}
+		// Any process may send to a socket of netlink; the kernel has the number 0.
+		if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+			continue
+		}
+		if t, ok := l.parse(buffer[:n]); ok {
+			l.ends.take(l.pid, t)
+		}
+	}
+}
+
+// parse reads an account.
+func (l *listener) parse(message []byte) (t threadEnd, ok bool) {
+	if len(message) < atProcess+4 || binary.NativeEndian.Uint16(message[atType:]) != l.family {
+		return t, false
+	}
+	return threadEnd{
+		thread: binary.NativeEndian.Uint32(message[atThread:]), process: binary.NativeEndian.Uint32(message[atProcess:]),
+		status: unix.WaitStatus(binary.NativeEndian.Uint32(message[atStatus:])), final: message[atFlags]&flagFinal != 0,
+	}, true
+}
+
+// until hears until the process has ended.
+func (l *listener) until(p *pidfd.Process) {
+	for {
+		polled := []unix.PollFd{{Fd: int32(p.FD()), Events: unix.POLLIN}, {Fd: int32(l.fd()), Events: unix.POLLIN}}
+		n, err := unix.Poll(polled, -1)
+		if err != nil && err != unix.EINTR {
+			return
+		}
+		// In this order: what the process said was in the queue before it had ended.
+		if n > 0 {
+			l.hear()
+		}
+		if n > 0 && polled[0].Revents != 0 {
+			return
+		}
+	}
+}
