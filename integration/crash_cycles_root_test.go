@@ -59,6 +59,7 @@ func TestCycles(t *testing.T) {
 	for i := range cycles {
 		s.cycle(i)
 		if len(s.faults) > 0 {
+			s.ownRecords()
 			t.Fatalf("cycle %d of CLOVE_SEED=%d: %q", i, seed, s.faults[:min(len(s.faults), 10)])
 		}
 	}
@@ -67,6 +68,15 @@ func TestCycles(t *testing.T) {
 		cycles, s.buried, time.Since(began).Round(time.Second), s.answers, s.model.last)
 	if s.answers < cycles || s.buried == 0 && cycles > 100 {
 		t.Errorf("control: only %d writes in %d cycles: the moments are wrong", s.answers, cycles)
+	}
+}
+
+// ownRecords logs how the agents that nobody but their writers may end have ended.
+func (s *storm) ownRecords() {
+	for _, w := range s.writers {
+		if r := s.clove("inspect", string(w.own.id)); r.code == 0 {
+			s.t.Logf("%v, its supervisor killed: %v: %s", w.own.names, w.own.mortal, r.stdout)
+		}
 	}
 }
 
