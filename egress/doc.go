@@ -16,6 +16,7 @@
 //	    neither open a file nor make a socket.
 //	  - egress/broker runs in clove: it decides, resolves and dials, and reads no
 //	    byte that an agent wrote.
+//	  - egress/host starts both: clove-gate, and the broker in clove itself.
 //	  - egress/dnsmsg knows the DNS message format; egress/resolver asks the
 //	    host's name servers.
 //

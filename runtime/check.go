@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
 )
@@ -123,7 +125,7 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	case ProblemLog:
 		return r.paths.RemoveLog(agent.ID(p.Subject))
 	case ProblemGate:
-		return sweepGate(p.Subject)
+		return killGate(p.Subject)
 	}
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
 	return r.whileNobodys(id, func(run agent.Run) error {
@@ -263,7 +265,7 @@ func (r *Runtime) look() (view, error) {
 			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
 		}
 	}
-	v.logs, v.gates = orphanLogs(logs, known), orphanGates()
+	v.logs, v.gates = orphanLogs(logs, known), gateProblems()
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -300,6 +302,23 @@ func idsOf(found ...[]string) []agent.ID {
 		ids = append(ids, agent.ID(strings.TrimSuffix(name, layerSuffix)))
 	}
 	return ids
+}
+
+// gateProblems are the gates that outlived their supervisor.
+func gateProblems() []Problem {
+	var orphans []Problem
+	for _, pid := range host.Orphans() {
+		orphans = append(orphans, Problem{ProblemGate, strconv.Itoa(pid), "the clove that owned this process with the id of a gate is gone"})
+	}
+	return orphans
+}
+
+func killGate(subject string) error {
+	pid, err := strconv.Atoi(subject)
+	if err != nil {
+		return err
+	}
+	return host.KillOrphan(pid)
 }
 
 // orphanLogs are those of runs that the store does not know, live or ended.

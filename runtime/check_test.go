@@ -134,7 +134,7 @@ func TestCheckLooksTwice(t *testing.T) {
 func TestAnOrphanThatEndedIsSwept(t *testing.T) {
 	t.Parallel()
 	for _, pid := range []int{1<<22 + 1, testhost.Thread(t)} {
-		if err := sweepGate(strconv.Itoa(pid)); err != nil {
+		if err := killGate(strconv.Itoa(pid)); err != nil {
 			t.Errorf("%d: %v", pid, err)
 		}
 	}

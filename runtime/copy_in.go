@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/beneath"
 )
 
 // in unpacks an archive in a folder.
 func (c copier) in(name string, from io.Reader) error {
 	name = path.Clean("/" + name)
-	folder, err := openBeneath(c.root, name, unix.O_PATH|unix.O_DIRECTORY)
+	folder, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return copyFailed(name, err)
 	}
@@ -72,7 +73,7 @@ func (c copier) take(top *os.File, h *tar.Header, data io.Reader) error {
 // folderFor opens a folder below top, and makes what is missing of it: an
 // archive need not name the folders of its files.
 func folderFor(top *os.File, name string) (*os.File, error) {
-	folder, err := openChild(top, name, unix.O_PATH|unix.O_DIRECTORY)
+	folder, err := beneath.OpenChild(top, name, unix.O_PATH|unix.O_DIRECTORY)
 	if !errors.Is(err, unix.ENOENT) || name == "." {
 		return folder, err
 	}
@@ -84,7 +85,7 @@ func folderFor(top *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(above.Fd()), path.Base(name), 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, err
 	}
-	return openChild(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY)
+	return beneath.OpenChild(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY)
 }
 
 // permissions are what is taken over of a mode: no set-id bits.
@@ -96,7 +97,7 @@ func (c copier) takeFolder(parent *os.File, base string, h *tar.Header) error {
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	there, err := openChild(parent, base, unix.O_PATH|unix.O_DIRECTORY)
+	there, err := beneath.OpenChild(parent, base, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}

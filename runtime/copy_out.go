@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/beneath"
 )
 
 // maxDepth bounds the folders that a copy has open: an agent can nest them
@@ -24,7 +25,7 @@ const maxDepth = 200
 // out writes the archive of one path.
 func (c copier) out(name string, to io.Writer) error {
 	name = path.Clean("/" + name)
-	place, err := openBeneath(c.root, name, unix.O_PATH|unix.O_NOFOLLOW)
+	place, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return copyFailed(name, err)
 	}
@@ -134,7 +135,7 @@ func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 }
 
 func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
-	file, err := reopen(place, os.O_RDONLY)
+	file, err := beneath.Reopen(place, os.O_RDONLY)
 	if err != nil {
 		o.leave(name)
 		return nil
@@ -170,7 +171,7 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 	if err := o.write(h); err != nil {
 		return err
 	}
-	folder, err := openChild(place, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	folder, err := beneath.OpenChild(place, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil || depth >= maxDepth {
 		if err == nil {
 			folder.Close()
@@ -198,7 +199,7 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 }
 
 func (o *outward) addChild(folder *os.File, child, name string, depth int) error {
-	place, err := openat2(folder, child, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	place, err := beneath.OpenPlace(folder, child)
 	if err != nil {
 		o.leave(name)
 		return nil

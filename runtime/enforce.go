@@ -8,9 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// host is what the controls need to know of this machine; doctor shows the
-// same facts.
-type host interface {
+// prober is what the controls need to know of this machine; doctor shows the same.
+type prober interface {
 	// mechanism names what enforces a control here, or "" and why nothing does.
 	mechanism(control string) (how, why, remedy string)
 	// hardLimit is this process's own hard resource limit, and whether it may
@@ -68,7 +67,7 @@ func (e enforcement) lacks(name string) bool { return slices.Contains(e.unenforc
 // enforce decides, before anything is made, what holds each control that the
 // spec asks for. A control that nothing holds refuses the run unless the spec
 // names it in AllowUnenforced.
-func enforce(spec agent.Spec, h host) (enforcement, error) {
+func enforce(spec agent.Spec, h prober) (enforcement, error) {
 	e := enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if err := checkWeakened(spec.AllowUnenforced); err != nil {
 		return e, err
@@ -125,7 +124,7 @@ func refusal(name, why, remedy string) error {
 
 // rlimitMechanism refuses a hard limit above clove's own where the kernel
 // would not let it be raised (setrlimit(2), CAP_SYS_RESOURCE).
-func rlimitMechanism(asked []agent.Rlimit, h host) (how, why, remedy string) {
+func rlimitMechanism(asked []agent.Rlimit, h prober) (how, why, remedy string) {
 	for _, r := range asked {
 		limit, raisable := h.hardLimit(r.Name)
 		if r.Hard > limit && !raisable {

@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
 )
@@ -88,7 +89,7 @@ func (p probe) ask(f *facts) (found, missing, remedy string) {
 
 func kernelRemedy(option string) string { return "use a kernel with CONFIG_" + option }
 
-// mechanism implements host: the control holds when every probe that it
+// mechanism implements prober: the control holds when every probe that it
 // stands on found something.
 func (f *facts) mechanism(control string) (how, why, remedy string) {
 	for _, p := range probes {
@@ -131,7 +132,7 @@ func findInitBinary(f *facts) (found, missing string) {
 }
 
 func findGateBinary(f *facts) (found, missing string) {
-	if path := besideInit(f.init, gateProgram); f.init != "" && isProgram(path) {
+	if path := besideInit(f.init, host.Program); f.init != "" && isProgram(path) {
 		return path, ""
 	}
 	return "", "not found beside clove-init"

@@ -91,7 +91,7 @@ func findRlimits(*facts) (found, missing string) {
 	return fmt.Sprintf("hard nofile %d", files.Max), ""
 }
 
-// hardLimit implements host.
+// hardLimit implements prober.
 func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
 	var own unix.Rlimit
 	number, known := rlimits.Resource(name)
@@ -103,7 +103,7 @@ func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
 
 // attainable lowers each limit to what this process may give, for a run that
 // agreed to do without the rest.
-func attainable(asked []agent.Rlimit, h host) []agent.Rlimit {
+func attainable(asked []agent.Rlimit, h prober) []agent.Rlimit {
 	limits := slices.Clone(asked)
 	for i, r := range limits {
 		if limit, raisable := h.hardLimit(r.Name); !raisable {
@@ -115,7 +115,7 @@ func attainable(asked []agent.Rlimit, h host) []agent.Rlimit {
 
 // raised returns the limits whose hard value is above clove's own: they are
 // raised from outside, before the sandbox loses the privilege to do so.
-func raised(asked []agent.Rlimit, h host) []agent.Rlimit {
+func raised(asked []agent.Rlimit, h prober) []agent.Rlimit {
 	var above []agent.Rlimit
 	for _, r := range asked {
 		if limit, _ := h.hardLimit(r.Name); r.Hard > limit {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/pidfd"
 )
 
 // TestEveryControlStandsOnAProbe: a control that nothing looks for would be
@@ -117,11 +118,11 @@ func TestMechanismWordsAreOfControls(t *testing.T) {
 
 func TestProcessStatus(t *testing.T) {
 	t.Parallel()
-	status, err := processStatus(os.Getpid())
+	status, err := pidfd.Status(os.Getpid())
 	if err != nil || status["NoNewPrivs"] == "" || status["Seccomp"] == "" {
 		t.Errorf("%v, %v", status, err)
 	}
-	if _, err := processStatus(-1); !errors.Is(err, os.ErrNotExist) {
+	if _, err := pidfd.Status(-1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no process: %v", err)
 	}
 }

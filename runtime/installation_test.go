@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/store"
 )
 
@@ -240,7 +241,7 @@ func TestALostRunDirectoryIsNotDeath(t *testing.T) {
 	if removed, err = r.GC(); err != nil || len(removed) != 1 || removed[0].Subject != string(lost.Spec.ID) {
 		t.Errorf("gc: %v, %v", removed, err)
 	}
-	if status, err := processStatus(holder.Process.Pid); err == nil && !strings.HasPrefix(status["State"], "Z") {
+	if status, err := pidfd.Status(holder.Process.Pid); err == nil && !strings.HasPrefix(status["State"], "Z") {
 		t.Errorf("the supervisor lives: %s", status["State"])
 	}
 	run, err := r.Get(string(lost.Spec.ID))

@@ -16,8 +16,10 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/egress"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
@@ -45,7 +47,7 @@ type launch struct {
 	dir      *runDirectory
 	run      agent.Run
 	network  *network
-	gate     *gate            // nil: none
+	gate     *host.Gate       // nil: none
 	thread   *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
 	tree     *rootfs.Tree
 	pipes    *streams
@@ -232,8 +234,8 @@ func (l *launch) start() error {
 		return err
 	}
 	// Now: libcontainer has just given them to clove-init.
-	host := l.run.Lease.HostID()
-	if err := l.pipes.giveTo(int(host+l.spec.User.UID), int(host+l.spec.User.GID)); err != nil {
+	first := l.run.Lease.HostID()
+	if err := l.pipes.giveTo(int(first+l.spec.User.UID), int(first+l.spec.User.GID)); err != nil {
 		return err
 	}
 	l.pipes.closeAgentSide()
@@ -245,7 +247,7 @@ func (l *launch) start() error {
 func (l *launch) verify() error { return l.verifyProcess(l.box.pid) }
 
 func (l *launch) verifyProcess(pid int) error {
-	status, err := processStatus(pid)
+	status, err := pidfd.Status(pid)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -15,8 +13,8 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/egress/resolver"
-	"clove.run/clove/egress/wire"
 	"clove.run/clove/netns"
 )
 
@@ -127,18 +125,11 @@ func CheckRules(spec agent.Spec, owner agent.Owner) error {
 
 // rulesOf compiles the spec's rules.
 func rulesOf(spec agent.Spec, owner agent.Owner) (*egress.Rules, error) {
-	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: isHost, User: owner.UID != 0}
+	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: host.Owns, User: owner.UID != 0}
 	for _, r := range spec.Egress.Rules {
 		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
 	}
 	return egress.New(config)
-}
-
-// isHost is asked at each connection: addresses come and go. In doubt it is
-// the host's.
-func isHost(addr netip.Addr) bool {
-	owned, err := netns.HostOwns(addr)
-	return err != nil || owned
 }
 
 // openGate starts the gate of a run that needs one.
@@ -146,27 +137,30 @@ func (l *launch) openGate() (err error) {
 	if !l.spec.Gated() {
 		return nil
 	}
-	outside, err := newOutside(l.streams.Owner)
-	if err != nil {
-		return err
-	}
-	l.undo.Add("outside sockets", outside.close)
-	limits := l.spec.Egress.Limits
 	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog, outbox: newOutbox(decisionsWaiting)}
 	l.notices = newOutbox(broker.MaxDenials + 2) // all that a run can have: nobody ever waits
-	l.gate, err = startGate(
-		gateInheritance{executable: besideInit(l.runtime.init, gateProgram), id: l.run.Lease.GateID(), namespace: l.network.namespace,
-			publish: l.spec.Egress.Publish, listen: outside.listen},
-		broker.Config{
-			Rules: l.rules, Resolver: resolver.New(resolver.Config{Servers: l.spec.Egress.DNS, Dial: outside.dialer()}), Socket: outside.socket,
-			Limits: wire.Limits{Connections: limits.Connections, PerSecond: limits.PerSecond, Bytes: limits.Bytes},
-			Log:    l.decisions.write, Denied: l.tellDenial,
-		})
+	asked := l.spec.Egress
+	l.gate, err = host.Start(host.Config{
+		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Log: l.decisions.write, Denied: l.reportDenial,
+	})
 	if err != nil {
 		return errors.Join(err, l.lastNotices(func() error { return nil }))
 	}
-	l.undo.Add("gate", l.gate.stop)
+	l.undo.Add("gate", l.gate.Stop)
 	return nil
+}
+
+// closeGate ends the agent's network, so that the record has all of it. What an
+// agent that ended by itself still has on its way may leave.
+func (l *launch) closeGate(seen outcome) {
+	if l.gate == nil {
+		return
+	}
+	if seen.cause == causeNone {
+		l.gate.Drain()
+	}
+	_ = l.lastNotices(func() error { l.gate.Close(); return nil })
 }
 
 // lastNotices runs stop, which ends the broker, and what is still to be written.
@@ -175,27 +169,22 @@ func (l *launch) lastNotices(stop func() error) error {
 	return l.notices.until(func() error { return l.decisions.outbox.until(stop) })
 }
 
-// tellDenial lets the user know at once, not only from the record.
-func (l *launch) tellDenial(d broker.Denial) {
+// reportDenial shows the user a denial at once; the record comes at the end.
+func (l *launch) reportDenial(d agent.Denial, reason, hint string) {
 	if l.streams.Denied != nil {
-		l.notices.put(func() { l.streams.Denied(denial(d), d.Reason, d.Hint) })
+		l.notices.put(func() { l.streams.Denied(d, reason, hint) })
 	}
 }
 
-func denial(d broker.Denial) agent.Denial {
-	return agent.Denial{Time: d.Time.UTC(), Kind: "network", Target: string(d.Kind) + "://" + d.Target, Rule: cmp.Or(d.Rule, d.Reason), Count: d.Count}
-}
-
-// networkUse closes the account of the gate. lost is why the gate ended before
-// the agent, if it did.
+// networkUse enters in the record what went through the gate.
 func (l *launch) networkUse(record *agent.Record) {
 	record.Denials = []agent.Denial{}
 	if l.gate == nil {
 		return
 	}
-	totals := l.gate.broker.Totals()
+	totals := l.gate.Totals()
 	for _, d := range totals.Denials {
-		record.Denials = append(record.Denials, denial(d))
+		record.Denials = append(record.Denials, host.Denial(d))
 	}
 	record.Usage.NetRxBytes, record.Usage.NetTxBytes = &totals.RxBytes, &totals.TxBytes
 	record.Network = &agent.NetworkUse{Mode: l.spec.Network, Connections: totals.Connections, ConnectionsPeak: int64(totals.PeakOpen),
@@ -230,7 +219,7 @@ func (log *decisionLog) write(d broker.Decision) {
 // loseNetwork notes that the gate ended first. The agent goes on without a
 // network: the listeners went with the gate, and nothing else leads out.
 func (s *supervisor) loseNetwork(reason error) {
-	s.networkLost = strings.ReplaceAll(s.gate.ending(reason).Error(), "\n", ", ")
+	s.networkLost = strings.ReplaceAll(s.gate.Reason(reason).Error(), "\n", ", ")
 	if s.streams.Denied != nil {
 		d, reason := agent.Denial{Time: time.Now().UTC(), Kind: "network", Target: "everything", Rule: "fail closed", Count: 1}, s.networkLost
 		s.notices.put(func() { s.streams.Denied(d, reason, "the run goes on; start it again to have a network") })

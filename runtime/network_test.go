@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress/broker"
@@ -72,32 +70,3 @@ func TestADecisionIsOneLine(t *testing.T) {
 	}
 	(&decisionLog{}).write(d) // nobody asked
 }
-
-func TestADenialSaysWhichRuleOrWhy(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for want, d := range map[string]broker.Denial{
-		"10.0.0.0/8":     {Time: at, Kind: broker.KindTCP, Target: "10.1.2.3:80", Rule: "10.0.0.0/8", Reason: "denied", Count: 3},
-		"nothing allows": {Time: at, Kind: broker.KindTCP, Target: "10.1.2.3:80", Reason: "nothing allows", Count: 3},
-	} {
-		got := denial(d)
-		if got != (agent.Denial{Time: at, Kind: "network", Target: "tcp://10.1.2.3:80", Rule: want, Count: 3}) {
-			t.Errorf("%+v", got)
-		}
-	}
-}
-
-func TestWhoseIDIsAGates(t *testing.T) {
-	t.Parallel()
-	first := agent.Lease{}.GateID()
-	last := first + agent.IDsPerAgent - 1 // guards' gates are behind those of leases
-	for line, want := range map[string]bool{
-		id(first): true, id(last): true, id(first - 1): false, id(last + 1): false, "0\t0\t0\t0": false, "": false, "x": false,
-	} {
-		if isGateID(line) != want {
-			t.Errorf("%q: %v", line, !want)
-		}
-	}
-}
-
-func id(n uint32) string { return strconv.FormatUint(uint64(n), 10) + "\t0\t0\t0" }

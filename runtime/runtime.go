@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/store"
 )
 
@@ -120,6 +122,11 @@ func isProgram(path string) bool {
 
 // besideInit is another of clove's programs; they are installed together.
 func besideInit(init, name string) string { return filepath.Join(filepath.Dir(init), name) }
+
+// Guard is host.Guard with the gate that is installed beside clove-init.
+func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) error {
+	return host.Guard(ctx, besideInit(r.init, host.Program), order, held)
+}
 
 // withStore runs one short use of the store.
 func (r *Runtime) withStore(use func(*store.Store) error) error { return r.paths.withStore(use) }

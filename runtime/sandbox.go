@@ -106,18 +106,3 @@ func (s *sandbox) exec() error {
 	}
 	return nil
 }
-
-// processStatus reads /proc/PID/status (proc_pid_status(5)).
-func processStatus(pid int) (map[string]string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return nil, err
-	}
-	status := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if key, value, found := strings.Cut(line, ":"); found {
-			status[key] = strings.TrimSpace(value)
-		}
-	}
-	return status, nil
-}

@@ -58,7 +58,7 @@ func lastInside(init int) string {
 		if err != nil || pid == init || of == "" || namespace(pid) != of {
 			continue
 		}
-		if status, err := processStatus(pid); err == nil {
+		if status, err := pidfd.Status(pid); err == nil {
 			left = append(left, fmt.Sprintf("process %d (%s, state %s, child of %s)", pid, status["Name"], status["State"], status["PPid"]))
 		}
 	}

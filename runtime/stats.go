@@ -30,7 +30,7 @@ func (s *supervisor) stats() (agent.Stats, error) {
 		Usage: usage(seen, figures), Events: events(seen, figures), Limits: s.spec.Limits,
 	}
 	if s.gate != nil {
-		totals := s.gate.broker.Totals()
+		totals := s.gate.Totals()
 		now.Usage.NetRxBytes, now.Usage.NetTxBytes = &totals.RxBytes, &totals.TxBytes
 	}
 	return now, nil

@@ -59,7 +59,7 @@ func newSupervisor(l *launch) *supervisor {
 		visitors: map[*terminal]bool{}, holds: map[*hold]bool{},
 	}
 	if l.gate != nil {
-		s.gateEnd = l.gate.served
+		s.gateEnd = l.gate.Lost()
 	}
 	return s
 }

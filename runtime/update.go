@@ -58,7 +58,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	// Nothing fails from here on.
 	s.run, s.spec, s.held.enforced = run, next.spec, next.enforced
 	if rules != nil {
-		s.gate.broker.Replace(rules)
+		s.gate.Replace(rules)
 	}
 	s.setDeadline()
 	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {

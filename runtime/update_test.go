@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -84,8 +85,8 @@ func TestUpdatesThatAreRefusedBeforeAnythingChanges(t *testing.T) {
 		"infinite CPUs":        {nil, agent.Update{CPUs: number(math.Inf(1))}, agent.KindInvalid},
 		"too many pids":        {nil, agent.Update{Pids: number[int64](1 << 40)}, agent.KindInvalid},
 		"rules, no gate":       {nil, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
-		"rules, gate lost":     {func(s *supervisor) { s.gate, s.networkLost, s.spec.Network = &gate{}, "it died", "public" }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
-		"rules, only ports":    {func(s *supervisor) { s.gate = &gate{} }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
+		"rules, gate lost":     {func(s *supervisor) { s.gate, s.networkLost, s.spec.Network = &host.Gate{}, "it died", "public" }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
+		"rules, only ports":    {func(s *supervisor) { s.gate = &host.Gate{} }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
 	} {
 		s := planner(t, nil)
 		if row.s != nil {

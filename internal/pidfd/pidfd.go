@@ -131,3 +131,18 @@ func Stat(pid int) ([]string, error) {
 	}
 	return fields, nil
 }
+
+// Status is proc_pid_status(5): each line's text by its name.
+func Status(pid int) (map[string]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil, err
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(line, ":"); found {
+			status[key] = strings.TrimSpace(value)
+		}
+	}
+	return status, nil
+}

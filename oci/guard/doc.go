@@ -2,7 +2,7 @@
 // engine made.
 //
 //	clove-oci start ── Ask ── cloved ── clove guard ── clove-gate
-//	                                       │ rules, gate: package runtime
+//	                                       │ rules, gate: package egress/host
 //	clove-oci delete ─ Release ── ends it, and takes the rules out of the namespace
 //
 // Release needs nobody's help: it reads what the guard wrote into the

@@ -1,4 +1,4 @@
-package runtime
+package host
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestAGateCannotFillRootsMemory with what it complains of; the beginning is
-// still told.
+// TestAGateCannotFillRootsMemory with what it writes to stderr, of which the
+// beginning is still reported.
 func TestAGateCannotFillRootsMemory(t *testing.T) {
 	t.Parallel()
-	p := &gateProcess{stderr: &head{}, command: exec.Command("/bin/sh", "-c",
+	p := &process{stderr: &head{}, command: exec.Command("/bin/sh", "-c",
 		`echo "cannot harden: filter" >&2; head -c 20000000 /dev/zero >&2; exit 7`)}
 	p.command.Stderr = p.stderr
 	if err := p.command.Run(); err == nil || p.command.ProcessState.ExitCode() != 7 {
@@ -20,7 +20,7 @@ func TestAGateCannotFillRootsMemory(t *testing.T) {
 	if n := p.stderr.kept.Len(); n != headBytes {
 		t.Errorf("%d bytes are kept, want %d", n, headBytes)
 	}
-	if text := p.complaint().Error(); !strings.HasSuffix(text, ": cannot harden: filter") {
+	if text := p.failure().Error(); !strings.HasSuffix(text, ": cannot harden: filter") {
 		t.Errorf("%q", text)
 	}
 }

@@ -1,4 +1,4 @@
-package runtime
+package host
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // TestAGuardsGateHasBounds: what it holds open is not in the container's limits.
 func TestAGuardsGateHasBounds(t *testing.T) {
 	t.Parallel()
-	got := (&guard{}).config(nil, nil).Limits
+	got := (&guard{}).config("", nil).Limits
 	if got.Connections <= 0 || got.PerSecond <= 0 {
 		t.Errorf("%+v", got)
 	}

@@ -1,4 +1,4 @@
-package runtime
+package host
 
 import (
 	"context"
@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress/resolver"
+	"clove.run/clove/internal/beneath"
 )
 
-// dial connects from inside of the container's namespace.
+// dial connects from the container's network namespace.
 func (g *guard) dial(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
 	return dialBy(ctx, g.namespace.Socket, network, server)
 }
 
-// resolver asks the servers that the engine gave the container, from inside, so
-// that what the engine says of them holds.
+// resolver asks the servers that the engine gave the container, from the
+// container's namespace, so that the engine's own rules for them apply.
 func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial, NoFiles: true})
 }
@@ -30,12 +31,13 @@ func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 var hostResolvConfs = []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}
 
 // servers are those of the container's resolv.conf at its start, if neither image
-// nor container can have written it: who answers for an allowed name says where it
-// leads. Else they are the host's. Docker's own resolver, at an address of loopback,
-// would ask on from inside by sockets that no rule can tell from the container's; in
-// its place stand the servers that it asks itself, which are the host's.
+// nor container can have written it: a name server chooses the addresses of every
+// allowed name, so the container must not choose the server. Else they are the
+// host's. Docker's own resolver listens on a loopback address and forwards through
+// sockets in the container's namespace, which no rule can tell from the container's
+// own; it is replaced by the servers that it forwards to, the host's.
 func (g *guard) servers() ([]netip.AddrPort, error) {
-	root, err := os.Open(fmt.Sprintf("/proc/%d/root", g.PID))
+	root, err := os.Open(fmt.Sprintf("/proc/%d/root", g.order.PID))
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +52,8 @@ func (g *guard) servers() ([]netip.AddrPort, error) {
 	return serversOf(text, hostResolvConfs...), nil
 }
 
-// serversOf are those of a container's file; instead of those that are at an
-// address of loopback stand the host's.
+// serversOf are those of a container's file, with the host's in place of those at a
+// loopback address.
 func serversOf(text string, host ...string) []netip.AddrPort {
 	all := resolver.ServersOf(text)
 	servers := slices.DeleteFunc(slices.Clone(all), isLoopback)
@@ -81,11 +83,12 @@ func isLoopback(server netip.AddrPort) bool { return server.Addr().IsLoopback() 
 // resolvConfBytes is more than any engine writes.
 const resolvConfBytes = 64 << 10
 
-// resolvConfOf is the container's file, as its links lead inside, and whether it is
-// one that given takes. An image chooses what lies there: a device or a pipe is none.
+// resolvConfOf is the container's file, with links resolved inside its root, and
+// whether given accepts it. The image chooses what is at that path: a device or a
+// pipe, whose opening or reading could block, counts as no file.
 func resolvConfOf(root *os.File, given func(root, file *os.File) (bool, error)) (text string, ok bool, err error) {
 	const path = "etc/resolv.conf"
-	file, err := openBeneath(root, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	file, err := beneath.Open(root, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return "", false, nil
 	}
@@ -103,9 +106,9 @@ func resolvConfOf(root *os.File, given func(root, file *os.File) (bool, error)) 
 	return string(all), err == nil, err
 }
 
-// isGiven tells whether a file is the engine's and stays so: it lies on a mount of
-// its own, which is read-only. One that may be written has what the container left
-// in it before it was started again.
+// isGiven tells whether only the engine can have written a file: it is on a mount of
+// its own, which is read-only. A writable one may have what the container wrote
+// before it was started again.
 func isGiven(root, file *os.File) (bool, error) {
 	var mount unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &mount); err != nil {

@@ -1,4 +1,4 @@
-package runtime
+package host
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// outside makes the sockets of a run that lead into the host's network. Those of a
-// user's run are that user's, so that a rule of the host's firewall by user
-// (iptables -m owner, nft meta skuid) holds for the agent as it does for the user.
+// outside makes the sockets that lead into the host's network. Those of a user's
+// run belong to that user, so that a firewall rule by user (iptables -m owner, nft
+// meta skuid) applies to the agent as it does to the user.
 type outside struct {
 	mu     sync.Mutex       // guards the following, and makes calls come one at a time
 	thread *nsthread.Thread // has the user's ids; nil: root's own, or closed
@@ -36,7 +36,8 @@ func newOutside(owner agent.Owner) (*outside, error) {
 
 var errOutsideClosed = errors.New("the run's network has ended")
 
-// do runs make where a socket gets its owner. A look-up may outlive its run and ask late.
+// do runs make on the thread that has the owner's ids. A name lookup may outlive its
+// run and need a socket late.
 func (o *outside) do(make func() error) error {
 	if o.root {
 		return make()
@@ -75,10 +76,19 @@ func (o *outside) dialer() func(ctx context.Context, network string, server neti
 	}
 }
 
-// listen takes a port of the host's.
 func (o *outside) listen(p agent.PublishedPort) (file *os.File, err error) {
 	err = o.do(func() (err error) { file, err = listenOnHost(p); return err })
 	return file, err
+}
+
+func listenOnHost(p agent.PublishedPort) (*os.File, error) {
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(p.Host))
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindConflict, Step: "--publish", Message: "cannot listen on " + p.Host.String(),
+			Hint: "choose another port of the host's, or 0 for any free one", Err: err}
+	}
+	defer listener.Close()
+	return listener.File()
 }
 
 // dialBy connects to a name server by a socket of a certain sort.

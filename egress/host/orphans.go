@@ -1,6 +1,7 @@
-package runtime
+package host
 
 import (
+	"os"
 	"strconv"
 	"strings"
 
@@ -10,22 +11,23 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// orphanGates are processes with the id of a gate whose supervisor died and
-// which, against all of their walls, did not: they are PID 1's then. No living
-// supervisor is PID 1; clove starts itself once more where it would be.
-func orphanGates() []Problem {
-	var orphans []Problem
-	for _, name := range names("/proc") {
-		pid, err := strconv.Atoi(name)
+// Orphans are the gates whose starter is gone, by pid. The parent-death signal
+// should have killed them; those that it did not are children of PID 1. No living
+// starter is PID 1: clove starts itself once more where it would be.
+func Orphans() []int {
+	var orphans []int
+	entries, _ := os.ReadDir("/proc") // without proc no process can be looked at
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		status, err := processStatus(pid)
+		status, err := pidfd.Status(pid)
 		if err != nil || strings.HasPrefix(status["State"], "Z") {
 			continue // it has ended
 		}
 		if isGateID(status["Uid"]) && status["PPid"] == "1" {
-			orphans = append(orphans, Problem{ProblemGate, name, "the clove that owned this process with the id of a gate is gone"})
+			orphans = append(orphans, pid)
 		}
 	}
 	return orphans
@@ -42,12 +44,9 @@ func isGateID(line string) bool {
 	return err == nil && id >= first && id < first+agent.IDsPerAgent
 }
 
-// sweepGate kills an orphan, if its number still means it.
-func sweepGate(name string) error {
-	pid, err := strconv.Atoi(name)
-	if err != nil {
-		return err
-	}
+// KillOrphan kills one of Orphans. It does nothing where the pid is another
+// process's by now.
+func KillOrphan(pid int) error {
 	process, err := pidfd.Open(pid)
 	if pidfd.Gone(err) {
 		return nil
@@ -55,7 +54,7 @@ func sweepGate(name string) error {
 		return err
 	}
 	defer process.Close()
-	if status, err := processStatus(pid); err != nil || !isGateID(status["Uid"]) {
+	if status, err := pidfd.Status(pid); err != nil || !isGateID(status["Uid"]) {
 		return nil
 	}
 	return process.Signal(unix.SIGKILL)

@@ -1,6 +1,6 @@
 //go:build root
 
-package runtime
+package host
 
 import (
 	"os/exec"
@@ -33,9 +33,9 @@ func TestNoRulesAreLeftForAContainerThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guard{namespace: n, process: process,
-		Guard: agent.Guard{Directory: t.TempDir(), PID: container.Process.Pid, Start: 1, Network: agent.NetworkNone}}
-	t.Cleanup(func() { g.process.Close() })
+	g := &guard{namespace: n, container: process,
+		order: agent.Guard{Directory: t.TempDir(), PID: container.Process.Pid, Start: 1, Network: agent.NetworkNone}}
+	t.Cleanup(func() { g.container.Close() })
 	for _, alive := range []bool{true, false} { // the first is the control
 		if !alive {
 			end()
