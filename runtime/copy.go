@@ -75,7 +75,7 @@ type copier struct {
 // not read or write keeps nothing of the agent's.
 func (l *Live) visitFiles(ctx context.Context, stop func(cause error), f func(copier) error) error {
 	var c copier
-	var guests func()
+	var ended func()
 	err := l.do(func() (err error) {
 		s := l.s
 		c.hostID, c.uid, c.gid = s.run.Lease.HostID(), s.spec.User.UID, s.spec.User.GID
@@ -83,14 +83,13 @@ func (l *Live) visitFiles(ctx context.Context, stop func(cause error), f func(co
 		if err != nil {
 			return copyFailed("/", err)
 		}
-		s.guests.Add(1)
-		guests = s.guests.Done
+		ended = s.beginSession()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	defer guests()
+	defer ended()
 	defer c.root.Close()
 	over := make(chan struct{})
 	defer close(over)

@@ -24,13 +24,13 @@ func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int
 	if err := validateExec(e); err != nil {
 		return agent.ExitStartFailed, err
 	}
-	v := &visit{live: l, streams: streams, pipes: newStreams(0)}
-	err = l.do(func() error { return v.admit(e) })
+	x := &execSession{live: l, streams: streams, pipes: newStreams(0)}
+	err = l.do(func() error { return x.admit(e) })
 	if err != nil {
 		return agent.ExitStartFailed, err
 	}
-	defer v.pipes.abandon()
-	return v.run(ctx)
+	defer x.pipes.abandon()
+	return x.run(ctx)
 }
 
 // validateExec refuses what could not be carried out as it stands.
@@ -52,10 +52,11 @@ func validateExec(e agent.Exec) error {
 	return nil
 }
 
-// visit is one process of Exec, from its request to its end.
-type visit struct {
+// execSession is one process of Exec, from its request to its end.
+type execSession struct {
 	live     *Live
-	launch   *launch
+	entrance *entrance
+	done     func() // ends what beginSession began
 	hostID   uint32 // of id 0 inside
 	orders   *initproto.Orders
 	streams  IO
@@ -66,39 +67,40 @@ type visit struct {
 }
 
 // admit lets the process in; in the supervisor's loop.
-func (v *visit) admit(e agent.Exec) error {
-	s := v.live.s
+func (x *execSession) admit(e agent.Exec) error {
+	s := x.live.s
 	switch {
-	case len(s.holds) > 0:
+	case len(s.freezer.holds) > 0:
 		return &agent.Error{Kind: agent.KindBusy, Step: "exec", Message: s.spec.Name + " stands still while its changes are read",
 			Hint: "try again in a moment"}
-	case s.paused:
+	case s.freezer.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is paused",
 			Hint: "`clove resume` lets it go on"}
 	case s.seen.cause != causeNone, s.seen.executed != nil:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
-	v.launch, v.hostID, v.orders = s.launch, s.run.Lease.HostID(), s.agentOrders()
+	x.entrance, x.hostID = s.entrance, s.run.Lease.HostID()
+	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.facts))
 	if err := s.spec.CheckExec(e); err != nil {
 		return err
 	}
-	v.orders.Argv, v.orders.Env = e.Command, merged(v.orders.Env, e.Env)
+	x.orders.Argv, x.orders.Env = e.Command, merged(x.orders.Env, e.Env)
 	if e.User != nil {
-		as := s.spec
+		as := *s.spec
 		as.User = *e.User
-		v.orders.UID, v.orders.GID, v.orders.Caps = as.User.UID, as.User.GID, capabilitiesOf(as)
+		x.orders.UID, x.orders.GID, x.orders.Caps = as.User.UID, as.User.GID, capabilitiesOf(as)
 	}
 	if e.Dir != "" {
-		v.orders.Dir = e.Dir
+		x.orders.Dir = e.Dir
 	}
-	v.orders.Terminal = nil
+	x.orders.Terminal = nil
 	if e.Terminal {
-		v.orders.Terminal = terminalSize(v.streams.Stdin)
+		x.orders.Terminal = terminalSize(x.streams.Stdin)
 	}
-	if err := v.orders.Validate(); err != nil {
+	if err := x.orders.Validate(); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: "cannot run it", Err: err}
 	}
-	v.launch.guests.Add(1) // the loop lives, so nobody waits for the last one yet
+	x.done = s.beginSession()
 	return nil
 }
 
@@ -113,19 +115,19 @@ func merged(base, more []string) []string {
 }
 
 // run is the process's life.
-func (v *visit) run(ctx context.Context) (int, error) {
-	if err := v.enter(); err != nil {
-		v.launch.guests.Done()
-		return agent.ExitStartFailed, v.failed(err)
+func (x *execSession) run(ctx context.Context) (int, error) {
+	if err := x.enter(); err != nil {
+		x.done()
+		return agent.ExitStartFailed, x.failed(err)
 	}
-	defer v.conn.Close()
-	err := v.follow(ctx)
-	status := v.entered.bury()
-	v.launch.guests.Done() // now: the agent's end waits for it, and not for our reader
-	v.leave(ctx)
+	defer x.conn.Close()
+	err := x.follow(ctx)
+	status := x.entered.reap()
+	x.done() // now: the agent's end waits for the process, and not for our reader
+	x.leave(ctx)
 	switch {
 	case err != nil:
-		return exitCodeOf(err), v.failed(err)
+		return exitCodeOf(err), x.failed(err)
 	case status.Signaled():
 		return agent.ExitSignalBase + int(status.Signal()), nil
 	}
@@ -133,35 +135,35 @@ func (v *visit) run(ctx context.Context) (int, error) {
 }
 
 // follow returns when the process has ended, and why it never ran.
-func (v *visit) follow(ctx context.Context) error {
+func (x *execSession) follow(ctx context.Context) error {
 	ended, started := make(chan struct{}), make(chan error, 1)
-	go func() { v.entered.ended(); close(ended) }()
-	go func() { started <- v.start() }()
+	go func() { x.entered.ended(); close(ended) }()
+	go func() { started <- x.start() }()
 	var err error
 	select {
 	case err = <-started:
 	case <-ctx.Done():
-		v.entered.kill()
+		x.entered.kill()
 		err = errors.Join(ctx.Err(), <-started)
 	}
 	if err != nil {
-		v.entered.kill()
+		x.entered.kill()
 	}
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		v.entered.kill()
+		x.entered.kill()
 		<-ended
 	}
 	return err
 }
 
 // enter makes the streams and starts clove-init's second stage.
-func (v *visit) enter() (err error) {
-	if v.orders.Terminal != nil {
-		err = v.pipes.connectNull()
+func (x *execSession) enter() (err error) {
+	if x.orders.Terminal != nil {
+		err = x.pipes.connectNull()
 	} else {
-		err = v.pipes.connectPipes(v.streams)
+		err = x.pipes.connectPipes(x.streams)
 	}
 	if err != nil {
 		return err
@@ -171,24 +173,16 @@ func (v *visit) enter() (err error) {
 		return err
 	}
 	defer inherited.Close()
-	executable, err := os.Open(v.launch.runtime.init)
-	if err == nil {
-		defer executable.Close()
-		err = v.launch.thread.Do(func() (err error) {
-			v.entered, err = v.launch.box.enter(v.pipes.agentSide, inherited, executable)
-			return err
-		})
-	}
-	if err != nil {
+	if x.entered, err = x.entrance.enter(x.pipes.agentSide, inherited); err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	v.conn = conn
+	x.conn = conn
 	return nil
 }
 
 // start turns the second stage into the process.
-func (v *visit) start() error {
-	m, err := v.conn.Receive()
+func (x *execSession) start() error {
+	m, err := x.conn.Receive()
 	if err != nil {
 		return fmt.Errorf("it ended on its way in: %w", err)
 	}
@@ -196,28 +190,28 @@ func (v *visit) start() error {
 		return errNonsense
 	}
 	// libcontainer has given them to clove-init's id by now.
-	if err := v.pipes.giveTo(int(v.hostID+v.orders.UID), int(v.hostID+v.orders.GID)); err != nil {
+	if err := x.pipes.giveTo(int(x.hostID+x.orders.UID), int(x.hostID+x.orders.GID)); err != nil {
 		return err
 	}
-	v.pipes.closeAgentSide()
-	if err := v.launch.verifyProcess(v.entered.pid); err != nil {
+	x.pipes.closeAgentSide()
+	if err := verifyProcess(x.entered.pid, x.entrance.filtered); err != nil {
 		return err
 	}
-	if err := v.conn.Send(initproto.Message{Orders: v.orders}); err != nil {
+	if err := x.conn.Send(initproto.Message{Orders: x.orders}); err != nil {
 		return err
 	}
-	if err := v.conn.CloseSend(); err != nil {
+	if err := x.conn.CloseSend(); err != nil {
 		return err
 	}
-	return v.await()
+	return x.await()
 }
 
 var errNonsense = errors.New("clove-init makes no sense")
 
 // await returns when the process executes.
-func (v *visit) await() error {
+func (x *execSession) await() error {
 	for begun := false; ; {
-		m, err := v.conn.Receive()
+		m, err := x.conn.Receive()
 		switch {
 		case err == io.EOF && begun: // execve closed its end
 			return nil
@@ -229,18 +223,18 @@ func (v *visit) await() error {
 			return errNonsense
 		}
 		if begun = true; m.Started.Terminal != nil {
-			v.join(m.Started.Terminal)
+			x.join(m.Started.Terminal)
 		}
 	}
 }
 
 // join makes the user's terminal follow the pty.
-func (v *visit) join(master *os.File) {
-	v.terminal = joinTerminal(master, v.pipes, v.streams)
+func (x *execSession) join(master *os.File) {
+	x.terminal = joinTerminal(master, x.pipes, x.streams)
 	// Where the agent has ended meanwhile, so has the process.
-	_ = v.live.do(func() error {
-		v.live.s.visitors[v.terminal] = true
-		v.terminal.resize() // the window may have changed before anybody was told
+	_ = x.live.do(func() error {
+		x.live.s.terminals[x.terminal] = true
+		x.terminal.resize() // the window may have changed before anybody was told
 		return nil
 	})
 }
@@ -251,14 +245,14 @@ const lastWords = 10 * time.Second
 // leave passes on what the process wrote, and gives the terminal back. What it
 // left running in the sandbox may hold its output open for ever, so only what
 // is there by now counts.
-func (v *visit) leave(ctx context.Context) {
-	v.pipes.closeAgentSide()
+func (x *execSession) leave(ctx context.Context) {
+	x.pipes.closeAgentSide()
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
-	v.pipes.drainNow(ctx)
-	if v.terminal != nil {
-		_ = v.live.do(func() error { delete(v.live.s.visitors, v.terminal); return nil })
-		v.terminal.restore()
+	x.pipes.drainNow(ctx)
+	if x.terminal != nil {
+		_ = x.live.do(func() error { delete(x.live.s.terminals, x.terminal); return nil })
+		x.terminal.restore()
 	}
 }
 
@@ -267,9 +261,9 @@ const endTime = 2 * time.Second
 
 // failed names the step of what went wrong, and where the agent's own end is
 // the reason, that.
-func (v *visit) failed(err error) error {
+func (x *execSession) failed(err error) error {
 	select {
-	case <-v.live.ended:
+	case <-x.live.ended:
 		return errEnded()
 	default:
 	}
@@ -277,7 +271,7 @@ func (v *visit) failed(err error) error {
 	if !errors.As(err, &failure) {
 		// The agent's own end is the usual reason, and takes a moment to be known.
 		select {
-		case <-v.live.ended:
+		case <-x.live.ended:
 			return errEnded()
 		case <-time.After(endTime):
 		}

@@ -25,7 +25,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.empty()}
 	ended := time.Now()
-	l.closeGate(seen)
+	l.gate.end(seen.cause == causeNone) // what an agent that ended by itself has sent may leave
 	stats := l.measure(&seen)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)
@@ -59,27 +59,27 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	return record, err
 }
 
-// guestPatience bounds the wait for those who were let in. Each leaves by
-// itself within seconds; a reader of the layer is sent away.
-const guestPatience = 2 * time.Minute
+// sessionPatience bounds the wait for exec sessions, copies and readers of the layer.
+// Each ends by itself within seconds; a reader is cancelled.
+const sessionPatience = 2 * time.Minute
 
-// empty ends every process in the sandbox and sends away who was let in. What
-// does not go within its time is named, and the end goes on: clove's own end
-// takes away what hangs on it, and `clove gc` the rest.
+// empty ends every process in the sandbox, and every session. What does not end
+// within its time is an error, and the teardown goes on: the kernel removes what
+// hangs with clove's own end, and `clove gc` the rest.
 func (l *launch) empty() error {
-	failures := []error{l.killAll()}
+	failures := []error{killAll(l.group)}
 	if l.box != nil {
 		failures = append(failures, l.box.reap(killTimeout))
 	}
-	failures = append(failures, l.sendAway(guestPatience), l.killAll())
+	failures = append(failures, l.endSessions(sessionPatience), killAll(l.group))
 	return errors.Join(failures...)
 }
 
-// sendAway waits for those who were let in. Without PID 1 nothing can enter any
-// more; who was on the way fails.
-func (l *launch) sendAway(patience time.Duration) error {
+// endSessions waits for the sessions to end. Without PID 1 nothing can enter any
+// more; a session that was starting fails.
+func (l *launch) endSessions(patience time.Duration) error {
 	gone := make(chan struct{})
-	go func() { l.guests.Wait(); close(gone) }()
+	go func() { l.sessions.Wait(); close(gone) }()
 	select {
 	case <-gone:
 		return nil
@@ -198,7 +198,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.facts.cgroups.Mode())},
 	}
-	l.networkUse(&r)
+	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
 	return r
 }
 

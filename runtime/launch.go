@@ -21,7 +21,6 @@ import (
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
-	"clove.run/clove/netns"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
 )
@@ -47,22 +46,18 @@ type launch struct {
 	dir      *runDirectory
 	run      agent.Run
 	network  *network
-	gate     *host.Gate       // nil: none
+	gate     *gated           // nil: none
 	thread   *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
 	tree     *rootfs.Tree
 	pipes    *streams
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
-	queues   *netns.Queues  // nil: nobody watches them
-	guests   sync.WaitGroup // processes and copies of a Live, from before they start until they are gone
-	occupied bool           // a guest did not leave: the launch thread may not be free
+	sockets  *socketWatch   // nil: nobody watches them
+	sessions sync.WaitGroup // exec sessions, copies and readers of a Live, from before they start until they are gone
+	occupied bool           // a session did not end: the launch thread may not be free
 	keep     bool           // the layer outlives the run
 	stale    error          // why an old layer is still there
-
-	decisions   *decisionLog
-	notices     *outbox // what is said of the network while the agent runs
-	networkLost string  // why the gate ended before the agent did
 }
 
 // step is one row of the launch; its name is what a failure reports.
@@ -129,6 +124,23 @@ func stepFailed(step string, err error) error {
 
 func (l *launch) awaitNetwork() error { return l.network.await() }
 
+// openGate starts the gate of a run that needs one.
+func (l *launch) openGate() (err error) {
+	if !l.spec.Gated() {
+		return nil
+	}
+	asked := l.spec.Egress
+	l.gate, err = openGate(host.Config{
+		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits,
+	}, l.spec.ID, l.streams)
+	if err != nil {
+		return err
+	}
+	l.undo.Add("gate", l.gate.Stop)
+	return nil
+}
+
 func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale
@@ -194,7 +206,7 @@ func (l *launch) create() error {
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
 		CgroupsPath: placement.OCIPath, CgroupV2: l.facts.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.facts.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
-		Raised: raised(l.rlimits(), l.facts), ThermalDirs: thermal, Seccomp: l.filter,
+		Raised: raised(attainableRlimits(l.spec, l.held, l.facts), l.facts), ThermalDirs: thermal, Seccomp: l.filter,
 	})
 	return l.thread.Do(func() (err error) {
 		l.box, err = createSandbox(l.dir.path, config, l.tree.UserNamespace())
@@ -221,7 +233,7 @@ func (l *launch) start() error {
 		return err
 	}
 	defer executable.Close()
-	l.undo.Add("processes", l.killAll)
+	l.undo.Add("processes", func() error { return killAll(l.group) })
 	err = l.thread.Do(func() error { return l.box.start(l.pipes.agentSide, inherited, l.dir.exit, executable) })
 	if err != nil {
 		return err
@@ -230,7 +242,7 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
-	if err := l.limitSockets(l.spec.Limits); err != nil {
+	if err := limitSockets(l.group, l.spec.Limits, l.held, l.facts); err != nil {
 		return err
 	}
 	// Now: libcontainer has just given them to clove-init.
@@ -244,9 +256,9 @@ func (l *launch) start() error {
 
 // verify looks at clove-init from outside: a filter that was asked for and is
 // not on, or a privilege that was not dropped, stops the run here.
-func (l *launch) verify() error { return l.verifyProcess(l.box.pid) }
+func (l *launch) verify() error { return verifyProcess(l.box.pid, l.filter != nil) }
 
-func (l *launch) verifyProcess(pid int) error {
+func verifyProcess(pid int, filtered bool) error {
 	status, err := pidfd.Status(pid)
 	if err != nil {
 		return err
@@ -254,47 +266,51 @@ func (l *launch) verifyProcess(pid int) error {
 	if status["NoNewPrivs"] != "1" {
 		return fmt.Errorf("cannot trust the sandbox: no_new_privs is %q", status["NoNewPrivs"])
 	}
-	if mode := status["Seccomp"]; l.filter != nil && mode != "2" {
+	if mode := status["Seccomp"]; filtered && mode != "2" {
 		return fmt.Errorf("cannot trust the sandbox: the seccomp mode is %q, not 2 (filter)", mode)
 	}
 	return nil
 }
 
 func (l *launch) order() error {
-	orders := l.agentOrders()
+	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.facts))
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}
 	if err := orders.Validate(); err != nil {
 		return err
 	}
-	if err := l.openQueues(); err != nil {
-		return err
+	if _, asked := l.held.enforced[agent.ControlSockets]; asked {
+		var err error
+		if l.sockets, err = openSocketWatch(l.group, l.box.pid); err != nil {
+			return err
+		}
+		l.undo.Add("netlink sockets", l.sockets.close)
 	}
 	return l.conn.Send(initproto.Message{Orders: orders})
 }
 
 // agentOrders make a process what the agent is.
-func (l *launch) agentOrders() *initproto.Orders {
-	limits := l.spec.Limits
+func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
+	limits := spec.Limits
 	orders := &initproto.Orders{
-		Argv: l.spec.Command, Env: l.spec.Env, Dir: l.spec.Dir,
-		UID: l.spec.User.UID, GID: l.spec.User.GID, Caps: capabilitiesOf(l.spec),
+		Argv: spec.Command, Env: spec.Env, Dir: spec.Dir,
+		UID: spec.User.UID, GID: spec.User.GID, Caps: capabilitiesOf(spec),
 		WallClock: limits.WallClock, StopGrace: limits.StopGrace, StopSignal: limits.StopSignal,
 	}
-	for _, r := range l.rlimits() {
+	for _, r := range rlimits {
 		orders.Rlimits = append(orders.Rlimits, initproto.Rlimit{Name: r.Name, Soft: r.Soft, Hard: r.Hard})
 	}
 	return orders
 }
 
-// rlimits are those that were asked for, or as much of each as can be had if
-// the run may do with less.
-func (l *launch) rlimits() []agent.Rlimit {
-	if l.held.lacks(agent.ControlRlimits) {
-		return attainable(l.spec.Limits.Rlimits, l.facts)
+// attainableRlimits are those that were asked for, or as much of each as can be had
+// if the run may do with less.
+func attainableRlimits(spec agent.Spec, held enforcement, p prober) []agent.Rlimit {
+	if held.lacks(agent.ControlRlimits) {
+		return attainable(spec.Limits.Rlimits, p)
 	}
-	return l.spec.Limits.Rlimits
+	return spec.Limits.Rlimits
 }
 
 // profile finds the filter that the spec names; nil is unconfined.

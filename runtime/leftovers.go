@@ -167,9 +167,9 @@ func exitOf(dir *runDirectory, seen outcome) outcome {
 		}
 		return seen
 	}
-	told := supervisor{launch: &launch{}}
-	told.hear(m, true)
-	return told.seen
+	var noted outcome
+	noted.add(m)
+	return noted
 }
 
 func exists(path string) bool {

@@ -1,18 +1,14 @@
 package runtime
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/host"
 	"clove.run/clove/egress/resolver"
 	"clove.run/clove/netns"
@@ -130,98 +126,4 @@ func rulesOf(spec agent.Spec, owner agent.Owner) (*egress.Rules, error) {
 		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
 	}
 	return egress.New(config)
-}
-
-// openGate starts the gate of a run that needs one.
-func (l *launch) openGate() (err error) {
-	if !l.spec.Gated() {
-		return nil
-	}
-	l.decisions = &decisionLog{agent: l.spec.ID, to: l.streams.NetworkLog, outbox: newOutbox(decisionsWaiting)}
-	l.notices = newOutbox(broker.MaxDenials + 2) // all that a run can have: nobody ever waits
-	asked := l.spec.Egress
-	l.gate, err = host.Start(host.Config{
-		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Log: l.decisions.write, Denied: l.reportDenial,
-	})
-	if err != nil {
-		return errors.Join(err, l.lastNotices(func() error { return nil }))
-	}
-	l.undo.Add("gate", l.gate.Stop)
-	return nil
-}
-
-// closeGate ends the agent's network, so that the record has all of it. What an
-// agent that ended by itself still has on its way may leave.
-func (l *launch) closeGate(seen outcome) {
-	if l.gate == nil {
-		return
-	}
-	if seen.cause == causeNone {
-		l.gate.Drain()
-	}
-	_ = l.lastNotices(func() error { l.gate.Close(); return nil })
-}
-
-// lastNotices runs stop, which ends the broker, and what is still to be written.
-// A broker that waits for a reader who does not read ends only in here.
-func (l *launch) lastNotices(stop func() error) error {
-	return l.notices.until(func() error { return l.decisions.outbox.until(stop) })
-}
-
-// reportDenial shows the user a denial at once; the record comes at the end.
-func (l *launch) reportDenial(d agent.Denial, reason, hint string) {
-	if l.streams.Denied != nil {
-		l.notices.put(func() { l.streams.Denied(d, reason, hint) })
-	}
-}
-
-// networkUse enters in the record what went through the gate.
-func (l *launch) networkUse(record *agent.Record) {
-	record.Denials = []agent.Denial{}
-	if l.gate == nil {
-		return
-	}
-	totals := l.gate.Totals()
-	for _, d := range totals.Denials {
-		record.Denials = append(record.Denials, host.Denial(d))
-	}
-	record.Usage.NetRxBytes, record.Usage.NetTxBytes = &totals.RxBytes, &totals.TxBytes
-	record.Network = &agent.NetworkUse{Mode: l.spec.Network, Connections: totals.Connections, ConnectionsPeak: int64(totals.PeakOpen),
-		Refused: totals.Refused, Limits: l.spec.Egress.Limits, Lost: l.networkLost}
-}
-
-// decisionsWaiting is how many lines a slow reader of --network-log may be
-// behind before the agent waits for it.
-const decisionsWaiting = 1024
-
-// decisionLog writes each decision as one line of JSON.
-type decisionLog struct {
-	agent  agent.ID
-	to     io.Writer // nil: nobody asked
-	outbox *outbox
-}
-
-func (log *decisionLog) write(d broker.Decision) {
-	if log.to == nil {
-		return
-	}
-	line, err := json.Marshal(struct {
-		Agent agent.ID `json:"agent"`
-		broker.Decision
-	}{log.agent, d})
-	if err != nil {
-		return // a value of clove's own making always encodes
-	}
-	log.outbox.put(func() { log.to.Write(append(line, '\n')) })
-}
-
-// loseNetwork notes that the gate ended first. The agent goes on without a
-// network: the listeners went with the gate, and nothing else leads out.
-func (s *supervisor) loseNetwork(reason error) {
-	s.networkLost = strings.ReplaceAll(s.gate.Reason(reason).Error(), "\n", ", ")
-	if s.streams.Denied != nil {
-		d, reason := agent.Denial{Time: time.Now().UTC(), Kind: "network", Target: "everything", Rule: "fail closed", Count: 1}, s.networkLost
-		s.notices.put(func() { s.streams.Denied(d, reason, "the run goes on; start it again to have a network") })
-	}
 }

@@ -159,3 +159,30 @@ func millis(d *time.Duration) *int64 {
 	ms := d.Milliseconds()
 	return &ms
 }
+
+// add notes what clove-init reported of the end, on its socket or in its exit file.
+func (o *outcome) add(m initproto.Message) {
+	if f := m.ExecFailed; f != nil {
+		o.execFailed = &execFailure{step: f.Step, message: f.Message, errno: f.Errno, exitCode: f.ExitCode}
+	}
+	if m.Exited == nil {
+		return
+	}
+	o.exitKnown = true
+	o.code, o.signal, o.wall = m.Exited.Code, int(m.Exited.Signal), time.Duration(m.Exited.WallNS)
+	switch m.Exited.Cause {
+	case initproto.CauseDeadline:
+		o.blame(causeDeadline)
+	case initproto.CauseLifeline:
+		o.blame(causeLifeline)
+	case initproto.CauseStop:
+		o.blame(causeUser)
+	}
+}
+
+// blame notes why the run ends; the first cause stays.
+func (o *outcome) blame(c cause) {
+	if o.cause == causeNone {
+		o.cause = c
+	}
+}

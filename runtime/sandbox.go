@@ -26,10 +26,10 @@ type sandbox struct {
 	process   *libcontainer.Process
 	spec      *specs.Spec
 	pid       int           // clove-init's, on the host; 0: never started
-	ended     chan struct{} // closed once clove-init is buried
-	await     sync.Once     // starts the one that buries it
-	visiting  map[int]bool  // pids of those who entered and are not buried
-	mu        sync.Mutex    // guards visiting: each is buried by its own goroutine
+	ended     chan struct{} // closed once clove-init is reaped
+	await     sync.Once     // starts the goroutine that reaps it
+	entered   map[int]bool  // pids of the processes that entered and are not reaped
+	mu        sync.Mutex    // guards entered: each is reaped by its own goroutine
 }
 
 // holdCgroupRoot lets libcontainer's cgroup library take the one handle on
@@ -63,7 +63,7 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the sandbox: %w", err)
 	}
-	return &sandbox{container: container, spec: spec, visiting: map[int]bool{}, ended: make(chan struct{})}, nil
+	return &sandbox{container: container, spec: spec, entered: map[int]bool{}, ended: make(chan struct{})}, nil
 }
 
 // oomScore is what the agent's must be changed to, nil when clove's own will do.
@@ -92,7 +92,7 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	s.process.Stdin, s.process.Stdout, s.process.Stderr = stdio[0], stdio[1], stdio[2]
 	s.process.ExtraFiles = []*os.File{control, exit, executable}
 	if err := s.container.Start(s.process); err != nil {
-		return errors.Join(fmt.Errorf("cannot start the sandbox: %w", err), s.buryStrays())
+		return errors.Join(fmt.Errorf("cannot start the sandbox: %w", err), s.reapStrays())
 	}
 	pid, err := s.process.Pid()
 	s.pid = pid

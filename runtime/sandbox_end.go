@@ -16,8 +16,8 @@ import (
 
 // reap waits for clove-init, which must have been killed or have ended. The
 // kernel lets PID 1 end only behind everybody else of its namespace, which
-// includes each one's burial (pid_namespaces(7)): a zombie that nobody buries
-// holds it for ever. So the wait has an end, whose error says who is left.
+// includes the reaping of each (pid_namespaces(7)): a zombie that nobody reaps
+// holds it for ever. So the wait has a limit, and its error names what is left.
 func (s *sandbox) reap(patience time.Duration) error {
 	if s.pid == 0 {
 		return nil
@@ -68,14 +68,14 @@ func lastInside(init int) string {
 	return strings.Join(left, ", ")
 }
 
-// buryStrays takes away what a start that failed has left. libcontainer starts
+// reapStrays kills and reaps what a start that failed has left. libcontainer starts
 // in three stages, all of them children of the launch thread (clone(2),
-// CLONE_PARENT). It buries the later two only if the first succeeds, and where
+// CLONE_PARENT). It reaps the later two only if the first succeeds, and where
 // the agent's end kills the third, the first fails: a zombie inside, for which
 // clove-init's end would wait.
 //
 // It runs on the launch thread, so nothing else is started there meanwhile.
-func (s *sandbox) buryStrays() error {
+func (s *sandbox) reapStrays() error {
 	for deadline := time.Now().Add(killTimeout); ; {
 		strays, err := s.strays()
 		if err != nil || len(strays) == 0 {
@@ -89,13 +89,13 @@ func (s *sandbox) buryStrays() error {
 	}
 }
 
-// strays are the launch thread's children that are neither clove-init nor
-// anybody who entered.
+// strays are the launch thread's children that are neither clove-init nor a
+// process that entered.
 func (s *sandbox) strays() ([]int, error) {
-	s.mu.Lock() // before the look: who is buried behind it is no stray
+	s.mu.Lock() // before the look: a process that is reaped after it is no stray
 	defer s.mu.Unlock()
 	children, err := threadChildren()
-	return slices.DeleteFunc(children, func(pid int) bool { return pid == s.pid || s.visiting[pid] }), err
+	return slices.DeleteFunc(children, func(pid int) bool { return pid == s.pid || s.entered[pid] }), err
 }
 
 // threadChildren lists the calling thread's children, zombies included.
@@ -114,8 +114,8 @@ func threadChildren() (pids []int, err error) {
 	return pids, nil
 }
 
-// killChild ends and buries a child of the calling thread's. Its pid is its
-// own until then.
+// killChild kills and reaps a child of the calling thread. Until then its pid
+// cannot be another's.
 func killChild(pid int, patience time.Duration) error {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		return err

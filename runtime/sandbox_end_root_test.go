@@ -15,7 +15,7 @@ import (
 
 // strayIn starts what libcontainer leaves where the agent's end meets an entry:
 // a child of the launch thread in the sandbox's pid namespace, known to nobody.
-func strayIn(t *testing.T, l *launch) (pid int) {
+func strayIn(t *testing.T, l *entrance) (pid int) {
 	t.Helper()
 	program, err := exec.LookPath("sleep")
 	if err != nil {
@@ -50,20 +50,20 @@ func strayIn(t *testing.T, l *launch) (pid int) {
 // TestTheEndWaitsForNoStage of an entry that the end has cut short.
 func TestTheEndWaitsForNoStage(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
-	l := a.s.launch
+	l := a.s.entrance
 	stray := strayIn(t, l)
 	a.Stop(0)
 	<-a.Live.ended
 	for unix.Waitid(unix.P_PID, stray, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR { // clove-init's end kills it
 	}
-	// The control: nobody has buried it, so clove-init cannot end. The wait has an end.
+	// The control: nobody has reaped it, so clove-init cannot end. The wait has an end.
 	want := fmt.Sprintf("process %d (sleep, state Z (zombie), child of %d)", stray, os.Getpid())
 	if err := l.box.reap(quiet); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	v := &visit{live: a.Live, launch: l, orders: l.agentOrders(), pipes: newStreams(0)}
-	defer v.pipes.abandon()
-	if err := v.enter(); err == nil {
+	x := &execSession{live: a.Live, entrance: l, orders: agentOrders(*a.s.spec, nil), pipes: newStreams(0)}
+	defer x.pipes.abandon()
+	if err := x.enter(); err == nil {
 		t.Error("somebody entered what has ended")
 	}
 	a.ends()
@@ -72,7 +72,7 @@ func TestTheEndWaitsForNoStage(t *testing.T) {
 // TestAnEntryThatFailsLeavesNoChild of clove's: every stage is taken away.
 func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
-	l := a.s.launch
+	l := a.s.entrance
 	guest := a.begin(t.Context(), "echo ready; exec sleep 1000")
 	held := strayIn(t, l) // keeps clove-init in its end, where nobody can enter
 	if err := unix.Kill(l.box.pid, unix.SIGKILL); err != nil {
@@ -99,7 +99,7 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 	if got := children(); len(got) < 3 {
 		t.Errorf("control: a failed entry alone leaves %v", got)
 	}
-	if err := l.thread.Do(l.box.buryStrays); err != nil {
+	if err := l.thread.Do(l.box.reapStrays); err != nil {
 		t.Error(err)
 	}
 	if got := children(); slices.Contains(got, held) || slices.ContainsFunc(got, func(pid int) bool { return pid != l.box.pid }) {

@@ -49,8 +49,8 @@ func TestStraysAreTakenAway(t *testing.T) {
 	if got := children(); !slices.Equal(got, all) {
 		t.Fatalf("control: the thread has %v, not %v", got, all)
 	}
-	box := &sandbox{pid: init.Process.Pid, visiting: map[int]bool{known.Process.Pid: true}}
-	if err := thread.Do(box.buryStrays); err != nil {
+	box := &sandbox{pid: init.Process.Pid, entered: map[int]bool{known.Process.Pid: true}}
+	if err := thread.Do(box.reapStrays); err != nil {
 		t.Fatal(err)
 	}
 	left := []int{known.Process.Pid, init.Process.Pid}
@@ -66,8 +66,8 @@ func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
 	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
-	l.guests.Add(1)
-	if err := l.sendAway(time.Millisecond); err == nil {
+	l.sessions.Add(1)
+	if err := l.endSessions(time.Millisecond); err == nil {
 		t.Error("nobody said that a guest stays")
 	}
 	if !l.keepsLayer() {
@@ -77,8 +77,8 @@ func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
 		t.Errorf("taken back under a guest: %v, %v", tookBack, err)
 	}
 	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
-	l.guests.Done()
-	if err := l.sendAway(soon); err != nil {
+	l.sessions.Done()
+	if err := l.endSessions(soon); err != nil {
 		t.Error(err)
 	}
 	if err := l.undo.Run(); err != nil || !tookBack {

@@ -10,14 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/oci/convert"
 )
 
 // enterExecutable is clove-init's descriptor in a process that comes later.
 const enterExecutable = "/proc/self/fd/4"
 
+// entrance starts more processes in a sandbox.
+type entrance struct {
+	init     string           // path of clove-init
+	thread   *nsthread.Thread // the launch thread
+	box      *sandbox
+	filtered bool // a seccomp filter must be on
+}
+
+// enter starts clove-init's second stage in the sandbox.
+func (e *entrance) enter(stdio []*os.File, control *os.File) (p *entered, err error) {
+	executable, err := os.Open(e.init)
+	if err != nil {
+		return nil, err
+	}
+	defer executable.Close()
+	err = e.thread.Do(func() (err error) { p, err = e.box.enter(stdio, control, executable); return err })
+	return p, err
+}
+
 // entered is a process that came into the sandbox from outside. It is clove's
-// own child and must be buried by it: PID 1's end waits for that.
+// own child, so clove must reap it: PID 1's end waits for that.
 type entered struct {
 	box     *sandbox
 	process *libcontainer.Process
@@ -34,12 +54,12 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 	process.Stdin, process.Stdout, process.Stderr = stdio[0], stdio[1], stdio[2]
 	process.ExtraFiles = []*os.File{control, executable}
 	if err := s.container.Start(process); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.buryStrays())
+		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.reapStrays())
 	}
 	pid, err := process.Pid()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.visiting[pid] = true
+	s.entered[pid] = true
 	return &entered{box: s, process: process, pid: pid}, err
 }
 
@@ -51,25 +71,25 @@ func (s *sandbox) processOf(args []string, env ...string) (*libcontainer.Process
 	return convert.Process(&p)
 }
 
-// ended returns when the process has, and leaves it unburied: until bury its
-// pid, and so its group's, is nobody else's.
+// ended returns when the process has ended, and does not reap it: until reap its
+// pid, and so its group's, cannot be another's.
 func (e *entered) ended() {
 	for unix.Waitid(unix.P_PID, e.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }
 
 // kill ends the process and its group, which it leads once it is the agent's
-// equal. It must come before bury.
+// equal. It must come before reap.
 func (e *entered) kill() {
 	_ = unix.Kill(-e.pid, unix.SIGKILL)
 	_ = unix.Kill(e.pid, unix.SIGKILL)
 }
 
-// bury takes the process away and tells how it ended.
-func (e *entered) bury() syscall.WaitStatus {
+// reap waits for the process and returns how it ended.
+func (e *entered) reap() syscall.WaitStatus {
 	state, _ := e.process.Wait() // its error says again how it ended
 	e.box.mu.Lock()
-	delete(e.box.visiting, e.pid)
+	delete(e.box.entered, e.pid)
 	e.box.mu.Unlock()
 	if state == nil {
 		return 0

@@ -54,7 +54,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 	case unix.SIGTSTP:
 		s.suspend()
 	case unix.SIGCONT:
-		if !s.frozen() {
+		if !s.freezer.frozen() {
 			s.group.Thaw() // also when it was not frozen
 		}
 	case unix.SIGINT:
@@ -81,6 +81,15 @@ func (s *supervisor) forward(number syscall.Signal) error {
 	return nil // a socket that is gone says that clove-init is: the loop will hear it
 }
 
+// resizeTerminals gives the ptys of the agent and of what was started beside it
+// the sizes of their users' windows.
+func (s *supervisor) resizeTerminals() {
+	s.terminal.resize()
+	for t := range s.terminals {
+		t.resize()
+	}
+}
+
 // suspend stops the agent together with clove, as a shell's ^Z does with any
 // job: the cgroup is frozen, so that no process can ignore it. Where that fails
 // both go on: a part of the agent may stand still already.
@@ -88,7 +97,7 @@ func (s *supervisor) suspend() {
 	switch err := s.group.Freeze(); {
 	case err == nil:
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
-	case !s.frozen():
+	case !s.freezer.frozen():
 		s.group.Thaw()
 	}
 }

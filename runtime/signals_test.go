@@ -55,7 +55,7 @@ func TestContinuingThawsAtAnyTime(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
 	s.put("cgroup.freeze", "1\n")
-	sv := &supervisor{launch: s.launch}
+	sv := supervisorOf(s.launch)
 	sv.pass(unix.SIGCONT, s.signals)
 	text, err := os.ReadFile(filepath.Join(s.cgroup, "cgroup.freeze"))
 	if err != nil || strings.TrimSpace(string(text)) != "0" {

@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/netns"
 )
 
@@ -14,12 +16,13 @@ import (
 // charges nor counts. There is no event for either, so both are watched.
 
 // limitSockets bounds the buffers of TCP and UDP on v1, before the agent makes
-// the first socket: at half of what ends it, so that who meets only this goes on.
-func (l *launch) limitSockets(limits agent.Limits) error {
-	if l.held.lacks(agent.ControlMemory) || !l.facts.cgroups.CountsSockets() {
+// the first socket: at half of what ends it, so that an agent that reaches only
+// this bound goes on.
+func limitSockets(group *cgroups.Group, limits agent.Limits, held enforcement, f *facts) error {
+	if held.lacks(agent.ControlMemory) || !f.cgroups.CountsSockets() {
 		return nil
 	}
-	return l.group.LimitSockets(limits.SocketBytes() / 2)
+	return group.LimitSockets(limits.SocketBytes() / 2)
 }
 
 // Between two looks an agent can fill queues at the speed of its processors,
@@ -32,39 +35,44 @@ const (
 	socketsShare = 20
 )
 
-// openQueues opens what watchSockets looks at while clove-init waits for its orders:
-// an agent may have ended, and its place in /proc gone, as soon as it was told to begin.
-// The queues keep the namespace until the launch is taken back.
-func (l *launch) openQueues() error {
-	if _, asked := l.held.enforced[agent.ControlSockets]; !asked {
-		return nil
-	}
-	queues, err := netns.OpenQueues(l.box.pid)
-	if err != nil {
-		return err
-	}
-	l.queues = queues
-	l.undo.Add("netlink sockets", queues.Close)
-	_, err = queues.Bytes() // one that cannot be read holds nothing
-	return err
+// socketWatch looks at what the sandbox's sockets hold.
+type socketWatch struct {
+	group  *cgroups.Group
+	queues *netns.Queues
 }
 
-// watchSockets sends what the sandbox's sockets hold, at each look that found
-// something. It has looked for the last time when it closes looked, after ctx is done.
-func (l *launch) watchSockets(ctx context.Context, looked chan<- struct{}) <-chan int64 {
-	if l.queues == nil {
+// openSocketWatch opens what is watched while clove-init waits for its orders: as
+// soon as the agent runs it may end, and pid's place in /proc is gone. The queues
+// keep the network namespace until close.
+func openSocketWatch(group *cgroups.Group, pid int) (*socketWatch, error) {
+	queues, err := netns.OpenQueues(pid)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = queues.Bytes(); err != nil { // queues that cannot be read limit nothing
+		return nil, errors.Join(err, queues.Close())
+	}
+	return &socketWatch{group, queues}, nil
+}
+
+func (w *socketWatch) close() error { return w.queues.Close() }
+
+// start sends what the sandbox's sockets hold, at each look that found something.
+// It has looked for the last time when it closes looked, after ctx is done.
+func (w *socketWatch) start(ctx context.Context, looked chan<- struct{}) <-chan int64 {
+	if w == nil {
 		close(looked)
 		return nil
 	}
 	found := make(chan int64)
 	go func() {
 		defer close(looked)
-		l.lookAtSockets(ctx, found)
+		w.look(ctx, found)
 	}()
 	return found
 }
 
-func (l *launch) lookAtSockets(ctx context.Context, found chan<- int64) {
+func (w *socketWatch) look(ctx context.Context, found chan<- int64) {
 	timer := time.NewTimer(socketsBusy)
 	defer timer.Stop()
 	var before time.Duration
@@ -75,8 +83,8 @@ func (l *launch) lookAtSockets(ctx context.Context, found chan<- int64) {
 			return
 		}
 		began := time.Now()
-		used, err := l.group.CPUTime()
-		if held := l.heldInBuffers() + heldInQueues(l.queues); held > 0 {
+		used, err := w.group.CPUTime()
+		if held := w.heldInBuffers() + heldInQueues(w.queues); held > 0 {
 			select {
 			case found <- held:
 			case <-ctx.Done():
@@ -93,8 +101,8 @@ func (l *launch) lookAtSockets(ctx context.Context, found chan<- int64) {
 }
 
 // heldInBuffers is 0 where they are memory. What cannot be read is tried again.
-func (l *launch) heldInBuffers() int64 {
-	held, err := l.group.SocketBytes()
+func (w *socketWatch) heldInBuffers() int64 {
+	held, err := w.group.SocketBytes()
 	if err != nil {
 		return 0
 	}
@@ -114,12 +122,4 @@ func heldInQueues(queues *netns.Queues) int64 {
 		return 0
 	}
 	return min(held, again)
-}
-
-// checkSockets ends an agent whose sockets hold more than their share.
-func (s *supervisor) checkSockets(held int64) {
-	if held > s.spec.Limits.SocketBytes() && s.seen.cause == causeNone {
-		s.seen.sockets = held
-		s.end(causeSockets, 0)
-	}
 }

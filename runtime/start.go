@@ -109,13 +109,10 @@ func (l *launch) halt(a *attempt, step string, reason error) error {
 	return hungError{reason}
 }
 
-// killInside kills who is in the agent's cgroup, as far as that is soon done: who is
+// killInside kills what is in an agent's cgroup, and waits a second at most: what is
 // left is noted. It uses nothing that a step under way may be changing.
-func (l *launch) killInside() {
-	if !l.known.Load() {
-		return // nobody is there
-	}
-	group, err := cgroups.Open(l.run.Lease.Cgroups)
+func killInside(paths map[string]string) {
+	group, err := cgroups.Open(paths)
 	if err != nil {
 		return
 	}
@@ -126,7 +123,9 @@ func (l *launch) killInside() {
 
 // killStarted kills what a step under way may wait for.
 func (l *launch) killStarted() {
-	l.killInside()
+	if l.known.Load() { // else the agent has no cgroup
+		killInside(l.run.Lease.Cgroups)
+	}
 	children, _ := processChildren() // of a start in the foreground, or of a supervisor: all are this run's
 	for _, pid := range children {
 		_ = unix.Kill(pid, unix.SIGKILL)

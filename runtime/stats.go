@@ -25,7 +25,7 @@ func (s *supervisor) stats() (agent.Stats, error) {
 		}
 	}
 	now := agent.Stats{
-		Time: time.Now().UTC(), Paused: s.paused, WallMS: time.Duration(bootTime() - s.began).Milliseconds(),
+		Time: time.Now().UTC(), Paused: s.freezer.paused, WallMS: time.Duration(bootTime() - s.began).Milliseconds(),
 		MemoryBytes: figures.MemoryBytes, Pids: figures.Pids,
 		Usage: usage(seen, figures), Events: events(seen, figures), Limits: s.spec.Limits,
 	}

@@ -125,7 +125,8 @@ func TestTooMuchCPUTime(t *testing.T) {
 	}
 	below := newSupervised(t, func(spec *agent.Spec) { spec.Limits.CPUTime = 50 * time.Millisecond })
 	below.put("cpu.stat", "usage_usec 49000\n")
-	sv := &supervisor{launch: below.launch, cpu: stoppedTimer()}
+	sv := supervisorOf(below.launch)
+	sv.cpu = stoppedTimer()
 	sv.checkCPU()
 	if sv.seen.cause != causeNone || !sv.cpu.Stop() {
 		t.Errorf("49 of 50 ms: cause %q, or no second look", sv.seen.cause)
@@ -144,7 +145,7 @@ func TestTheNextLookAtTheCPUClock(t *testing.T) {
 		{1, time.Millisecond, 10 * time.Millisecond},
 	}
 	for _, row := range rows {
-		s := &supervisor{launch: &launch{spec: agent.Spec{Limits: agent.Limits{CPUs: row.cpus}}}}
+		s := &supervisor{spec: &agent.Spec{Limits: agent.Limits{CPUs: row.cpus}}}
 		if got := s.untilCPULimit(row.left); got != row.want {
 			t.Errorf("%v left on %v CPUs: looks in %v, want %v", row.left, row.cpus, got, row.want)
 		}
@@ -229,12 +230,12 @@ func TestTheGraceIsClovesToo(t *testing.T) {
 
 func TestTheFirstCauseStays(t *testing.T) {
 	t.Parallel()
-	s := &supervisor{}
-	s.blame(causeOutput)
-	s.blame(causeDeadline)
-	s.onExited(initproto.Exited{Cause: initproto.CauseLifeline})
-	if s.seen.cause != causeOutput {
-		t.Errorf("the cause is %s", s.seen.cause)
+	var seen outcome
+	seen.blame(causeOutput)
+	seen.blame(causeDeadline)
+	seen.add(initproto.Message{Exited: &initproto.Exited{Cause: initproto.CauseLifeline}})
+	if seen.cause != causeOutput {
+		t.Errorf("the cause is %s", seen.cause)
 	}
 }
 

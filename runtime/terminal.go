@@ -30,11 +30,6 @@ func terminalSize(stdin *os.File) *initproto.Terminal {
 	return size
 }
 
-// attachTerminal takes over the pty's master from clove-init.
-func (s *supervisor) attachTerminal(master *os.File) {
-	s.terminal = joinTerminal(master, s.pipes, s.streams)
-}
-
 // joinTerminal begins to copy both ways.
 func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 	t := &terminal{master: master}
@@ -83,15 +78,6 @@ func makeRaw(own console.Console) error {
 		return errors.Join(err, own.Reset())
 	}
 	return nil
-}
-
-// resizeTerminals gives the ptys of the agent and of what was started beside it
-// the sizes of their users' windows.
-func (s *supervisor) resizeTerminals() {
-	s.terminal.resize()
-	for t := range s.visitors {
-		t.resize()
-	}
 }
 
 func (t *terminal) resize() {

@@ -71,8 +71,8 @@ func TestTerminalsAreJoined(t *testing.T) {
 	before := mode(t, own)
 	s := newSupervised(t, nil)
 	s.launch.streams = IO{Stdin: own, Stdout: own, Stderr: os.Stderr}
-	sv := &supervisor{launch: s.launch}
-	sv.attachTerminal(master)
+	sv := supervisorOf(s.launch)
+	sv.terminal = joinTerminal(master, sv.pipes, sv.streams)
 	if raw := mode(t, own); raw.Lflag&(unix.ICANON|unix.ISIG|unix.ECHO) != 0 || raw.Oflag&unix.OPOST != 0 {
 		t.Errorf("not raw: %+v", raw)
 	}
@@ -113,8 +113,8 @@ func TestATerminalWithoutAUser(t *testing.T) {
 	}
 	s := newSupervised(t, nil)
 	s.launch.streams = IO{Stdin: in, Stdout: outWrite, Stderr: os.Stderr}
-	sv := &supervisor{launch: s.launch}
-	sv.attachTerminal(master)
+	sv := supervisorOf(s.launch)
+	sv.terminal = joinTerminal(master, sv.pipes, sv.streams)
 	sv.pass(unix.SIGWINCH, s.signals)
 	if size := terminalSize(agentSide); size.Rows != 30 {
 		t.Errorf("the size changed: %+v", size)

@@ -32,7 +32,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	}
 	var steps undo.Stack
 	defer func() { err = errors.Join(err, steps.Run()) }()
-	if err := s.applyLimits(s.spec.Limits, next.spec.Limits, &steps); err != nil {
+	if err := s.limiter().apply(s.spec.Limits, next.spec.Limits, &steps); err != nil {
 		return err
 	}
 	if u.WallClock != nil {
@@ -45,7 +45,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	// if err := failpoint(updateApplied, ""); err != nil { return err }
 
 	var run agent.Run
-	err = s.runtime.withStore(func(st *store.Store) (err error) {
+	err = s.paths.withStore(func(st *store.Store) (err error) {
 		run, err = st.Amend(s.spec.ID, agent.WhatUpdated, describeUpdate(u), func(run *agent.Run) {
 			run.Spec.Limits, run.Spec.Egress = next.spec.Limits, next.spec.Egress
 		})
@@ -56,7 +56,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	}
 	steps.Release()
 	// Nothing fails from here on.
-	s.run, s.spec, s.held.enforced = run, next.spec, next.enforced
+	*s.run, *s.spec, s.held.enforced = run, next.spec, next.enforced
 	if rules != nil {
 		s.gate.Replace(rules)
 	}
@@ -65,6 +65,11 @@ func (s *supervisor) update(u agent.Update) (err error) {
 		s.checkCPU() // more CPUs reach the limit sooner
 	}
 	return nil
+}
+
+func (s *supervisor) limiter() limiter {
+	return limiter{name: s.spec.Name, group: s.group, paths: s.run.Lease.Cgroups, host: s.facts.cgroups, frozen: s.freezer.frozen(),
+		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.facts) }}
 }
 
 // planned is what an update leads to.
@@ -78,7 +83,7 @@ func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rul
 	if s.seen.cause != causeNone {
 		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "update", Message: s.spec.Name + " is being ended"}
 	}
-	next = planned{spec: s.spec, enforced: maps.Clone(s.held.enforced)}
+	next = planned{spec: *s.spec, enforced: maps.Clone(s.held.enforced)}
 	for _, check := range []func(agent.Update, *planned) error{s.planMemory, s.planCPUs, s.planPids, s.planClock} {
 		if err := check(u, &next); err != nil {
 			return next, nil, err
@@ -91,8 +96,8 @@ func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rul
 	case s.gate == nil || s.spec.Network == agent.NetworkNone:
 		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "network", Message: s.spec.Name + " has network mode " + s.spec.Network + ", where no rules hold",
 			Hint: "rules can change where `clove run` began with --network allowlist or public"}
-	case s.networkLost != "":
-		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "network", Message: s.spec.Name + " has lost its network: " + s.networkLost,
+	case s.gate.lost != "":
+		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "network", Message: s.spec.Name + " has lost its network: " + s.gate.lost,
 			Hint: "start it again to have one"}
 	}
 	next.spec.Egress.Rules = *u.Rules
@@ -184,10 +189,10 @@ func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= passed:
 		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),
 			"it counts from the agent's start; `clove stop` ends it now")
-	case len(s.holds) > 0:
+	case len(s.freezer.holds) > 0:
 		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " stands still while its changes are read",
 			Hint: "try again in a moment"}
-	case s.paused:
+	case s.freezer.paused:
 		// clove-init, which keeps the clock, stands still with the rest.
 		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is paused",
 			Hint: "`clove resume` it first: its clock can be set only while it runs"}
@@ -221,7 +226,7 @@ func (s *supervisor) extend(wallClock time.Duration) error {
 				}
 				return nil
 			}
-			s.hear(m, open)
+			s.onMessage(m, open)
 		case <-s.over.C:
 			s.killAgent() // one that does not answer does not hold its deadline either
 		case <-patience.C:

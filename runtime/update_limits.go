@@ -14,31 +14,41 @@ import (
 	"clove.run/clove/internal/undo"
 )
 
-// applyLimits brings the cgroup from the old limits to the new ones and looks
-// whether they hold. The agent stands still meanwhile where the kernel would
-// kill for a limit that it just exceeds.
-func (s *supervisor) applyLimits(from, to agent.Limits, steps *undo.Stack) error {
-	change, changed := resourcesBetween(from, to, s.facts.cgroups.SwapAccounting())
+// limiter changes the limits of a cgroup in use.
+type limiter struct {
+	name   string // the run's
+	group  *cgroups.Group
+	paths  map[string]string // the cgroup's
+	host   *cgroups.Host
+	bound  func(agent.Limits) error // limits what sockets hold
+	frozen bool                     // the agent stands still anyway
+}
+
+// apply brings the cgroup from the old limits to the new ones and looks whether
+// they hold. On v2 the agent is frozen while its memory limit falls: the kernel
+// kills for a limit that is exceeded, and one that grows meanwhile would exceed it.
+func (c limiter) apply(from, to agent.Limits, steps *undo.Stack) error {
+	change, changed := resourcesBetween(from, to, c.host.SwapAccounting())
 	if !changed {
 		return nil
 	}
-	if to.MemoryBytes < from.MemoryBytes && !s.frozen() && s.facts.cgroups.Mode() == cgroups.ModeV2 {
-		if err := s.group.Freeze(); err != nil {
-			return &agent.Error{Step: "update", Message: "cannot hold the agent still", Err: errors.Join(err, s.group.Thaw())}
+	if to.MemoryBytes < from.MemoryBytes && !c.frozen && c.host.Mode() == cgroups.ModeV2 {
+		if err := c.group.Freeze(); err != nil {
+			return &agent.Error{Step: "update", Message: "cannot hold the agent still", Err: errors.Join(err, c.group.Thaw())}
 		}
-		defer s.group.Thaw()
+		defer c.group.Thaw()
 	}
 	if to.MemoryBytes < from.MemoryBytes {
-		if err := s.group.Shrink(to.MemoryBytes); err != nil {
-			return s.limitRefused(to, err)
+		if err := c.group.Shrink(to.MemoryBytes); err != nil {
+			return c.refused(to, err)
 		}
 	}
-	back, _ := resourcesBetween(to, from, s.facts.cgroups.SwapAccounting())
-	steps.Add("limits", func() error { return errors.Join(s.writeLimits(back), s.limitSockets(from)) })
-	if err := errors.Join(s.writeLimits(change), s.limitSockets(to)); err != nil {
-		return s.limitRefused(to, err)
+	back, _ := resourcesBetween(to, from, c.host.SwapAccounting())
+	steps.Add("limits", func() error { return errors.Join(c.write(back), c.bound(from)) })
+	if err := errors.Join(c.write(change), c.bound(to)); err != nil {
+		return c.refused(to, err)
 	}
-	return s.verifyLimits(from, to)
+	return c.verify(from, to)
 }
 
 // resourcesBetween are what differs, in libcontainer's terms; what is absent
@@ -64,41 +74,41 @@ func resourcesBetween(from, to agent.Limits, swapLimited bool) (*libcgroups.Reso
 	return r, changed
 }
 
-// writeLimits uses a manager of its own: the container's is locked for as long
+// write uses a manager of its own: the container's is locked for as long
 // as a process enters the sandbox.
-func (s *supervisor) writeLimits(r *libcgroups.Resources) error {
-	m, err := manager.NewWithPaths(&libcgroups.Cgroup{Resources: &libcgroups.Resources{}}, s.run.Lease.Cgroups)
+func (c limiter) write(r *libcgroups.Resources) error {
+	m, err := manager.NewWithPaths(&libcgroups.Cgroup{Resources: &libcgroups.Resources{}}, c.paths)
 	if err != nil {
 		return fmt.Errorf("cannot open the cgroup: %w", err)
 	}
 	return m.Set(r)
 }
 
-// limitRefused says what the kernel had against it.
-func (s *supervisor) limitRefused(to agent.Limits, err error) error {
+// refused is the error for limits that the kernel did not take.
+func (c limiter) refused(to agent.Limits, err error) error {
 	var inUse *cgroups.MemoryInUseError
 	if !errors.As(err, &inUse) {
 		// v1 says only EBUSY, and libcontainer not even that.
-		if now, serr := s.group.Stats(); serr == nil && now.MemoryBytes != nil && *now.MemoryBytes > to.MemoryBytes {
+		if now, serr := c.group.Stats(); serr == nil && now.MemoryBytes != nil && *now.MemoryBytes > to.MemoryBytes {
 			inUse = &cgroups.MemoryInUseError{Bytes: *now.MemoryBytes}
 		}
 	}
 	if inUse != nil {
 		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlMemory,
-			Message: fmt.Sprintf("%s uses %d bytes, more than %d", s.spec.Name, inUse.Bytes, to.MemoryBytes),
+			Message: fmt.Sprintf("%s uses %d bytes, more than %d", c.name, inUse.Bytes, to.MemoryBytes),
 			Hint:    "give more than it uses, or stop it; `clove stats` shows it", Err: err}
 	}
 	return &agent.Error{Step: "update", Message: "the kernel does not take these limits", Err: err,
 		Hint: "nothing was changed; `clove doctor` shows what this host can hold"}
 }
 
-// verifyLimits reads back what was changed.
-func (s *supervisor) verifyLimits(from, to agent.Limits) error {
-	held, err := s.group.Limits()
+// verify reads back what was changed.
+func (c limiter) verify(from, to agent.Limits) error {
+	held, err := c.group.Limits()
 	if err != nil {
 		return agent.Failed("update", err)
 	}
-	now, err := s.group.Stats()
+	now, err := c.group.Stats()
 	if err != nil {
 		return agent.Failed("update", err)
 	}
@@ -116,7 +126,7 @@ func (s *supervisor) verifyLimits(from, to agent.Limits) error {
 		} else if now.Pids != nil && *now.Pids > to.Pids {
 			// The kernel takes such a limit and lets them live.
 			return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlPids,
-				Message: fmt.Sprintf("%s has %d processes and threads, more than %d", s.spec.Name, *now.Pids, to.Pids),
+				Message: fmt.Sprintf("%s has %d processes and threads, more than %d", c.name, *now.Pids, to.Pids),
 				Hint:    "give more than it has, or stop it; `clove stats` shows it"}
 		}
 	}

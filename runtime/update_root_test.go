@@ -28,7 +28,7 @@ func (a *liveAgent) held() cgroups.Limits {
 // spec is what the store has.
 func (a *liveAgent) spec() agent.Spec {
 	a.t.Helper()
-	run, err := a.s.runtime.Get(a.s.spec.Name)
+	run, err := (&Runtime{paths: a.s.paths}).Get(a.s.spec.Name)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
-	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -19,7 +18,7 @@ func planner(t *testing.T, change func(*agent.Spec)) *supervisor {
 	if change != nil {
 		change(&spec)
 	}
-	return &supervisor{launch: &launch{spec: spec, facts: gatherFacts("", "/run/clove"), held: enforcement{enforced: map[string]string{}}},
+	return &supervisor{spec: &spec, facts: gatherFacts("", "/run/clove"), held: &enforcement{enforced: map[string]string{}},
 		began: bootTime() - int64(time.Minute)}
 }
 
@@ -76,7 +75,7 @@ func TestUpdatesThatAreRefusedBeforeAnythingChanges(t *testing.T) {
 		"pids are unenforced":  {func(s *supervisor) { s.held.unenforced = []string{agent.ControlPids} }, agent.Update{Pids: number[int64](9)}, agent.KindUnenforceable},
 		"CPUs are unenforced":  {func(s *supervisor) { s.held.unenforced = []string{agent.ControlCPU} }, agent.Update{CPUs: number(1.0)}, agent.KindUnenforceable},
 		"it is being ended":    {func(s *supervisor) { s.seen.cause = causeUser }, agent.Update{}, agent.KindConflict},
-		"paused, with a clock": {func(s *supervisor) { s.paused = true }, agent.Update{WallClock: number(time.Hour)}, agent.KindConflict},
+		"paused, with a clock": {func(s *supervisor) { s.freezer.paused = true }, agent.Update{WallClock: number(time.Hour)}, agent.KindConflict},
 		"negative clock":       {nil, agent.Update{WallClock: number(-time.Hour)}, agent.KindInvalid},
 		"clock that is over":   {nil, agent.Update{WallClock: number(30 * time.Second)}, agent.KindInvalid},
 		"negative memory":      {nil, agent.Update{MemoryBytes: number[int64](-1)}, agent.KindInvalid},
@@ -85,8 +84,8 @@ func TestUpdatesThatAreRefusedBeforeAnythingChanges(t *testing.T) {
 		"infinite CPUs":        {nil, agent.Update{CPUs: number(math.Inf(1))}, agent.KindInvalid},
 		"too many pids":        {nil, agent.Update{Pids: number[int64](1 << 40)}, agent.KindInvalid},
 		"rules, no gate":       {nil, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
-		"rules, gate lost":     {func(s *supervisor) { s.gate, s.networkLost, s.spec.Network = &host.Gate{}, "it died", "public" }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
-		"rules, only ports":    {func(s *supervisor) { s.gate = &host.Gate{} }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
+		"rules, gate lost":     {func(s *supervisor) { s.gate, s.spec.Network = &gated{lost: "it died"}, "public" }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
+		"rules, only ports":    {func(s *supervisor) { s.gate = &gated{} }, agent.Update{Rules: &[]agent.EgressRule{}}, agent.KindConflict},
 	} {
 		s := planner(t, nil)
 		if row.s != nil {
@@ -118,12 +117,12 @@ func TestResourcesAreWhatDiffers(t *testing.T) {
 func TestARefusalNamesWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
-	sv := &supervisor{launch: s.launch}
-	err := sv.limitRefused(agent.Limits{MemoryBytes: 5}, &cgroups.MemoryInUseError{Bytes: 7})
+	c := limiter{name: s.launch.spec.Name, group: s.launch.group}
+	err := c.refused(agent.Limits{MemoryBytes: 5}, &cgroups.MemoryInUseError{Bytes: 7})
 	if agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("%v", err)
 	}
-	if err := sv.limitRefused(agent.Limits{MemoryBytes: 5}, errors.New("the kernel's")); agent.KindOf(err) != agent.KindInternal {
+	if err := c.refused(agent.Limits{MemoryBytes: 5}, errors.New("the kernel's")); agent.KindOf(err) != agent.KindInternal {
 		t.Errorf("%v", err)
 	}
 }
@@ -133,7 +132,8 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, accepted := range []bool{true, false} {
 		s := newSupervised(t, nil)
-		sv := &supervisor{launch: s.launch, messages: receive(s.launch.conn), over: stoppedTimer()}
+		sv := supervisorOf(s.launch)
+		sv.messages, sv.over = receive(s.launch.conn), stoppedTimer()
 		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // of an earlier one
 		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Hour, Accepted: accepted}})
 		if err := sv.extend(time.Hour); (err == nil) != accepted {
@@ -148,7 +148,7 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 		for m := range sv.messages { // unless extend has seen it
-			sv.hear(m, true)
+			sv.onMessage(m, true)
 		}
 		if !sv.seen.exitKnown || sv.seen.code != 3 {
 			t.Errorf("the end was lost: %+v", sv.seen)

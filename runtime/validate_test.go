@@ -97,7 +97,7 @@ func lostLimit(spec agent.Spec) string {
 	for _, m := range made.Mounts {
 		shm = shm || m.Destination == "/dev/shm" && slices.Contains(m.Options, fmt.Sprintf("size=%d", l.ShmBytes))
 	}
-	orders := (&launch{spec: spec}).agentOrders()
+	orders := agentOrders(spec, spec.Limits.Rlimits)
 	if err := orders.Validate(); err != nil {
 		return "clove-init refuses it: " + err.Error()
 	}

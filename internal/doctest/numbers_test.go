@@ -18,7 +18,7 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "runc 1.1.5) | 283.4 ms |"},
 	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "`run`, whole command | 25.5 ms |"},
 	{"ARCHITECTURE.md", "PID 1, id 65533", "agent/spec.go", "InitUID = 65533"},
-	{"ARCHITECTURE.md", "Two seconds later it kills", "runtime/supervise.go", "const lastResort = 2 * time.Second"},
+	{"ARCHITECTURE.md", "Two seconds later it kills", "runtime/supervise_end.go", "const lastResort = 2 * time.Second"},
 	{"docs/decisions/01-oci-config.md", "runc 1.5.2", "go.mod", "github.com/opencontainers/runc v1.5.2"},
 	{"docs/decisions/01-oci-config.md", "opencontainers/cgroups 0.1.0", "go.mod", "github.com/opencontainers/cgroups v0.1.0"},
 	{"docs/decisions/05-host-ids.md", "65536 host ids, from 0x70000000 on", "agent/run.go", "FirstHostID = 0x70000000"},

@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+)
+
+// freezer stops the processes of one agent, for Pause and for the readers of its
+// layer, and lets them go on when neither needs it. It is used in the supervisor's
+// loop only.
+type freezer struct {
+	name   string // the run's
+	group  *cgroups.Group
+	paused bool
+	holds  map[*hold]bool
+}
+
+// hold is one reader for whom the agent stands still.
+type hold struct{ release context.CancelFunc }
+
+// frozen tells whether the cgroup is to stand still, for whatever reason.
+func (f *freezer) frozen() bool { return f.paused || len(f.holds) > 0 }
+
+// pause refuses an agent whose end has begun.
+func (f *freezer) pause(ending bool) error {
+	switch {
+	case f.paused:
+		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is paused already",
+			Hint: "`clove resume` lets it go on"}
+	case ending:
+		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is being ended"}
+	}
+	if err := f.group.Freeze(); err != nil { // which it may be, for a reader
+		f.releaseAll() // a part of it may stand still; all of it shall go on
+		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot stop all of " + f.name,
+			Hint: "it goes on; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
+	}
+	f.paused = true
+	return nil
+}
+
+func freezeKind(err error) agent.Kind {
+	if errors.Is(err, cgroups.ErrNoFreezer) {
+		return agent.KindUnenforceable
+	}
+	return agent.KindInternal
+}
+
+func (f *freezer) resume() error {
+	if !f.paused {
+		return &agent.Error{Kind: agent.KindConflict, Step: "resume", Message: f.name + " is not paused"}
+	}
+	if len(f.holds) > 0 {
+		f.paused = false // the last reader lets it go on
+		return nil
+	}
+	return agent.Failed("resume", f.thaw())
+}
+
+// thaw lets a frozen agent go on, whoever wanted it still, and does nothing to
+// another.
+func (f *freezer) thaw() error {
+	if !f.frozen() {
+		return nil
+	}
+	f.releaseAll()
+	err := f.group.Thaw()
+	f.paused = err != nil
+	return err
+}
+
+// hold freezes the agent for a reader, unless its end has begun.
+func (f *freezer) hold(h *hold, ending bool) error {
+	if ending {
+		return &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: f.name + " is being ended", Hint: "ask again when it has ended"}
+	}
+	if !f.frozen() {
+		if err := f.group.Freeze(); err != nil {
+			return &agent.Error{Kind: freezeKind(err), Step: "layer", Message: f.name + " cannot be held still, so what it changes cannot be read",
+				Hint: "wait for its end; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
+		}
+	}
+	f.holds[h] = true
+	return nil
+}
+
+// letGo ends one hold; the last one lets the agent go on.
+func (f *freezer) letGo(h *hold) error {
+	if !f.holds[h] {
+		return nil // it was released
+	}
+	delete(f.holds, h)
+	if f.frozen() {
+		return nil
+	}
+	return f.group.Thaw()
+}
+
+// releaseAll cancels the readers: the agent has to move.
+func (f *freezer) releaseAll() {
+	for h := range f.holds {
+		h.release()
+	}
+	clear(f.holds)
+}

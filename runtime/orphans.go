@@ -1,0 +1,232 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
+	"clove.run/clove/egress/host"
+	"clove.run/clove/store"
+)
+
+// view is what Check and GC see.
+type view struct {
+	cgroups                                   *cgroups.Host
+	dead, lost                                []agent.Run
+	dirs, groups, layers, logs, gates, mounts []Problem
+	stuck                                     []Problem
+}
+
+// orphans are the things on the host that no run owns.
+func (v view) orphans() []Problem {
+	return slices.Concat(v.groups, v.dirs, v.layers, v.logs, v.gates)
+}
+
+// removalTime is more than a removal takes from the store's word to the last file.
+const removalTime = 300 * time.Millisecond
+
+// lookAgain leaves in v only the orphans that are still there later: a run that
+// ends or is removed while it is looked at has no owner for a moment, and a gate
+// that its supervisor's death killed needs one to die.
+func (r *Runtime) lookAgain(v *view) error {
+	time.Sleep(removalTime)
+	later, err := r.look()
+	if err != nil {
+		return err
+	}
+	v.lost = slices.DeleteFunc(v.lost, func(run agent.Run) bool {
+		return !slices.ContainsFunc(later.lost, func(l agent.Run) bool { return l.Spec.ID == run.Spec.ID })
+	})
+	v.stuck = later.stuck
+	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
+	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs, &v.gates} {
+		*kind = slices.DeleteFunc(*kind, gone)
+	}
+	return nil
+}
+
+// audit holds the store to account, which takes as long as its past is.
+func (r *Runtime) audit() (found []Problem, err error) {
+	err = r.withStore(func(s *store.Store) error {
+		complaints, err := s.Check()
+		for _, text := range complaints {
+			found = append(found, Problem{ProblemStore, r.paths.database(), text})
+		}
+		return err
+	})
+	return found, err
+}
+
+// look lists the orphans of each kind. Directories are listed before the store
+// is read: a run that starts meanwhile is then known, not an orphan. Of ended
+// runs it reads only those that have something on the host: cloved begins with
+// it, whatever its past.
+func (r *Runtime) look() (view, error) {
+	var v view
+	h, err := detect()
+	if err != nil {
+		return v, err
+	}
+	v.cgroups = h
+	groups, err := r.grouped(h)
+	if err != nil {
+		return v, err
+	}
+	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
+	var runs []agent.Run
+	var known map[agent.ID]bool
+	err = r.withStore(func(s *store.Store) (err error) {
+		if v.dead, v.lost, err = r.unsupervised(s); err != nil {
+			return err
+		}
+		if known, err = s.IDs(); err != nil {
+			return err
+		}
+		runs, err = s.Some(idsOf(groups, dirs, layers))
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	live, kept := owned(runs)
+	still, err := r.grouped(h) // a run that ended meanwhile has taken its own with it
+	if err != nil {
+		return v, err
+	}
+	var held map[string]bool
+	v.stuck, held = r.stuck(dirs)
+	for id := range held {
+		live[id] = true // what hangs has them in use
+	}
+	for _, id := range groups {
+		if !live[id] && slices.Contains(still, id) {
+			v.groups = append(v.groups, Problem{ProblemCgroup, id, "no live run owns this cgroup"})
+		}
+	}
+	v.dirs = r.orphanDirectories(dirs, live)
+	for _, name := range layers {
+		if id := strings.TrimSuffix(name, layerSuffix); !live[id] && !kept[id] {
+			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
+		}
+	}
+	v.logs, v.gates = orphanLogs(logs, known), gateProblems()
+	v.mounts, err = r.strayMounts()
+	return v, err
+}
+
+// grouped returns the ids of this installation's agents that have a cgroup.
+func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
+	all, err := h.List()
+	if err != nil {
+		return nil, agent.Failed("list cgroups", err)
+	}
+	var ids []string
+	for _, name := range all {
+		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// owned splits what the store knows into ids of live runs and of kept layers.
+func owned(runs []agent.Run) (live, kept map[string]bool) {
+	live, kept = map[string]bool{}, map[string]bool{}
+	for _, run := range runs {
+		live[string(run.Spec.ID)] = run.State != agent.StateEnded
+		kept[string(run.Spec.ID)] = run.Layer != ""
+	}
+	return live, kept
+}
+
+// idsOf are the ids that cgroups, run directories and layers are named after.
+func idsOf(found ...[]string) []agent.ID {
+	var ids []agent.ID
+	for _, name := range slices.Concat(found...) {
+		ids = append(ids, agent.ID(strings.TrimSuffix(name, layerSuffix)))
+	}
+	return ids
+}
+
+// gateProblems are the gates that outlived their supervisor.
+func gateProblems() []Problem {
+	var orphans []Problem
+	for _, pid := range host.Orphans() {
+		orphans = append(orphans, Problem{ProblemGate, strconv.Itoa(pid), "the clove that owned this process with the id of a gate is gone"})
+	}
+	return orphans
+}
+
+func killGate(subject string) error {
+	pid, err := strconv.Atoi(subject)
+	if err != nil {
+		return err
+	}
+	return host.KillOrphan(pid)
+}
+
+// orphanLogs are those of runs that the store does not know, live or ended.
+func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
+	var orphans []Problem
+	for _, id := range logs {
+		if !known[agent.ID(id)] {
+			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
+		}
+	}
+	return orphans
+}
+
+// orphanDirectories leaves out those that a starting run has locked already
+// and not yet entered in the store, and those that are gone meanwhile.
+func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Problem {
+	var orphans []Problem
+	for _, name := range dirs {
+		if live[name] || r.supervised(agent.ID(name)) || !exists(r.paths.runDirectory(agent.ID(name))) {
+			continue
+		}
+		orphans = append(orphans, Problem{ProblemDir, name, "no live run owns this directory"})
+	}
+	return orphans
+}
+
+// strayMounts: clove mounts in private namespaces only, so one that shows here
+// is a defect. It is reported and never unmounted.
+func (r *Runtime) strayMounts() ([]Problem, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, agent.Failed("list mounts", err)
+	}
+	var stray []Problem
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
+		if len(fields) > 4 && (below(fields[4], r.paths.Run) || below(fields[4], r.paths.State)) {
+			stray = append(stray, Problem{ProblemMount, fields[4], "a mount of clove's shows in the host's namespace"})
+		}
+	}
+	return stray, nil
+}
+
+func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+
+// runsOf lists the run directories; cloved's socket lies beside them.
+func runsOf(dir string) []string {
+	return slices.DeleteFunc(names(dir), func(name string) bool {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil && info.Mode()&os.ModeSocket != 0
+	})
+}
+
+// names lists a directory; one that is not there is empty.
+func names(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	list := make([]string, 0, len(entries))
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}

@@ -1,0 +1,151 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/initproto"
+)
+
+// lastResort is how long after clove-init's own deadline and grace clove
+// itself kills the cgroup: only if clove-init did not.
+const lastResort = 2 * time.Second
+
+// bootTime is now on the clock that clove-init counts with.
+func bootTime() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0
+	}
+	return now.Nano()
+}
+
+// end stops the agent for a cause: TERM and a grace, or KILL at once. clove-init
+// holds the grace, and clove from outside where that one cannot.
+func (s *supervisor) end(c cause, grace time.Duration) {
+	s.seen.blame(c)
+	if grace <= 0 {
+		s.killNow()
+		return
+	}
+	// A frozen clove-init would not read it.
+	if s.send(initproto.Message{Stop: &initproto.Stop{Grace: grace}}) != nil || s.freezer.thaw() != nil {
+		s.killNow()
+		return
+	}
+	if over := time.Now().Add(grace); s.graceEnd.IsZero() || over.Before(s.graceEnd) {
+		s.graceEnd = over
+	}
+	s.setDeadline()
+}
+
+// sendPatience is more than clove-init's socket needs for a few bytes. One that
+// stands still may have it full, and all that the loop does would wait for it.
+const sendPatience = 100 * time.Millisecond
+
+func (s *supervisor) send(m initproto.Message) error {
+	_ = s.conn.SetSendDeadline(time.Now().Add(sendPatience)) // a socket that is gone fails the send as well
+	return s.conn.Send(m)
+}
+
+// setDeadline arms clove's own clocks: for the wall clock as it stands, and for a
+// stop whose grace is over sooner.
+func (s *supervisor) setDeadline() {
+	for _, timer := range []*time.Timer{s.due, s.over, s.last} {
+		timer.Stop()
+	}
+	limits := s.spec.Limits
+	left, bounded := time.Until(s.graceEnd), !s.graceEnd.IsZero()
+	if s.began != 0 && limits.WallClock != 0 {
+		due := limits.WallClock - time.Duration(bootTime()-s.began)
+		s.due.Reset(due)
+		if over := due + limits.StopGrace; !bounded || over < left {
+			left, bounded = over, true
+		}
+	}
+	if bounded {
+		s.over.Reset(left)
+		s.last.Reset(left + lastResort)
+	}
+}
+
+// checkCPU compares the tree's CPU time with its limit, and otherwise looks
+// again when the limit could be reached at the earliest. The kernel has no
+// event for it.
+func (s *supervisor) checkCPU() {
+	used, err := s.group.CPUTime()
+	if err != nil {
+		return // the cgroup is going: so is the agent
+	}
+	own := used - launchUse(s.seen.spent).Total
+	s.seen.cpu = &own
+	left := s.spec.Limits.CPUTime - own
+	if left <= 0 {
+		s.end(causeCPUTime, s.spec.Limits.StopGrace)
+		return
+	}
+	s.cpu.Reset(s.untilCPULimit(left))
+}
+
+// untilCPULimit is the time in which the agent can use up left on all of its
+// CPUs, and not less than a scheduling period.
+func (s *supervisor) untilCPULimit(left time.Duration) time.Duration {
+	cpus := float64(onlineCPUs())
+	if limit := s.spec.Limits.CPUs; limit > 0 {
+		cpus = min(cpus, limit)
+	}
+	return max(time.Duration(float64(left)/cpus), 10*time.Millisecond)
+}
+
+// killNow kills without asking, and notes that nothing executes any more.
+func (s *supervisor) killNow() {
+	if killAll(s.group) == nil {
+		s.noteExecuted(time.Duration(bootTime() - s.began))
+	}
+}
+
+// killAgent kills what clove-init is about to kill as well, but clove-init
+// shares its CPU limit with the agent, which may leave it little. It stays alive
+// and reports how the agent ended.
+func (s *supervisor) killAgent() {
+	if s.group.KillBut(s.box.pid) == nil {
+		s.noteExecuted(time.Duration(bootTime() - s.began))
+	}
+}
+
+// noteExecuted keeps the earliest moment after which nothing executed.
+func (s *supervisor) noteExecuted(d time.Duration) {
+	if s.began != 0 && d > 0 && (s.seen.executed == nil || d < *s.seen.executed) {
+		s.seen.executed = &d
+	}
+}
+
+// killTimeout bounds the wait for processes that the kernel cannot end at once.
+const killTimeout = 20 * time.Second
+
+// killAll kills every process in the agent's cgroup. It works at any stage of
+// the launch and does not depend on clove-init.
+func killAll(group *cgroups.Group) error {
+	if group == nil {
+		return nil // libcontainer has killed what it started
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	err := group.Kill(ctx)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// checkSockets ends an agent whose sockets hold more than their share.
+func (s *supervisor) checkSockets(held int64) {
+	if held > s.spec.Limits.SocketBytes() && s.seen.cause == causeNone {
+		s.seen.sockets = held
+		s.end(causeSockets, 0)
+	}
+}

@@ -1,0 +1,115 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/store"
+)
+
+// stepExec is what clove-init does behind the launch's own steps, up to the
+// agent's execve.
+const stepExec = "exec"
+
+// giveUp ends a start that does not come to the agent's execve. What does not end
+// then hangs in the kernel, and is left to it.
+func (s *supervisor) giveUp() {
+	if s.seen.startError != nil {
+		s.seen.startError = hungError{s.seen.startError}
+		s.messages = nil
+		return
+	}
+	if s.seen.startError = s.wanted; s.wanted == nil {
+		s.seen.startError = noProgress(stepExec, s.spec.StartBound())
+	}
+	killInside(s.run.Lease.Cgroups)
+	s.starting.Reset(letGoTime)
+}
+
+// hurry bounds what is left of a start that is to end; received is nil where no
+// signal asked for that.
+func (s *supervisor) hurry(received os.Signal) {
+	if s.began != 0 || s.seen.startError != nil {
+		return
+	}
+	s.wanted = interrupted(stepExec, received)
+	s.starting.Reset(letGoTime)
+}
+
+// onMessage acts on what clove-init reports.
+func (s *supervisor) onMessage(m initproto.Message, open bool) {
+	switch {
+	case !open:
+		s.messages = nil
+		if s.began != 0 && !s.seen.exitKnown {
+			// clove-init was killed with the rest: nobody else kept the time.
+			s.seen.wall = time.Duration(bootTime() - s.began)
+		}
+	case m.Started != nil:
+		s.onStarted(*m.Started)
+	default:
+		s.seen.add(m)
+		if m.Exited != nil {
+			s.noteExecuted(time.Duration(m.Exited.ExecutedNS))
+		}
+	}
+}
+
+// noteRetry is between two attempts at a store that fails: nothing else would
+// tell when it works.
+const noteRetry = time.Second
+
+func (s *supervisor) onStarted(m initproto.Started) {
+	s.began = m.BootTimeNS
+	s.seen.launched, s.seen.spent = true, m.Spent
+	s.starting.Stop()
+	limits := s.spec.Limits
+	s.setDeadline()
+	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {
+		s.cpu.Reset(s.untilCPULimit(limits.CPUTime))
+	}
+	if m.Terminal != nil {
+		s.terminal = joinTerminal(m.Terminal, s.pipes, s.streams)
+	}
+	s.run.PID, s.run.Started = s.box.pid, time.Now()
+	// gofail: var startedUnnoted string
+	// failpoint(startedUnnoted, "")
+
+	s.noteStarted()
+}
+
+// noteStarted notes in the store that the agent runs, which waits for the disk and for
+// other cloves; the agent may end meanwhile.
+func (s *supervisor) noteStarted() {
+	noting, id, pid, started := make(chan error, 1), s.spec.ID, s.run.PID, s.run.Started
+	go func() {
+		noting <- s.paths.withStore(func(st *store.Store) error {
+			_, err := st.Apply(id, agent.EventStarted, func(run *agent.Run) { run.PID, run.Started = pid, started })
+			return err
+		})
+	}()
+	s.noting = noting
+}
+
+// onNoted shows the agent to others. Until the store knows of it nobody can ask for
+// anything but its end, so a failure is reported once and the note tried again.
+func (s *supervisor) onNoted(err error) {
+	s.noting = nil
+	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
+		s.note.Reset(noteRetry)
+	}
+	if s.noted {
+		return
+	}
+	s.noted = true
+	if err != nil {
+		// The run goes on: its end is what must not be lost.
+		fmt.Fprintf(s.streams.Stderr, "clove: warning: cannot note that %s runs: %v\n", s.spec.Name, err)
+	}
+	if s.streams.Started != nil {
+		s.streams.Started(&Live{asks: s.asks, ended: s.ended, s: s})
+	}
+}
