@@ -110,7 +110,7 @@ func (r *Rules) read(key, value string) error {
 		Hint: "after " + Prefix + " comes one of " + strings.Join(known, ", ")}
 }
 
-// named says which annotation a reader complained of.
+// named adds the annotation to a reader's error.
 func named(key string, err error) error {
 	if err == nil {
 		return nil

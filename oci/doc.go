@@ -5,19 +5,18 @@
 //	     │                                 │ For: less for a pod's sandbox
 //	     │ resources ◀── tighten ──────────┤ limits
 //	     │ capabilities ◀──────────────────┤ network, which holds from start on (oci/guard)
-//	     ▼                                 └ what nobody holds: refused
+//	     ▼                                 └ what nothing enforces: refused
 //	oci/container
 //
-// A rule only ever takes away from what the engine gave. Whoever may write
-// annotations (the author of a pod, not the node's administrator) gains nothing
-// by them: no network that the engine did not make, no limit above the engine's,
-// no file of the host outside of RecordsDir. A key below Prefix that clove does
-// not know, a value that has two readings, and a rule that nobody would hold
-// fail the create. There is no warning: a container that runs without its
-// deadline is what nobody asked for.
+// A rule only restricts what the engine gave. The author of annotations (of a pod, not
+// the node's administrator) gains nothing by them: no network that the engine did not
+// make, no limit above the engine's, no file of the host outside of RecordsDir. A key
+// below Prefix that clove does not know, an ambiguous value, and a rule that nothing
+// would enforce make the create fail. A warning would not do: the container would run
+// without its deadline.
 //
-// A role in a pod takes rules away from the container that has it. It is believed
-// where the engine's own id stands beside it, because others write annotations too.
+// A role in a pod exempts a container from rules. It counts only together with the
+// engine's own id, because images and users write annotations too.
 //
 // Annotations are read at create, and limits become part of config.json's
 // resources before libcontainer sees them. libcontainer keeps them for start and

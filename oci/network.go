@@ -26,7 +26,7 @@ var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_
 	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
 }
 
-// Guarded tells what annotations ask of the network of the container with this
+// Guarded returns what annotations ask of the network of the container with this
 // id: nothing where Network is empty. member is one of a pod, whose rules hold
 // already. Directory and process are the caller's to fill in.
 func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
@@ -37,7 +37,7 @@ func Guarded(annotations map[string]string, id string) (g agent.Guard, member bo
 	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, rules.Member, nil
 }
 
-// HoldsPod tells whether a container is the sandbox of a pod, whose network it
+// HoldsPod reports whether a container is the sandbox of a pod, whose network it
 // keeps for the others.
 // Where the engines disagree it might be: it was not created then, or by others.
 func HoldsPod(annotations map[string]string, id string) bool {

@@ -31,7 +31,7 @@ func arrange(app *cli.App, args []string) []string {
 	return slices.Concat(args[:at+1], flags, rest)
 }
 
-// split tells the flags of args, with their values, from the rest. Behind --
+// split separates the flags of args, with their values, from the rest. Behind --
 // there are none; what only looks like a flag stays where it is.
 func split(known []cli.Flag, args []string) (flags, rest []string) {
 	for i := 0; i < len(args); {

@@ -118,7 +118,7 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
-	e.Warden = warden{monitor.Client{Rules: rules, Records: records, Socket: socket}}
+	e.Hooks = hooks{monitor.Client{Rules: rules, Records: records, Socket: socket}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
 			NoPivot: c.Bool(flagNoPivot), NoNewKeyring: c.Bool(flagNoNewKeyring), NotifySocket: os.Getenv(notifySocket)})

@@ -85,7 +85,7 @@ func (p *program) join(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	process, err := p.guest(c, found)
+	process, err := p.execProcess(c, found)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,10 @@ func (p *program) join(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkGuest(state, found.Waits()); err != nil {
+	if err := checkExec(state, found.Waits()); err != nil {
 		return err
 	}
-	// The annotations as create had them: the bundle's file may be another one by now.
+	// The annotations as create saved them: the bundle's file may have changed since.
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (p *program) join(c *cli.Context) error {
 	return err
 }
 
-// checkGuest refuses one more process in a container whose first one waits, if its
-// annotations ask for what holds from the start on: nothing would hold it yet.
-func checkGuest(state container.State, waits bool) error {
+// checkExec refuses one more process in a container whose first one waits, if its
+// annotations ask for rules that begin with the start: they do not apply yet.
+func checkExec(state container.State, waits bool) error {
 	rules, err := oci.For(state.Annotations, state.ID)
 	if err != nil || !waits || rules.Network == "" && !monitor.Needed(rules) {
 		return err
@@ -123,9 +123,9 @@ func checkGuest(state container.State, waits bool) error {
 		Hint: "start it first"}
 }
 
-// guest is the process that the command line describes: a file's, or the
+// execProcess is the process that the command line describes: a file's, or the
 // container's own with another command.
-func (p *program) guest(c *cli.Context, found *container.Container) (*specs.Process, error) {
+func (p *program) execProcess(c *cli.Context, found *container.Container) (*specs.Process, error) {
 	if path := c.String(flagProcess); path != "" {
 		return readProcess(path)
 	}

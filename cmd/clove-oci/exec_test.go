@@ -123,13 +123,13 @@ func TestNothingJoinsWhatIsNotHeldYet(t *testing.T) {
 		for i := 0; i < len(row.annotations); i += 2 {
 			state.Annotations[row.annotations[i]] = row.annotations[i+1]
 		}
-		if err := checkGuest(state, false); err != nil {
+		if err := checkExec(state, false); err != nil {
 			t.Errorf("%s, started: %v", name, err)
 		}
 		// Paused, it waits as well.
 		for _, status := range []string{"created", "paused"} {
 			state.Status = status
-			if err := checkGuest(state, true); row.held != (agent.KindOf(err) == agent.KindUnenforceable) || !row.held && err != nil {
+			if err := checkExec(state, true); row.held != (agent.KindOf(err) == agent.KindUnenforceable) || !row.held && err != nil {
 				t.Errorf("%s, %s: %v", name, status, err)
 			}
 		}

@@ -84,7 +84,7 @@ func (p *program) deleteCommand() *cli.Command {
 			id, force := c.Args().First(), c.Bool(flagForce)
 			found, err := engine(c).Load(id)
 			// Of a create that died a directory may be left, which no shim knows how to
-			// remove. It goes, and the caller hears all the same that there is no container.
+			// remove. It is removed, and the caller still gets the error that there is no container.
 			if errors.Is(err, container.ErrNotExist) {
 				if removal := engine(c).RemoveUnfinished(id); removal != nil {
 					fmt.Fprintf(p.err, "remove %s: %v\n", id, removal)

@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/oci/monitor"
 )
 
-// checkNetwork refuses a container that could end its guard, or its pod's sandbox.
+// checkNetwork refuses a container with network rules that could signal its guard.
 func checkNetwork(c *container.Container) error {
 	state, err := c.State()
 	if err != nil {
@@ -29,8 +29,8 @@ func checkNetwork(c *container.Container) error {
 	return monitor.CheckReach(state.Pid)
 }
 
-// holdNetwork sees to it that the network rules of a container's annotations
-// hold before anything executes. Only now is every engine's network made.
+// holdNetwork applies the network rules of a container's annotations before anything
+// executes. It does so at start, because some engines make the network after create.
 func holdNetwork(c *container.Container) error {
 	state, err := c.State()
 	if err != nil {
@@ -40,7 +40,7 @@ func holdNetwork(c *container.Container) error {
 	if err != nil || order.Network == "" {
 		return err
 	}
-	// Created looked as well, but for a create that was killed before.
+	// Created has checked it, unless that create was killed before.
 	if err := monitor.CheckReach(state.Pid); err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func holdNetwork(c *container.Container) error {
 // clovedSocket is where cloved listens on this node, by the engine's environment.
 func clovedSocket() string { return cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket) }
 
-// ordered is what a container's annotations ask of its start. That it waits was
-// looked at before, but since then it may have been paused, say; resumed without
-// its rules it would run.
+// ordered is what a container's annotations ask of its start. It checks again that
+// the container waits: it may have been paused since the first check, and resumed
+// without its rules it would run.
 func ordered(state container.State) (order agent.Guard, member bool, err error) {
 	order, member, err = oci.Guarded(state.Annotations, state.ID)
 	if err == nil && order.Network != "" && state.Status != string(specs.StateCreated) {
@@ -75,10 +75,10 @@ func ordered(state container.State) (order agent.Guard, member bool, err error) 
 	return order, member, err
 }
 
-// releaseNetwork takes the rules back. A container without a pid namespace of
-// its own may have processes yet. A pod's members may outlive its sandbox: its
-// rules go with the namespace, which is the engine's to remove, and so do those of
-// a container that cannot be told from one.
+// releaseNetwork removes the rules. First it kills: a container without a pid
+// namespace of its own may still have processes. A pod's members may outlive its
+// sandbox, so the sandbox's rules stay until the engine removes the namespace, as do
+// those of a container that may be a sandbox.
 func releaseNetwork(c *container.Container) error {
 	_ = c.Signal(unix.SIGKILL) // there may be none
 	path := c.NetworkPath()

@@ -71,7 +71,7 @@ func (p *program) app() *cli.App {
 		Before:    p.prepare,
 		// A variable's value may have commas.
 		DisableSliceFlagSeparator: true,
-		// Not here: execute tells a failure once, to the log that the shim reads.
+		// Not here: execute logs a failure once, where the shim reads.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
 }
@@ -87,7 +87,7 @@ func (p *program) execute(args []string) int {
 	return p.failure(err)
 }
 
-// failure tells of it where the shim looks, and gives the exit status.
+// failure logs err where the shim looks, and returns the exit status.
 func (p *program) failure(err error) int {
 	text := describe(err)
 	p.log.Error(text)
@@ -133,7 +133,7 @@ func (p *program) prepare(c *cli.Context) error {
 
 // engine is where this command line's containers are.
 func engine(c *cli.Context) container.Engine {
-	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Warden: warden{}}
+	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Hooks: hooks{}}
 }
 
 // load finds the container that the first of at most so many arguments names.

@@ -110,8 +110,8 @@ func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, e
 	return result, nil
 }
 
-// find tells whose cloved is to serve this node: another's, which has to do so
-// already, or that of the units that Install writes.
+// find returns which cloved is to serve this node: one that somebody else keeps, which
+// must serve already, or that of the units that Install writes.
 func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	own, unit, err = c.ownUnits()
 	if err != nil || own {
@@ -147,7 +147,7 @@ func (c Cloved) property(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(value), err
 }
 
-// executes tells whether a process executes the program that is there now: a
+// executes reports whether a process executes the program that is there now: a
 // rename may have brought a newer one since it began.
 func (c Cloved) executes(pid string) bool {
 	running, err := os.Stat(filepath.Join("/proc", pid, "exe"))

@@ -1,5 +1,5 @@
-// Package node makes clove known to the containerd of a machine, and unknown
-// again, and has the machine's systemd keep cloved.
+// Package node registers clove with the containerd of a machine and removes it again,
+// and has the machine's systemd keep cloved.
 //
 // containerd learns of a runtime from a table in its configuration: the CRI
 // plugin's runtimes, of which a RuntimeClass names one as its handler.
@@ -7,8 +7,8 @@
 //   - Register and Unregister (block.go) are functions from one text to another.
 //     What clove adds is one block between two marker lines, so that every other
 //     byte stays as the administrator wrote it and taking it away restores the
-//     text exactly. A TOML library judges both texts: the result must mean what
-//     the old text meant and the handler, else it is refused.
+//     text exactly. A TOML library parses both texts: the result must mean what
+//     the old text meant plus the handler, else it is refused.
 //
 //   - config.go reads what a configuration says: its version, where its version
 //     keeps runtimes, how the node's runc is held in cgroups.
@@ -20,8 +20,8 @@
 //
 //   - InstallWith and UninstallWith (cloved.go) put cloved before and after that:
 //     the units of the Debian package (units.go), with the path of the programs.
-//     A cloved that somebody else keeps is used and left alone. One that does not
-//     serve takes its units along, and a handler that fails takes cloved along.
+//     A cloved that somebody else keeps is used and left alone. If cloved does not
+//     serve, its units are removed; if the handler fails, cloved is removed too.
 //
 // It refuses what it cannot extend without changing it: tables written inline,
 // configurations of version 1, a handler of that name that is somebody else's,

@@ -102,7 +102,7 @@ func storeAll(files []file) (err error) {
 	return err
 }
 
-// ownUnits tells whether Install wrote the units that are there. strange is the
+// ownUnits reports whether Install wrote the units that are there. strange is the
 // first one that it did not write.
 func (c Cloved) ownUnits() (own bool, strange string, err error) {
 	for _, name := range unitNames {

@@ -31,14 +31,14 @@ var (
 type Engine struct {
 	Root          string // absolute; a directory for each container, named by its id
 	SystemdCgroup bool   // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
-	Warden        Warden // nil: nobody holds more than libcontainer does
+	Hooks         Hooks  // nil: none
 }
 
 // Container is one that exists in a directory of the engine's root.
 type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
-	notify *notify // nil: nobody wants to hear that its process is ready
+	notify *notify // nil: there is no service manager
 	unborn bool    // its first process was not made yet, and libcontainer cannot be asked for its state
 }
 
@@ -79,7 +79,7 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	return c, nil
 }
 
-// Load finds a container again, or gives ErrNotExist. A warden that is gone comes
+// Load finds a container again, or gives ErrNotExist. A hooks that is gone comes
 // back with it.
 func (e Engine) Load(id string) (*Container, error) {
 	if id == "" {
@@ -100,9 +100,9 @@ func (e Engine) RemoveUnfinished(id string) error {
 	return os.RemoveAll(filepath.Join(e.Root, id))
 }
 
-// Exec lets the process of a created container execute. If create was told of a
+// Exec lets the process of a created container execute. If create was given a
 // service manager's socket too, Exec ends when the process is ready, or has ended.
-// An error of the warden leaves the process waiting: Exec may be called again.
+// An error of the hooks leaves the process waiting: Exec may be called again.
 func (c *Container) Exec(notifySocket string) error {
 	status, err := c.lib.Status()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package container is a container of the OCI runtime specification: made from a
-// config.json, found again by its id, asked, signalled and deleted. It is
-// libcontainer behind a handful of calls; no type of that library leaves it.
+// Package container is a container of the OCI runtime specification: created from a
+// config.json, loaded by its id, queried, signalled and deleted. It wraps libcontainer;
+// no type of that library is in its interface.
 //
 //	clove-oci create                                       host
 //	  │ Create     config.json to libcontainer's config; ROOT/ID is made
@@ -13,21 +13,23 @@
 //	  │ Exec       opens the fifo: init becomes the container's process
 //	  ▼ ends
 //
-// Nothing stays: each call finds the container by its directory, and trusts a
-// process id only together with the start time that stands beside it. Create and
+// No process of clove's stays: each call finds the container by its directory, and
+// trusts a process id only together with the start time that is stored beside it. Create and
 // start are two programs because an engine prepares networks and attaches its
 // streams between the two, when the namespaces exist and nothing runs in them.
 //
-// What an end is, whether the process may be signalled, and each error's text
-// are libcontainer's, which are runc's: shims match on them. Waiting for an end
-// is done with a pidfd instead of runc's look every 100 ms.
+// When a container counts as ended, whether it may be signalled, and the texts of
+// errors are libcontainer's, and so runc's: shims match on them. It waits for an end
+// with a pidfd, where runc polls every 100 ms.
 //
-// Run and Join are the two ways in: the first process, which makes the container,
-// and one more beside it. In the foreground this program stands between the
-// caller and the process (pipes or terminal, signals, exit status); detached, the
-// process has the caller's own descriptors or the engine's console socket, and
-// nobody stays.
+// Hooks are called between these steps: clove-oci's enforce the deadline and the
+// network rules, which libcontainer does not know.
 //
-// It refuses to run without root, and to know what a limit should be: Update asks
-// its caller before anything is written.
+// Run starts the first process, which makes the container, and Join one more. In the
+// foreground this program stays between the caller and the process (pipes or terminal,
+// signals, exit status). Detached, the process has the caller's own descriptors or the
+// engine's console socket, and this program ends.
+//
+// It refuses to run without root, and to decide what a limit may be: Update calls its
+// caller's check before anything is written.
 package container

@@ -44,7 +44,7 @@ func (c *Container) checkAlive() error {
 	return err
 }
 
-// Follow tells emit of the container's use after each interval, and of every
+// Follow calls emit with the container's use after each interval, and of every
 // time that the kernel ended a process of it for want of memory, until the container
 // ends, ctx does, or emit fails; only the last is an error. interval is more than 0.
 func (c *Container) Follow(ctx context.Context, interval time.Duration, emit func(Event) error) error {
@@ -53,7 +53,7 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 	}
 	ooms, err := c.lib.NotifyOOM()
 	if c.checkAlive() != nil {
-		return nil // of an end before the watch nobody tells
+		return nil // an end before the watch is not reported
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 		case <-ticker.C:
 			if event, err = c.stats(); err != nil {
 				if c.checkAlive() != nil {
-					return nil // cgroup v2 tells of no end that a removal follows at once
+					return nil // cgroup v2 reports no end if the cgroup is removed at once
 				}
 				logrus.Error(err) // one look that failed ends nothing
 				continue

@@ -14,7 +14,7 @@ import (
 // signalsHeld is how many signals may wait: none is lost while one is dealt with.
 const signalsHeld = 2048
 
-// watcher stays with a process in the foreground.
+// watcher passes signals to a process in the foreground.
 type watcher struct {
 	signals chan os.Signal
 }
@@ -29,18 +29,18 @@ func newWatcher(o Start) *watcher {
 		}
 	}
 	w := &watcher{signals: make(chan os.Signal, signalsHeld)}
-	// Each kind of signal costs some switches between threads. The one that tells of the
-	// end is held from now on, the others while the container is made.
+	// Each kind of signal costs some switches between threads. SIGCHLD, which reports
+	// the end, is held from now on, the others while the container is made.
 	signal.Notify(w.signals, unix.SIGCHLD)
 	go signal.Notify(w.signals)
 	return w
 }
 
-// hearIgnored catches what this program was started to ignore (nohup(1) does that):
+// catchIgnored catches what this program was started to ignore (nohup(1) does that):
 // execve(2) keeps what is ignored, so the container's process would ignore it as
 // well, and gives what is caught its default. Of what is ignored, Go's runtime
 // leaves only these two so.
-func hearIgnored() {
+func catchIgnored() {
 	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
@@ -48,9 +48,9 @@ func hearIgnored() {
 	}
 }
 
-// follow hands every signal on until the process ends, and gives its status.
-// A change of the window's size is resize's. Signals stay held behind it: none cuts
-// the container's removal short.
+// follow passes every signal on until the process ends, and returns its status.
+// resize is called when the window's size changes. Signals stay held after it, so that
+// none interrupts the container's removal.
 func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, error) {
 	pid, err := process.Pid()
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, err
 	for s := range w.signals {
 		switch s {
 		case unix.SIGCHLD:
-			if status, ended := bury(pid); ended {
+			if status, ended := reap(pid); ended {
 				_, _ = process.Wait() // the status is known; the rest of it is libcontainer's own
 				return status, nil
 			}
@@ -75,8 +75,8 @@ func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, err
 	return -1, nil
 }
 
-// bury takes every child that has ended, and tells of the one that counts.
-func bury(awaited int) (status int, ended bool) {
+// reap reaps every child that has ended, and returns the status of awaited.
+func reap(awaited int) (status int, ended bool) {
 	for {
 		var how unix.WaitStatus
 		pid, err := unix.Wait4(-1, &how, unix.WNOHANG, nil)

@@ -78,7 +78,7 @@ func writePidFile(path string, process *libcontainer.Process) error {
 	return os.Rename(temporary, path)
 }
 
-// terminate ends a process that nobody will hear of.
+// terminate ends a process whose start failed.
 func terminate(process *libcontainer.Process) error {
 	if err := process.Signal(unix.SIGKILL); err != nil {
 		return err

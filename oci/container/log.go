@@ -15,7 +15,7 @@ type Log struct {
 	Debug bool
 }
 
-// LogFormat tells whether a format's name means JSON, or that it means nothing.
+// LogFormat reports whether a format's name means JSON, or that it means nothing.
 func LogFormat(name string) (json bool, err error) {
 	switch name {
 	case "", "text":

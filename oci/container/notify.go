@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/internal/passfd"
 )
 
-// notify tells the service manager that the container's process is ready
+// notify reports to the service manager that the container's process is ready
 // (sd_notify(3)). The manager knows this program, not that process, and its
 // socket is not in the container's file system: so a socket of the container's
 // own stands between the two.
@@ -33,7 +33,7 @@ const (
 	notifyInside     = "/run/notify"
 )
 
-// notifyOf is nil where nobody wants to hear.
+// notifyOf is nil without a service manager.
 func (e Engine) notifyOf(id, host string) *notify {
 	if host == "" {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastWarden has only something to do at the end.
-type lastWarden struct{ ended func(*Container) error }
+// lastHooks has only something to do at the end.
+type lastHooks struct{ ended func(*Container) error }
 
-func (lastWarden) Created(*Container, []string) error { return nil }
-func (lastWarden) Loaded(*Container) error            { return nil }
-func (lastWarden) Starting(*Container) error          { return nil }
-func (w lastWarden) Ended(c *Container) error         { return w.ended(c) }
+func (lastHooks) Created(*Container, []string) error { return nil }
+func (lastHooks) Loaded(*Container) error            { return nil }
+func (lastHooks) Starting(*Container) error          { return nil }
+func (h lastHooks) Ended(c *Container) error         { return h.ended(c) }
 
 // TestWhatWasMadeOutsideGoesFirst: while the directory is there, and when no
 // process is left. What cannot be taken back keeps the container.
@@ -24,7 +24,7 @@ func TestWhatWasMadeOutsideGoesFirst(t *testing.T) {
 	kept(t, e, "one", process.Process.Pid)
 	failure := errors.New("not now")
 	calls := 0
-	e.Warden = lastWarden{func(c *Container) error {
+	e.Hooks = lastHooks{func(c *Container) error {
 		calls++
 		if _, err := os.Stat(c.Directory()); err != nil || c.NetworkPath() != "" {
 			t.Errorf("%q, network %q: %v", c.Directory(), c.NetworkPath(), err)

@@ -15,9 +15,9 @@ import (
 // Start is how a process of a container comes to be.
 type Start struct {
 	Wait          bool              // it waits for Exec
-	Detach        bool              // nobody stays with it; implied by Wait
+	Detach        bool              // Run returns at once; implied by Wait
 	Keep          bool              // the container stays when its process ended
-	Subreaper     bool              // Run buries what the process leaves behind
+	Subreaper     bool              // Run reaps the orphans of the process
 	PidFile       string            // absolute; "": none
 	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
 	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
@@ -76,7 +76,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if err := checkTerminal(terminal, o); err != nil {
 		return -1, err
 	}
-	hearIgnored()
+	catchIgnored()
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
 	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
@@ -97,7 +97,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 		return -1, err
 	}
 	if err := c.setOff(process, streams, o); err != nil {
-		// Whoever asked hears of no process: none may stay, waiting or running.
+		// The caller gets an error, so no process may stay, waiting or running.
 		return -1, errors.Join(err, terminate(process))
 	}
 	if process.Init {
@@ -109,7 +109,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	status, err := watcher.follow(process, streams.resize)
 	if process.Init && !o.Keep {
 		// Without a pid namespace of its own it leaves processes, and one that has its output
-		// would be waited for.
+		// open would keep this program waiting.
 		_ = c.lib.Signal(unix.SIGKILL) // there may be none
 	}
 	return status, err
@@ -128,8 +128,8 @@ func (c *Container) start(process *libcontainer.Process, o Start) error {
 	return c.lib.Start(process)
 }
 
-// setOff lets go of a process that is there. A first one, which waits, is left to
-// the warden before it executes, here or by Exec.
+// setOff completes the start of a process that exists. The container's first process
+// waits: the hooks are called before it executes, here or by Exec.
 func (c *Container) setOff(process *libcontainer.Process, streams *streams, o Start) error {
 	if err := streams.started(); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (c *Container) setOff(process *libcontainer.Process, streams *streams, o St
 	return writePidFile(o.PidFile, process)
 }
 
-// destroy says what it cannot do where the engine looks for it: the failure
-// that made it necessary is the one to return.
+// destroy logs its own error, where the engine looks: the caller returns the failure
+// that made it necessary.
 func (c *Container) destroy(keep bool) {
 	if keep {
 		return

@@ -103,11 +103,11 @@ func TestEveryEndIsBuried(t *testing.T) {
 			t.Fatalf("%s: pid %s does not end", name, strconv.Itoa(c.Process.Pid))
 		}
 		process.Close()
-		if status, ended := bury(c.Process.Pid); !ended || status != row.want {
+		if status, ended := reap(c.Process.Pid); !ended || status != row.want {
 			t.Errorf("%s: %d, %t", name, status, ended)
 		}
 	}
-	if status, ended := bury(1); ended {
+	if status, ended := reap(1); ended {
 		t.Errorf("a process of another's is buried: %d", status)
 	}
 }

@@ -26,7 +26,7 @@ type State struct {
 	Rootfs      string            `json:"rootfs"`
 	Created     time.Time         `json:"created"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	Owner       string            `json:"owner"` // of the directory; only List tells
+	Owner       string            `json:"owner"` // of the directory; only List sets it
 }
 
 // State is the container's state now: what the kernel says of its process, and
@@ -55,7 +55,7 @@ func (c *Container) State() (State, error) {
 // waits behind it.
 const execFifo = "exec.fifo"
 
-// Waits tells whether the first process has not executed yet. Of a container that
+// Waits reports whether the first process has not executed yet. Of a container that
 // is paused State does not.
 func (c *Container) Waits() bool {
 	_, err := os.Lstat(filepath.Join(c.Directory(), execFifo))
@@ -63,9 +63,9 @@ func (c *Container) Waits() bool {
 }
 
 // List is the state of every container below the root. One that cannot be read
-// is told to complaints, and does not hide the others. A root that is not there is
+// is reported to warnings, and does not hide the others. A root that is not there is
 // an error of os.ErrNotExist.
-func (e Engine) List(complaints io.Writer) ([]State, error) {
+func (e Engine) List(warnings io.Writer) ([]State, error) {
 	entries, err := os.ReadDir(e.Root)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (e Engine) List(complaints io.Writer) ([]State, error) {
 		}
 		state, err := e.stateOf(entry.Name())
 		if err != nil {
-			fmt.Fprintf(complaints, "load container %s: %v\n", entry.Name(), err)
+			fmt.Fprintf(warnings, "load container %s: %v\n", entry.Name(), err)
 			continue
 		}
 		state.Owner = ownerOf(info)

@@ -1,7 +1,7 @@
-// Package convert says in libcontainer's words what the OCI runtime
-// specification says, for the parts that specconv leaves to its callers: a
-// process, with its limits, ids, capabilities, scheduling and terminal's size.
+// Package convert translates a process of an OCI config for libcontainer, the part
+// that libcontainer's own specconv leaves to its callers: limits, ids, capabilities,
+// scheduling and the terminal's size.
 //
-// A bundle's process and a local run's come through here, so that both mean the
-// same. It starts nothing, and it refuses what the specification does not know.
+// OCI containers and local runs both use it, so that the same config means the same. It
+// starts nothing, and refuses what the specification does not define.
 package convert

@@ -20,13 +20,13 @@ import (
 // askTime is longer than a guard takes to begin on a busy node.
 const askTime = time.Minute
 
-// Ask has the cloved at socket hold a container to its rules. The container
-// must not execute before it has said yes, within a minute. It may be asked again: a
-// start may fail, or be killed, when the rules hold already. waits gives an error
-// for a container that does not wait any more: another start's guard is that one's.
-// Between the yes and the execution a second start may still replace the guard: the
-// container then has no network until that one holds.
-// The error is of KindUnenforceable where no cloved listens, and else cloved's own.
+// Ask has the cloved at socket start the guard of a container, and returns when the
+// rules are in force, within a minute. The container must not execute before. Ask may
+// be called again, because a start may fail or be killed after it. waits returns an
+// error for a container that does not wait any more: then another start's guard is in
+// charge. Between Ask and the execution a second start may still replace the guard; the
+// container then has no network until the new one is ready.
+// The error is of KindUnenforceable if no cloved listens, else cloved's own.
 func Ask(socket string, order agent.Guard, waits func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -53,9 +53,9 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 	return cloved.Guard(ctx, order)
 }
 
-// lock is of one start or removal of a container at a time, until it is closed.
-// The error is fs.ErrNotExist where there is no directory, and ctx's where another
-// has it for so long: the wait itself then goes on until this program ends.
+// lock serialises starts and removals of a container; the caller closes it. The error
+// is fs.ErrNotExist if there is no directory, and ctx's if another call has the lock for
+// so long: the blocked goroutine then stays until this program ends.
 func lock(ctx context.Context, directory string) (*os.File, error) {
 	file, err := os.Open(directory)
 	if err != nil {
@@ -81,8 +81,8 @@ func lock(ctx context.Context, directory string) (*os.File, error) {
 	return file, nil
 }
 
-// endEarlier makes place for another guard. The rules stay, which it finds to be
-// its own: a namespace is never without them in between.
+// endEarlier kills the guard before this one. The rules stay, and the new guard takes
+// them over: the namespace is never without them in between.
 func endEarlier(directory string) error {
 	state, err := agent.ReadGuardState(directory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +94,8 @@ func endEarlier(directory string) error {
 	return end(state)
 }
 
-// Ruled refuses a container in a namespace that is another's and where not its own
-// rules hold, because nobody would hold them (KindUnenforceable).
+// Ruled refuses a pod's member unless the rules in the pod's namespace are the
+// member's own, because nothing else would enforce them (KindUnenforceable).
 func Ruled(order agent.Guard) error {
 	n, process, err := netns.OpenProcess(order.PID, order.Start)
 	if err != nil {
@@ -123,13 +123,13 @@ func Ruled(order agent.Guard) error {
 // endTime bounds the wait for a guard that was killed.
 const endTime = 10 * time.Second
 
-// Release takes back what Ask brought, once the container's process is gone: the
-// guard, its gate, and the rules in the namespace. directory is the container's;
-// path names the namespace on the host, "" for one that goes with the container's
-// processes. What is gone already is no error, and after an error Release may be
-// called again: what says what there is to take back goes last.
+// Release undoes Ask, once the container's process is gone: it ends the guard and its
+// gate, and removes the rules from the namespace. directory is the container's; path
+// names the namespace on the host, "" for one that ends with the container's processes.
+// What is gone already is no error. After an error Release may be called again: the
+// file with the state is removed last.
 func Release(directory, path string) error {
-	// Before the lock, which a start has that waits for this very guard.
+	// Before the lock: a start may have it and wait for this very guard.
 	if err := endEarlier(directory); err != nil {
 		return err
 	}
@@ -159,8 +159,7 @@ func Release(directory, path string) error {
 	return os.Remove(filepath.Join(directory, agent.GuardStateFile))
 }
 
-// end kills the guard, if it is still the one that was started. Its gate dies
-// with it.
+// end kills the guard, if the process is still that guard. Its gate dies with it.
 func end(state agent.GuardState) error {
 	if state.PID == 0 {
 		return nil
@@ -182,7 +181,7 @@ func end(state agent.GuardState) error {
 	return nil
 }
 
-// clear leaves a namespace alone that only has the path of the one that is gone.
+// clear removes the rules from the namespace at path, unless that is another one by now.
 func clear(state agent.GuardState, path string) error {
 	if path == "" {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a keeper is asked over its socket: one JSON object, one answer.
+// What a monitor does on request, over its socket: one JSON object, one answer.
 const (
-	verbStart  = "start"  // the container's process is about to execute: hold it from now on
+	verbStart  = "start"  // the container's process is about to execute: the deadline begins
 	verbFinish = "finish" // the container is about to be removed: answer when all is written, and end
 )
 
@@ -28,11 +28,11 @@ type answer struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// errNobody means that no keeper listens.
-var errNobody = errors.New("no keeper holds the container")
+// errNobody means that no monitor listens on the socket.
+var errNobody = errors.New("no monitor holds the container")
 
-// ask asks the keeper of the container in directory. It waits until the keeper
-// has answered, and after finish until it is gone.
+// ask sends verb to the monitor of the container in directory and waits for the
+// answer, after finish also for the monitor's end.
 func ask(directory, verb string, patience time.Duration) error {
 	until := time.Now().Add(patience)
 	connection, err := reach(directory, until)
@@ -44,11 +44,11 @@ func ask(directory, verb string, patience time.Duration) error {
 		return err
 	}
 	if err := json.NewEncoder(connection).Encode(request{verb}); err != nil {
-		return fmt.Errorf("cannot ask the keeper: %w", err)
+		return fmt.Errorf("cannot ask the monitor: %w", err)
 	}
 	var got answer
 	if err := json.NewDecoder(connection).Decode(&got); err != nil {
-		return fmt.Errorf("the keeper does not answer: %w", err)
+		return fmt.Errorf("the monitor does not answer: %w", err)
 	}
 	if got.Failure != "" {
 		return errors.New(got.Failure)
@@ -59,11 +59,11 @@ func ask(directory, verb string, patience time.Duration) error {
 	return err
 }
 
-// reachPause is between two tries to reach a keeper that does not listen yet.
+// reachPause is between two tries to reach a monitor that does not listen yet.
 const reachPause = 10 * time.Millisecond
 
-// reach waits for a keeper that another call of clove-oci is only starting: it
-// has the lock before it listens. Where nobody has it there is nothing to wait for.
+// reach waits for a monitor that another call of clove-oci is starting: it has the
+// lock before it listens. If the lock is free, there is nothing to wait for.
 func reach(directory string, until time.Time) (net.Conn, error) {
 	for {
 		connection, err := dial(directory)
@@ -94,8 +94,8 @@ func dial(directory string) (net.Conn, error) {
 	return connection, err
 }
 
-// short names the socket in a way that fits into sockaddr_un: engines' own
-// directories and ids of 64 letters do not.
+// short is a path of the socket that fits into the 108 bytes of sockaddr_un, unix(7):
+// an engine's directory with an id of 64 letters does not.
 func short(directory string) (path string, close func() error, err error) {
 	fd, err := unix.Open(directory, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -107,16 +107,16 @@ func short(directory string) (path string, close func() error, err error) {
 
 // call is one request that waits for its answer.
 type call struct {
-	verb   string
-	answer chan error
-	told   chan struct{} // closed when the caller has its answer
+	verb     string
+	answer   chan error
+	answered chan struct{} // closed when the caller has its answer
 }
 
 // askPatience is how long a caller may take to say what it wants.
 const askPatience = 10 * time.Second
 
 // listen takes requests until the listener is closed. The directory is the
-// keeper's by its lock, so a socket that is there was left by a dead one.
+// monitor's by its lock, so a socket that is there was left by a dead one.
 func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
 	path, close, err := short(directory)
 	if err != nil {
@@ -143,8 +143,8 @@ func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
 	return listener, nil
 }
 
-// serve keeps the connection of who waits for the keeper's end: the end of the
-// process closes it.
+// serve reads one request. The connection of a caller that waits for the monitor's
+// end stays open: the end of the process closes it.
 func serve(connection net.Conn, calls chan<- call) {
 	var asked request
 	err := connection.SetReadDeadline(time.Now().Add(askPatience))
@@ -155,14 +155,14 @@ func serve(connection net.Conn, calls chan<- call) {
 		connection.Close()
 		return
 	}
-	c := call{verb: asked.Verb, answer: make(chan error, 1), told: make(chan struct{})}
+	c := call{verb: asked.Verb, answer: make(chan error, 1), answered: make(chan struct{})}
 	calls <- c
-	var told answer
+	var reply answer
 	if err := <-c.answer; err != nil {
-		told.Failure = err.Error()
+		reply.Failure = err.Error()
 	}
-	_ = json.NewEncoder(connection).Encode(told) // a caller that left wants no answer
-	close(c.told)
+	_ = json.NewEncoder(connection).Encode(reply) // a caller that left wants no answer
+	close(c.answered)
 	if asked.Verb != verbFinish {
 		connection.Close()
 	}

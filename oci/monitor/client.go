@@ -11,20 +11,20 @@ import (
 	"clove.run/clove/oci/container"
 )
 
-// Client is what clove-oci's commands do about keepers, a container.Warden.
+// Client is the monitors' side of container.Hooks, in clove-oci's commands.
 type Client struct {
 	// Rules are those of the bundle, when a container is created. All later calls
 	// know them from the container's directory.
 	Rules oci.Rules
 	// Records is the directory that records go to, absolute, for oci.RecordsDir.
 	Records string
-	// Socket is of the cloved that hears of records, absolute; "": nobody does.
+	// Socket is that of the cloved that records are reported to, absolute; "": none.
 	Socket string
 }
 
-// Created starts the keeper of a container whose process waits for its start. A
-// container without a deadline and a record has none. After an error no keeper is
-// left; one that is about an annotation is an *agent.Error, whose Step names it.
+// Created starts the monitor of a container whose process waits for its start. A
+// container without a deadline and a record has none. After an error no monitor is
+// left; one about an annotation is an *agent.Error, whose Step names it.
 func (c Client) Created(made *container.Container, command []string) error {
 	if !Needed(c.Rules) {
 		return nil
@@ -56,7 +56,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 	return failed(key, spawn(kept.Directory, held))
 }
 
-// Needed tells whether there is anything for a keeper to do.
+// Needed reports whether the rules need a monitor.
 func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
 func (c Client) prepareRecord(whose owner) (source, string, error) {
@@ -70,7 +70,7 @@ func (c Client) prepareRecord(whose owner) (source, string, error) {
 	return from, path, err
 }
 
-// failed says which annotation asked for what could not be had.
+// failed names the annotation that cannot be enforced.
 func failed(key string, err error) error {
 	if err == nil {
 		return nil
@@ -84,11 +84,11 @@ func failed(key string, err error) error {
 	return named
 }
 
-// Loaded starts the keeper again where it was killed before its container was
-// accounted for.
+// Loaded starts the monitor again if it was killed before the container's record was
+// written.
 func (c Client) Loaded(found *container.Container) error {
 	directory := found.Directory()
-	// Without the lock: most containers have no keeper, most keepers live.
+	// First without the lock: most containers have no monitor, and most monitors live.
 	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
 		return err
 	}
@@ -100,18 +100,18 @@ func (c Client) Loaded(found *container.Container) error {
 		return err
 	}
 	defer held.Close()
-	// It may have ended its work since, and the container may have been removed.
+	// Again, with the lock: it may have finished since, and the container may be gone.
 	if o, has, err := readOrder(directory); err != nil || !has || o.Phase == phaseEnded {
 		return err
 	}
 	return spawn(directory, held)
 }
 
-// startPatience is for a keeper that has only to write a file.
+// startPatience is ample: the monitor only writes a file.
 const startPatience = 30 * time.Second
 
-// Starting returns when the keeper holds the container: its process executes next.
-// From here on the deadline counts, on disk already.
+// Starting returns when the monitor has begun the deadline and written it to disk; the
+// container's process executes next.
 func (c Client) Starting(found *container.Container) error {
 	_, has, err := readOrder(found.Directory())
 	if err != nil {
@@ -122,7 +122,7 @@ func (c Client) Starting(found *container.Container) error {
 	}
 	err = ask(found.Directory(), verbStart, startPatience)
 	if errors.Is(err, errNobody) {
-		// It was only dying when Loaded looked: a killed process keeps its lock for a moment.
+		// It was dying when Loaded looked: a killed process keeps its lock for a moment.
 		if err = c.Loaded(found); err == nil {
 			err = ask(found.Directory(), verbStart, startPatience)
 		}
@@ -133,8 +133,8 @@ func (c Client) Starting(found *container.Container) error {
 	return nil
 }
 
-// checkUnneeded refuses a container that should have a keeper and has never had
-// one: its create was killed behind libcontainer's work and before Created's.
+// checkUnneeded refuses a container that should have a monitor and has never had
+// one: its create was killed between libcontainer's work and Created.
 func checkUnneeded(found *container.Container) error {
 	state, err := found.State()
 	if err != nil {
@@ -148,13 +148,13 @@ func checkUnneeded(found *container.Container) error {
 		Hint: "delete it, and create it again"}
 }
 
-// finishPatience is for what the record still waits for: that the container's
-// parent takes its process away.
+// finishPatience is for what the record still waits for: the parent of the
+// container's process has to reap it.
 const finishPatience = 10 * time.Second
 
-// Ended returns when the keeper of a container that has ended is done with it
-// and gone, so that its cgroup and its directory may be removed. An error, after ten
-// seconds at most, says what the record still waits for.
+// Ended returns when the monitor of an ended container has written its record and
+// exited, so that cgroup and directory may be removed. An error, after ten seconds at
+// most, says what the record still waits for.
 func (c Client) Ended(found *container.Container) error {
 	directory := found.Directory()
 	if _, has, err := readOrder(directory); err != nil || !has {
@@ -163,8 +163,8 @@ func (c Client) Ended(found *container.Container) error {
 	err := ask(directory, verbFinish, finishPatience)
 	o, has, read := readOrder(directory)
 	switch {
-	// It may have ended by itself in this moment, or long ago, and another call may
-	// have removed the container since.
+	// No error if the monitor ended by itself, now or long ago, or another call has
+	// removed the container meanwhile.
 	case err == nil, read == nil && (!has || o.Phase == phaseEnded), errors.Is(err, errNobody) && o.Phase == phaseCreated:
 		return read
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // bootTime is CLOCK_BOOTTIME. No process can set it, and a time namespace of the
-// container's does not move the keeper's.
+// container does not change it for the monitor.
 func bootTime() (time.Duration, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -1,37 +1,37 @@
-// Package monitor holds a bundle's container to its deadline and writes its exit
-// record, from outside and by itself: one process for each container that has
-// either, and none for others.
+// Package monitor enforces the deadline of an OCI container and writes its exit
+// record: one process for each container that has either, and none for others.
 //
-//	clove-oci create ── spawn ──▶ keeper ── lock, pidfd, timer ── "armed"
+//	clove-oci create ── spawn ──▶ monitor ── lock, pidfd, timer ── "armed"
 //	clove-oci start  ── start ──▶   │  the deadline: an absolute time, on disk first
 //	                                ▼
 //	                    the deadline: KILL to the cgroup, until it is empty
 //	                    the end: exit status, figures, record
 //	clove-oci delete ── finish ─▶   ▼  ends; cgroup and directory go
 //
-// The container's process is the engine's child (its shim's), so the keeper
-// holds a pidfd, and a timer on CLOCK_BOOTTIME, which nobody can set and which
-// goes on while the host is suspended. What it has to hold is a file beside
-// state.json, keeper.json; that it lives is a lock, keeper.lock, which the kernel
-// drops however it ends. Whoever loads the container, finds the lock free and the
-// container not accounted for starts it again, and it goes on from the file. A
-// container whose keeper does not answer cannot be started.
+// The container's process is a child of the engine's shim, so the monitor has a pidfd,
+// and a timer on CLOCK_BOOTTIME, which no process can set and which counts while the
+// host is suspended. Its orders are a file beside state.json, keeper.json. A lock,
+// keeper.lock, proves that it lives: the kernel drops it however the process ends. A
+// call that loads the container, finds the lock free and the record not written starts
+// the monitor again, which goes on from the file. A container whose monitor does not
+// answer cannot be started.
 //
-// It is in reach of nobody that it holds. It is not in the container's cgroup,
-// nor in the engine's, and a container that would see it among its processes and
-// might signal it is refused (reach.go). At the deadline it kills the cgroup, not
-// the first process alone: daemons without a pid namespace of their own are in
-// it, a bomb cannot fork out of it, and a paused one is let go to die. That the
-// cgroup is the container's alone is made sure of before anything executes in it.
+// The container cannot reach its monitor. The monitor is in neither the container's
+// cgroup nor the engine's, and a container that shows it among its processes and could
+// signal it is refused (reach.go). At the deadline it kills the cgroup and not only the
+// first process: daemons without a pid namespace of their own are in it, a fork bomb
+// cannot leave it, and a paused container is thawed to die. Before anything executes,
+// arm checks that the cgroup is the container's alone.
 //
-// How somebody else's child ended the kernel tells from Linux 6.15 on, and before
-// in parts (taskstats.go, ends.go): then the record may say that nobody knows.
-// Where it tells neither way, a record is refused; the deadline is not.
+// The kernel shows the exit status of another process's child from Linux 6.15 on, and
+// before in parts (taskstats.go, ends.go): then the record may say that the status is
+// unknown. A kernel without either refuses a record, but not a deadline.
 //
-// A record is written to its file first, and then told to cloved, once
-// (report.go). Nothing fails by cloved, and neither it nor a disk that hangs holds
-// up the deadline of who outlived the first process (account.go).
+// A record is written to its file first, and then reported to cloved, once
+// (report.go). No failure of cloved makes the monitor fail, and neither cloved nor a
+// disk that hangs delays the deadline of processes that outlived the first one
+// (accounting.go).
 //
-// It refuses to run without root, to write elsewhere than in the directory of
-// records, and over a record that is another container's.
+// It refuses to run without root, to write outside of the directory of records, and to
+// overwrite another container's record.
 package monitor

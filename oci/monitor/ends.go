@@ -6,18 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ends is what the kernel's accounting said of one process, thread by thread,
-// until all of them had ended. It knows the status only where there are no two
-// readings, and says so otherwise.
+// ends is what the kernel's accounting reported of one process, thread by thread,
+// until all of them had ended. status is known only if it has one reading.
 //
-// A process ends with what its last thread said, or, before Linux 6.0, with what
-// its first one said, unless one thread ended all of them. Where first and last
-// agree all of these are the same. One reading is left that cannot be told apart:
-// two threads that end by themselves in the moment in which a third ends the
-// process with another status.
+// The status of a process is its last thread's, or, before Linux 6.0, its first one's,
+// unless one thread ended all of them (exit_group(2)). If first and last agree, all of
+// these are the same. One case cannot be distinguished: two threads end by themselves
+// at the moment at which a third ends the process with another status.
 type ends struct {
 	first, last *unix.WaitStatus // of the thread that has the process's number, and of the one after which there was none
-	lost        bool             // the kernel had no room for something that it said
+	lost        bool             // the kernel had no room in the queue for a report
 }
 
 // threadEnd is how one thread ended.
@@ -27,10 +25,10 @@ type threadEnd struct {
 	final           bool // it was the last one of its process
 }
 
-// take hears of a thread of the process pid. A thread that executes another
-// program takes over the first one's number, so of the first ones the newest
-// counts. Once all have ended the number may be another process's: what is still
-// to come is the first thread's word, which is not the last.
+// take adds the end of a thread of the process pid. A thread that executes another
+// program takes over the first one's number, so the newest report of the first thread
+// counts. Once all have ended the number may be another process's: only the first
+// thread's report may still come, and it is not marked as final.
 func (e *ends) take(pid uint32, t threadEnd) {
 	if t.process != pid || e.last != nil && t.final {
 		return
@@ -43,7 +41,7 @@ func (e *ends) take(pid uint32, t threadEnd) {
 	}
 }
 
-// Why a status is not known, for the record.
+// Why a status is not known. The record has these texts.
 var (
 	errEndLost    = errors.New("the kernel had no room to tell how it ended")
 	errEndMissing = errors.New("the kernel did not tell how it ended")

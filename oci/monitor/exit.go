@@ -27,18 +27,18 @@ const (
 	pidfdInfoExit = 1 << 3     // since Linux 6.15
 )
 
-// buried is the exit status of a process whose parent has taken it away, known
-// to whoever held a pidfd before. It is false while nobody has.
-func buried(p *pidfd.Process) (status unix.WaitStatus, known bool) {
+// reaped returns the exit status of a process that its parent has reaped, from a
+// pidfd that was opened before. known is false while the process is not reaped.
+func reaped(p *pidfd.Process) (status unix.WaitStatus, known bool) {
 	info := pidfdInfo{mask: pidfdInfoExit}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.FD()), pidfdGetInfo, uintptr(unsafe.Pointer(&info)))
 	return unix.WaitStatus(info.exitCode), errno == 0 && info.mask&pidfdInfoExit != 0
 }
 
-// errStatus means that this kernel does not tell how another's child ended.
+// errStatus means that this kernel does not show the exit status of another process's child.
 var errStatus = errors.New("nothing here tells how somebody else's child ended: it needs Linux 6.15, or from Linux 5.18 on its taskstats and the host's own namespaces")
 
-// source is who tells how the first process ended.
+// source is where the exit status of the first process comes from.
 type source string
 
 const (
@@ -46,8 +46,8 @@ const (
 	sourceTaskstats source = "taskstats"
 )
 
-// findSource tries with children of its own, which it kills at once, who tells
-// here, by preference in the order that is given.
+// findSource returns the first source that works here. It tries each with a child of
+// its own, which it kills at once, because no version number proves it.
 func findSource(preferred ...source) (source, error) {
 	var why error
 	for _, s := range preferred {
@@ -66,40 +66,40 @@ func findSource(preferred ...source) (source, error) {
 	return "", why
 }
 
-// try holds the source against what the parent of a child knows.
+// try compares the source with what wait(2) returns for a child.
 func (s source) try() error {
 	pid, process, done, err := waitingChild()
 	if err != nil {
 		return fmt.Errorf("cannot try how a process ended: %w", err)
 	}
 	defer done()
-	var heard *listener
+	var l *listener
 	var failure error
 	if s == sourceTaskstats {
-		if heard, failure = listenEnds(pid); heard != nil {
-			defer heard.close()
+		if l, failure = listenEnds(pid); l != nil {
+			defer l.close()
 		}
 	}
-	_ = unix.Kill(pid, unix.SIGKILL) // it is a child that nobody else buries: the number is still its own
-	how, err := bury(pid)
+	_ = unix.Kill(pid, unix.SIGKILL) // not reaped yet: the number is still the child's
+	how, err := reap(pid)
 	switch {
 	case errors.Join(failure, err) != nil:
 		return errors.Join(failure, err)
 	case s == sourceTaskstats:
-		heard.hear()
-		if got, err := heard.ends.status(); err != nil || got != how {
+		l.drain()
+		if got, err := l.ends.status(); err != nil || got != how {
 			return fmt.Errorf("%w: it tells %#x of %#x (%v)", errTaskstats, got, how, err)
 		}
 	default:
-		if got, known := buried(process); !known || got != how {
+		if got, known := reaped(process); !known || got != how {
 			return errStatus
 		}
 	}
 	return nil
 }
 
-// waitingChild is a child of this program that waits for its end. done lets go
-// of what the caller holds of it.
+// waitingChild starts a child that waits to be killed. done closes what the caller
+// has of it.
 func waitingChild() (pid int, process *pidfd.Process, done func(), err error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -110,7 +110,7 @@ func waitingChild() (pid int, process *pidfd.Process, done func(), err error) {
 		Files: []uintptr{closed, closed, closed, uintptr(pipe[0])}})
 	unix.Close(pipe[0])
 	if err == nil {
-		process, err = pidfd.Open(pid) // not buried yet: its number is its own
+		process, err = pidfd.Open(pid) // not reaped yet: its number is its own
 	}
 	if err != nil {
 		unix.Close(pipe[1])
@@ -119,7 +119,7 @@ func waitingChild() (pid int, process *pidfd.Process, done func(), err error) {
 	return pid, process, func() { unix.Close(pipe[1]); process.Close() }, nil
 }
 
-func bury(pid int) (how unix.WaitStatus, err error) {
+func reap(pid int) (how unix.WaitStatus, err error) {
 	for {
 		if _, err := unix.Wait4(pid, &how, 0, nil); err != unix.EINTR {
 			return how, os.NewSyscallError("wait4", err)
@@ -127,32 +127,31 @@ func bury(pid int) (how unix.WaitStatus, err error) {
 	}
 }
 
-// burialLook is between two looks at a zombie that tells nothing, where the
-// kernel has no event for its burial.
-const burialLook = 100 * time.Millisecond
+// reapLook is the time between two looks at a zombie whose status is not readable:
+// the kernel has no event for its reaping.
+const reapLook = 100 * time.Millisecond
 
-// status waits until the process has ended and it is known how.
-// Its parent may leave it unburied for as long as it likes; such a one shows its
-// status in /proc.
+// status waits until the process has ended and its status is known. The parent may
+// leave it a zombie for as long as it likes; then /proc shows the status.
 func status(p *pidfd.Process, pid int) unix.WaitStatus {
 	events := int16(unix.POLLIN)
-	for limit := -1; ; limit = int(burialLook.Milliseconds()) {
+	for limit := -1; ; limit = int(reapLook.Milliseconds()) {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(p.FD()), Events: events}}, limit)
-		if status, known := buried(p); known {
+		if status, known := reaped(p); known {
 			return status
 		}
-		if status, known := unburied(pid); known {
+		if status, known := zombieStatus(pid); known {
 			return status
 		}
 		if n > 0 {
-			events = 0 // POLLHUP alone: it is buried
+			events = 0 // POLLHUP alone: it is reaped
 		}
 	}
 }
 
-// unburied reads the status of a zombie, proc_pid_stat(5). The kernel shows 0 in
-// place of it to who may not trace the process.
-func unburied(pid int) (status unix.WaitStatus, known bool) {
+// zombieStatus reads the status of a zombie, proc_pid_stat(5). The kernel shows 0
+// instead to a process that may not trace it.
+func zombieStatus(pid int) (status unix.WaitStatus, known bool) {
 	fields, err := pidfd.Stat(pid)
 	if err != nil || fields[statState] != "Z" || !mayTrace() {
 		return 0, false
@@ -167,7 +166,7 @@ const (
 	statExitCode = 49
 )
 
-// mayTrace tells whether this process has CAP_SYS_PTRACE.
+// mayTrace reports whether this process has CAP_SYS_PTRACE.
 func mayTrace() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

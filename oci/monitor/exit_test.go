@@ -39,17 +39,17 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 	for script, want := range map[string]unix.WaitStatus{"exit 0": exited(0), "exit 7": exited(7), "kill -9 $$": killed(unix.SIGKILL)} {
 		cmd, process, _ := begun(t, script)
 		process.Wait(t.Context())
-		if _, known := buried(process); known {
+		if _, known := reaped(process); known {
 			t.Errorf("%s: a zombie is buried", script)
 		}
-		if got, known := unburied(cmd.Process.Pid); known != mayTrace() || known && got != want {
+		if got, known := zombieStatus(cmd.Process.Pid); known != mayTrace() || known && got != want {
 			t.Errorf("%s: the zombie says %x, %t", script, got, known)
 		}
 		_ = cmd.Wait()
-		if _, known := unburied(cmd.Process.Pid); known {
+		if _, known := zombieStatus(cmd.Process.Pid); known {
 			t.Errorf("%s: nobody is a zombie", script)
 		}
-		got, known := buried(process)
+		got, known := reaped(process)
 		if known != (kernel == nil) || known && got != want {
 			t.Errorf("%s: buried with %x, %t; the kernel: %v", script, got, known, kernel)
 		}
@@ -62,17 +62,17 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 // TestALivingProcessHasNoStatus.
 func TestALivingProcessHasNoStatus(t *testing.T) {
 	cmd, process, _ := begun(t, "exec sleep 1000")
-	if _, known := buried(process); known {
+	if _, known := reaped(process); known {
 		t.Error("it is buried alive")
 	}
-	if _, known := unburied(cmd.Process.Pid); known {
+	if _, known := zombieStatus(cmd.Process.Pid); known {
 		t.Error("it is a zombie alive")
 	}
 }
 
 func TestAProcessBesideTheKeeperIsInReach(t *testing.T) {
 	if hidden, err := hiddenFrom(os.Getpid()); hidden || err != nil {
-		t.Errorf("the keeper's own pid namespace: %t, %v", hidden, err)
+		t.Errorf("the monitor's own pid namespace: %t, %v", hidden, err)
 	}
 	if _, err := hiddenFrom(1<<22 + 1); err == nil {
 		t.Error("a process that is not there is hidden")

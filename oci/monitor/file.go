@@ -20,24 +20,24 @@ import (
 // one engine's root, which its directory is in.
 type owner struct{ id, directory string }
 
-// account is a record as it is on disk, with whose it is.
-type account struct {
+// ownedRecord is a record as it is on disk, with the container that it is of.
+type ownedRecord struct {
 	agent.Record
 	Directory string `json:"directory"` // the container's
 }
 
-func (a account) owner() owner { return owner{string(a.ID), a.Directory} }
+func (a ownedRecord) owner() owner { return owner{string(a.ID), a.Directory} }
 
-// recordPath is where the record of a container goes, for what the annotation
-// says. records is the node's directory, in place of oci.RecordsDir: an annotation
-// only ever gives the name. It makes that directory and refuses a name that
-// another's record has.
+// recordPath is the file for the record of a container. annotation is only its name,
+// so that the author of a pod cannot choose which file root writes; records is the
+// node's directory, in place of oci.RecordsDir. recordPath makes that directory and
+// refuses a name that another container's record has.
 func recordPath(records, annotation string, whose owner) (string, error) {
 	if err := os.MkdirAll(records, 0o700); err != nil {
 		return "", err
 	}
 	path := filepath.Join(records, strings.ReplaceAll(filepath.Base(annotation), oci.RecordID, whose.id))
-	// Which of them it becomes is only known in the end, when nothing can be refused any more.
+	// Both are checked now: which of them it becomes is known only at the end, too late to refuse.
 	for _, name := range names(path, whose.id) {
 		free, err := isFree(name, whose)
 		if errors.Is(err, unix.ENAMETOOLONG) {
@@ -55,14 +55,14 @@ func recordPath(records, annotation string, whose owner) (string, error) {
 	return path, nil
 }
 
-// names are those that the record of the container id may have, the second one
-// where the first turns out to be another's.
+// names are those that the record of container id may have: the second one is used
+// if the first belongs to another container by then.
 func names(path, id string) [2]string {
 	return [2]string{path, strings.TrimSuffix(path, ".json") + "." + id + ".json"}
 }
 
-// isFree tells whether the container may write path: nothing is there, or what it
-// left itself, before an engine started it again.
+// isFree reports whether the container may write path: nothing is there, or its own
+// record, from before an engine started it again.
 func isFree(path string, whose owner) (bool, error) {
 	there, err := readRecord(path)
 	switch {
@@ -74,23 +74,22 @@ func isFree(path string, whose owner) (bool, error) {
 	return err == nil && there.owner() == whose, err
 }
 
-// writtenBefore finds the record of this very start of the container. The keeper
-// that wrote it may have been killed before it could say so on disk, and no later
-// one knows as much.
-func writtenBefore(path string, a account) (there account, found bool) {
+// writtenBefore finds the record of this very start of the container. A monitor may
+// have written it and been killed before it noted that; a later monitor knows less.
+func writtenBefore(path string, a ownedRecord) (there ownedRecord, found bool) {
 	for _, name := range names(path, string(a.ID)) {
 		there, err := readRecord(name)
 		if err == nil && there.owner() == a.owner() && there.Started.Equal(a.Started) {
 			return there, true
 		}
 	}
-	return account{}, false
+	return ownedRecord{}, false
 }
 
-// errNoRecord means that what is there is none of clove's.
+// errNoRecord means that the file is not a record of clove's.
 var errNoRecord = errors.New("it is no record")
 
-func readRecord(path string) (a account, err error) {
+func readRecord(path string) (a ownedRecord, err error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP {
 		return a, errNoRecord
@@ -106,9 +105,9 @@ func readRecord(path string) (a account, err error) {
 	return a, nil
 }
 
-// writeRecord leaves a whole record at path, or none. Of two containers with
-// one name the first has it, and the other's id goes into its own.
-func writeRecord(path string, a account) error {
+// writeRecord writes the whole record to path, or nothing. If another container's
+// record has that name by now, the container's id is added to it.
+func writeRecord(path string, a ownedRecord) error {
 	text, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return err
@@ -124,9 +123,8 @@ func writeRecord(path string, a account) error {
 	return nil
 }
 
-// temporaryName is the container's alone, and always the same: what a keeper leaves
-// that is killed while it writes, the next one of the container takes. No
-// annotation's name begins with a dot.
+// temporaryName is unique to the container and always the same, so that the next
+// monitor overwrites what a killed one left. No annotation's name begins with a dot.
 func temporaryName(directory string) string {
 	sum := sha256.Sum256([]byte(directory))
 	return fmt.Sprintf(".record-%x", sum[:16])
@@ -144,7 +142,7 @@ func writeTemporary(path string, text []byte) error {
 	return nil
 }
 
-// place gives a record the first name that is not another's.
+// place renames a record to the first name that is free.
 func place(temporary, path string, whose owner) error {
 	for _, name := range names(path, whose.id) {
 		placed, err := placeAt(temporary, name, whose)

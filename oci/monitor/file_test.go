@@ -15,11 +15,11 @@ import (
 func of(id string) owner { return owner{id, "/containers/" + id} }
 
 // saying is a container's record that says code.
-func saying(id string, code int) account {
-	return account{agent.Record{ID: agent.ID(id), ExitCode: code}, of(id).directory}
+func saying(id string, code int) ownedRecord {
+	return ownedRecord{agent.Record{ID: agent.ID(id), ExitCode: code}, of(id).directory}
 }
 
-func recordIn(t *testing.T, path string) account {
+func recordIn(t *testing.T, path string) ownedRecord {
 	t.Helper()
 	r, err := readRecord(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
 
 func TestARecordThatHasNoPlaceLeavesNothing(t *testing.T) {
 	directory := t.TempDir()
-	if err := writeRecord(filepath.Join(directory, "none", "job.json"), account{}); err == nil {
+	if err := writeRecord(filepath.Join(directory, "none", "job.json"), ownedRecord{}); err == nil {
 		t.Error("it was written nowhere")
 	}
 	if err := os.Mkdir(filepath.Join(directory, "job.json"), 0o700); err != nil {
@@ -170,7 +170,7 @@ func TestARecordThatHasNoPlaceLeavesNothing(t *testing.T) {
 func TestAnIdIsOnesOnlyBelowOneRoot(t *testing.T) {
 	directory := t.TempDir()
 	path, second := filepath.Join(directory, "job.json"), filepath.Join(directory, "job.job.json")
-	first, other := saying("job", 1), account{agent.Record{ID: "job", ExitCode: 2}, "/others/job"}
+	first, other := saying("job", 1), ownedRecord{agent.Record{ID: "job", ExitCode: 2}, "/others/job"}
 	if err := writeRecord(path, first); err != nil {
 		t.Fatal(err)
 	}

@@ -9,25 +9,25 @@ import (
 // container. It is removed once it is empty, maybe before anybody could count in it.
 const scopeSuffix = ".scope"
 
-// watchMemory hears of kills for want of memory as they happen, where the end may
-// be too late to count them.
-func (k *keeper) watchMemory() {
-	if k.order.Record == "" || k.process == nil {
+// watchMemory counts OOM kills as they happen, if the end may be too late to count
+// them.
+func (m *monitor) watchMemory() {
+	if m.order.Record == "" || m.process == nil {
 		return
 	}
-	for _, path := range k.order.Cgroups {
+	for _, path := range m.order.Cgroups {
 		if strings.HasSuffix(path, scopeSuffix) {
 			var err error
-			k.memory, err = k.group.WatchOOM(context.Background()) // as long as the cgroup is there
-			k.note(err)                                            // then only the end tells
+			m.memory, err = m.group.WatchOOM(context.Background()) // as long as the cgroup is there
+			m.note(err)                                            // then they are counted at the end, if at all
 			return
 		}
 	}
 }
 
-// countKills keeps the highest count that was seen, and what was told of: the
-// cgroup may be gone by now.
-func (k *keeper) countKills(told int) {
-	now, _ := k.group.OOMKills()
-	k.oomKills = max(k.oomKills, now, int64(told))
+// countKills keeps the highest count that was seen; reported are those of the watch,
+// because the cgroup may be gone by now.
+func (m *monitor) countKills(reported int) {
+	now, _ := m.group.OOMKills()
+	m.oomKills = max(m.oomKills, now, int64(reported))
 }

@@ -78,27 +78,27 @@ func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
 		"a scope, told":    {"/sys/fs/cgroup/system.slice/one.scope", false, agent.StatusOOM, 1},
 		"the control":      {"/sys/fs/cgroup/one", false, agent.StatusSignaled, 0},
 	} {
-		k, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json"), Cgroups: map[string]string{"": row.path}})
+		m, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json"), Cgroups: map[string]string{"": row.path}})
 		var kill, remove func()
-		k.group, kill, remove = memoryGroup(t)
-		k.watchMemory()
-		if (k.memory != nil) != (row.kills > 0) {
-			t.Fatalf("%s: it is watched: %t", name, k.memory != nil)
+		m.group, kill, remove = memoryGroup(t)
+		m.watchMemory()
+		if (m.memory != nil) != (row.kills > 0) {
+			t.Fatalf("%s: it is watched: %t", name, m.memory != nil)
 		}
 		kill()
-		for deadline := time.Now().Add(testhost.Patience(patience)); k.memory != nil && len(k.memory) == 0; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(testhost.Patience(patience)); m.memory != nil && len(m.memory) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: nobody told", name)
 			}
 		}
 		if row.counted {
 			kill()
-			k.countKills(1)
+			m.countKills(1)
 		}
 		remove()
-		k.order.Phase = phaseStarted
-		k.account(end{status: killed(unix.SIGKILL), at: time.Now()})
-		got := recordIn(t, k.order.Record)
+		m.order.Phase = phaseStarted
+		m.account(end{status: killed(unix.SIGKILL), at: time.Now()})
+		got := recordIn(t, m.order.Record)
 		if got.Status != row.status || (got.Events.OOMKill == nil) != (row.kills == 0) || row.kills > 0 && *got.Events.OOMKill != row.kills {
 			t.Errorf("%s: %s, %v kills", name, got.Status, got.Events.OOMKill)
 		}

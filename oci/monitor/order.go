@@ -26,18 +26,18 @@ const (
 // orderVersion is that of order on disk: a later clove-oci must not guess.
 const orderVersion = 1
 
-// phase is how far a container is, for its keeper.
+// phase is how far a container is in its life.
 type phase string
 
 const (
 	phaseCreated phase = "created" // its process waits for start
 	phaseStarted phase = "started" // the deadline counts
-	phaseExpired phase = "expired" // the keeper has begun to kill it
-	phaseEnded   phase = "ended"   // its first process is gone and accounted for
+	phaseExpired phase = "expired" // the monitor has begun to kill it
+	phaseEnded   phase = "ended"   // its first process has ended, and its record is written
 )
 
-// order is what a keeper has to hold, all of it on disk: one keeper may be
-// killed, and the next goes on from here.
+// order is what a monitor has to do, all of it on disk: if a monitor is killed, the
+// next one goes on from here.
 type order struct {
 	Version  int               `json:"version"`
 	Phase    phase             `json:"phase"`
@@ -49,7 +49,7 @@ type order struct {
 	Limits   agent.Limits      `json:"limits"`
 	Record   string            `json:"record,omitempty"` // file that the record goes to
 	Source   source            `json:"source,omitempty"` // of the status in it
-	Socket   string            `json:"socket,omitempty"` // of the cloved that hears of the record as well
+	Socket   string            `json:"socket,omitempty"` // of the cloved that the record is also reported to
 
 	// From phaseStarted on. The first is for people, the others are
 	// CLOCK_BOOTTIME's, which nobody can set and which counts a suspended host's time.
@@ -59,8 +59,8 @@ type order struct {
 }
 
 // start notes the start. A second one does not move the deadline: the first may
-// have failed, or been killed, before the process executed. Of two that are asked
-// for at once libcontainer refuses the second.
+// have failed, or been killed, before the process executed. libcontainer refuses the
+// second of two concurrent starts.
 func (o *order) start(at time.Time, boot time.Duration) error {
 	switch o.Phase {
 	case phaseCreated:
@@ -85,8 +85,8 @@ func (o *order) save(directory string) error {
 	return atomicfile.Write(filepath.Join(directory, orderName), 0o600, text)
 }
 
-// readOrder reads what the container's keeper holds; found is false where it
-// has none.
+// readOrder reads the order of the container's monitor; found is false if there is
+// none.
 func readOrder(directory string) (o order, found bool, err error) {
 	text, err := os.ReadFile(filepath.Join(directory, orderName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,18 +99,17 @@ func readOrder(directory string) (o order, found bool, err error) {
 		err = fmt.Errorf("its version is %d, this clove-oci knows %d", o.Version, orderVersion)
 	}
 	if err != nil {
-		return o, true, fmt.Errorf("cannot read what the container's keeper holds: %w", err)
+		return o, true, fmt.Errorf("cannot read what the container's monitor holds: %w", err)
 	}
 	return o, true, nil
 }
 
-// lock makes and takes what is a keeper's sign of life: the kernel drops it
-// however its process ends. It is nil where somebody has it.
+// lock creates and takes the lock that proves that a monitor is alive: the kernel
+// drops it however the process ends. It is nil if another process has it.
 func lock(directory string) (*os.File, error) { return openLock(directory, os.O_CREATE) }
 
-// lockAgain takes the lock of a container that has had a keeper. It makes no file
-// (fs.ErrNotExist): a delete may be about to remove the directory, which has to be
-// empty then.
+// lockAgain takes the lock of a container that has had a monitor. It creates no file
+// (fs.ErrNotExist): a concurrent delete needs an empty directory to remove.
 func lockAgain(directory string) (*os.File, error) { return openLock(directory, 0) }
 
 func openLock(directory string, create int) (*os.File, error) {

@@ -12,10 +12,10 @@ import (
 	"clove.run/clove/agent"
 )
 
-// CheckReach refuses a container, by its first process, that could end its own keeper. A process can
-// signal only what its pid namespace shows; where that shows the keeper, the
-// container must at least be none of the keeper's user. The error is of
-// KindUnenforceable. Before anything of the container executes the answer stays true.
+// CheckReach refuses a container whose processes could signal its monitor; pid is its
+// first process. A process can signal only what its pid namespace shows. If that shows
+// the monitor, the container must not have the monitor's user. The error is of
+// KindUnenforceable. The answer cannot change before the container executes.
 func CheckReach(pid int) error {
 	hidden, err := hiddenFrom(pid)
 	if err != nil || hidden {
@@ -29,8 +29,8 @@ func CheckReach(pid int) error {
 		Hint: "give it a pid namespace of its own, or a user namespace without the host's root"}
 }
 
-// hiddenFrom tells whether pid's namespace is one below this process's: then it
-// sees nothing of what is here.
+// hiddenFrom reports whether pid's pid namespace is below this process's: then it
+// shows nothing of this one.
 func hiddenFrom(pid int) (bool, error) {
 	own, err := identity("/proc/self/ns/pid")
 	if err != nil {
@@ -80,8 +80,8 @@ func identityOf(file *os.File) (nsIdentity, error) {
 	return nsIdentity{about.Dev, about.Ino}, nil
 }
 
-// mapsRoot tells whether a map of user ids, as this namespace reads it, has the
-// root of this namespace in it; user_namespaces(7).
+// mapsRoot reports whether a map of user ids, as this namespace reads it, contains
+// the root of this namespace; user_namespaces(7).
 func mapsRoot(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

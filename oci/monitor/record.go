@@ -9,30 +9,30 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// record is the account of the container, with what can be known from outside:
-// its disk, its output and what it was denied are the engine's.
-func (k *keeper) record(e end) agent.Record {
-	k.countKills(len(k.memory)) // first: systemd may be about to remove the cgroup
-	stats, _ := k.group.Stats() // a figure that is missing stays absent
-	if kills := k.oomKills; kills > 0 {
+// record is the record of the container, with what can be known from outside: disk,
+// output and denials are the engine's.
+func (m *monitor) record(e end) agent.Record {
+	m.countKills(len(m.memory)) // first: systemd may be about to remove the cgroup
+	stats, _ := m.group.Stats() // a figure that is missing stays absent
+	if kills := m.oomKills; kills > 0 {
 		stats.OOMKills = &kills
 	}
 	if e.at.IsZero() {
 		e.at = time.Now()
 		e.boot, _ = bootTime() // arm's clock worked
 	}
-	wall := (e.boot - k.order.StartedAt).Milliseconds()
-	v := judge(k.order.Limits, seen{
-		expired: k.order.Phase == phaseExpired, status: e.status, unknown: e.unknown,
-		oomKills: k.oomKills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
+	wall := (e.boot - m.order.StartedAt).Milliseconds()
+	v := judge(m.order.Limits, seen{
+		expired: m.order.Phase == phaseExpired, status: e.status, unknown: e.unknown,
+		oomKills: m.oomKills, wallMS: wall, memoryPeak: stats.MemoryPeakBytes,
 	})
 	return agent.Record{
-		Version: agent.RecordVersion, ID: agent.ID(k.order.ID), Name: k.order.ID, Command: k.order.Command,
-		Started: k.order.Started.UTC(), Ended: e.at.UTC(), WallMS: wall,
+		Version: agent.RecordVersion, ID: agent.ID(m.order.ID), Name: m.order.ID, Command: m.order.Command,
+		Started: m.order.Started.UTC(), Ended: e.at.UTC(), WallMS: wall,
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
 		Usage: usage(stats), Events: events(stats),
-		Denials: []agent.Denial{}, Enforced: enforced(k.order.Limits, k.host.Mode()), Unenforced: []string{},
-		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(k.host.Mode())},
+		Denials: []agent.Denial{}, Enforced: enforced(m.order.Limits, m.host.Mode()), Unenforced: []string{},
+		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(m.host.Mode())},
 	}
 }
 
@@ -51,8 +51,8 @@ func events(stats cgroups.Stats) agent.Events {
 	}
 }
 
-// enforced names what holds each of clove's own rules; the engine's are its own
-// to account for.
+// enforced names what enforces each of clove's own rules; those of the engine are not
+// in the record.
 func enforced(limits agent.Limits, mode cgroups.Mode) map[string]string {
 	generation := "cgroup1"
 	if mode == cgroups.ModeV2 {

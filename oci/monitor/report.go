@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// reportPatience is less than who removes the container waits: finishPatience, and
-	// the 5 seconds that containerd has for it where its shim has died.
+	// reportPatience is less than a removal of the container waits: finishPatience, and
+	// the 5 seconds that containerd gives it after its shim has died.
 	reportPatience = 3 * time.Second
-	// reportedCommand is how much of a command cloved hears, in bytes: its author
-	// chose it, and cloved takes no long lines.
+	// reportedCommand bounds the command in a report, in bytes: the container's author
+	// chose it, and cloved rejects long lines.
 	reportedCommand = 8 << 10
 )
 
-// report tells cloved of the record, once. The file is what was promised: a
-// cloved that is down is nothing to wait for, or to complain of.
-func (k *keeper) report(ctx context.Context, r agent.Record) error {
-	if k.order.Socket == "" {
+// report sends cloved the record, once. The file is what the annotation promises, so
+// a cloved that is down is neither waited for nor an error.
+func (m *monitor) report(ctx context.Context, r agent.Record) error {
+	if m.order.Socket == "" {
 		return nil // from an order of an older clove-oci
 	}
-	cloved, err := client.Dial(ctx, k.order.Socket)
+	cloved, err := client.Dial(ctx, m.order.Socket)
 	if agent.KindOf(err) == agent.KindNotFound {
 		return nil
 	}
 	if err == nil {
 		defer cloved.Close()
 		r.Command = shortened(r.Command, reportedCommand)
-		err = cloved.Account(ctx, api.ContainerParams{Container: agent.Container{ID: k.order.ID, Directory: k.directory}, Record: r})
+		err = cloved.Account(ctx, api.ContainerParams{Container: agent.Container{ID: m.order.ID, Directory: m.directory}, Record: r})
 	}
 	if err != nil {
 		return fmt.Errorf("cloved does not have the record: %w", err)
@@ -40,8 +40,7 @@ func (k *keeper) report(ctx context.Context, r agent.Record) error {
 	return nil
 }
 
-// shortened is as many whole words as there is room for, and a word that says
-// that there were more.
+// shortened is as many whole words as there is room for, and "…" if there were more.
 func shortened(command []string, room int) []string {
 	for i, word := range command {
 		if room -= len(word) + 1; room < 0 {

@@ -53,23 +53,23 @@ func agrees(c *rpc.Conn, m rpc.Message) error { return c.Respond(m.ID, api.Nothi
 func TestClovedHearsOfTheRecord(t *testing.T) {
 	socket, heard := fakeCloved(t, agrees)
 	path := filepath.Join(t.TempDir(), "one.json")
-	k, _ := holding(t, order{Command: []string{"sh", "-c", "exit 7"}, Record: path, Socket: socket})
-	k.patience = patience
-	done := serveTest(t, k)
-	if err := ask(k.directory, verbStart, patience); err != nil {
+	m, _ := holding(t, order{Command: []string{"sh", "-c", "exit 7"}, Record: path, Socket: socket})
+	m.patience = patience
+	done := serveTest(t, m)
+	if err := ask(m.directory, verbStart, patience); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.process.Signal(unix.SIGKILL); err != nil {
+	if err := m.process.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, done)
 	var got api.ContainerParams
 	select {
 	case got = <-heard:
-	default: // the keeper is done
+	default: // the monitor is done
 		t.Fatal("cloved was not asked")
 	}
-	if got.Container != (agent.Container{ID: "one", Directory: k.directory}) || got.Record.ID != "one" || !slices.Equal(got.Record.Command, k.order.Command) {
+	if got.Container != (agent.Container{ID: "one", Directory: m.directory}) || got.Record.ID != "one" || !slices.Equal(got.Record.Command, m.order.Command) {
 		t.Errorf("%+v", got)
 	}
 	if free, err := isFree(path, of("two")); free || err != nil {
@@ -96,10 +96,10 @@ func TestTheFileIsNotCloveds(t *testing.T) {
 			socket, _ = fakeCloved(t, row.cloved)
 		}
 		path := filepath.Join(t.TempDir(), "one.json")
-		k, _ := holding(t, order{Record: path, Socket: socket})
-		k.order.Phase = phaseStarted
-		k.account(end{status: exited(3), at: time.Now()})
-		if o, _, err := readOrder(k.directory); err != nil || o.Phase != phaseEnded {
+		m, _ := holding(t, order{Record: path, Socket: socket})
+		m.order.Phase = phaseStarted
+		m.account(end{status: exited(3), at: time.Now()})
+		if o, _, err := readOrder(m.directory); err != nil || o.Phase != phaseEnded {
 			t.Errorf("%s: %v, %+v", name, err, o)
 		}
 		if free, err := isFree(path, of("two")); free || err != nil {
@@ -108,13 +108,13 @@ func TestTheFileIsNotCloveds(t *testing.T) {
 		if row.cloved != nil {
 			socket, _ = fakeCloved(t, row.cloved)
 		}
-		k.order.Socket = socket
-		err := k.report(t.Context(), agent.Record{ID: "one"})
+		m.order.Socket = socket
+		err := m.report(t.Context(), agent.Record{ID: "one"})
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := (&keeper{}).report(t.Context(), agent.Record{}); err != nil {
+	if err := (&monitor{}).report(t.Context(), agent.Record{}); err != nil {
 		t.Errorf("an order without a socket: %v", err)
 	}
 }
@@ -126,8 +126,8 @@ func TestASilentClovedHoldsNobodyUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	socket, _ := fakeCloved(t, func(*rpc.Conn, rpc.Message) error { cancel(); return nil })
-	k := &keeper{order: order{ID: "one", Socket: socket}}
-	if err := k.report(ctx, agent.Record{ID: "one"}); !errors.Is(err, context.Canceled) {
+	m := &monitor{order: order{ID: "one", Socket: socket}}
+	if err := m.report(ctx, agent.Record{ID: "one"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

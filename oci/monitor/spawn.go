@@ -12,34 +12,34 @@ import (
 	"clove.run/clove/internal/lasting"
 )
 
-// spawn starts the keeper of the container in directory and returns when it has
-// armed. held is the lock, which goes over to it without a gap.
+// spawn starts the monitor of the container in directory and returns when it is
+// armed. held is the lock, which the monitor inherits, so that it is never free.
 func spawn(directory string, held *os.File) error {
 	failures, err := os.OpenFile(filepath.Join(directory, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer failures.Close()
-	hear, err := start(directory, failures, held)
+	answers, err := start(directory, failures, held)
 	if err != nil {
-		return fmt.Errorf("cannot start the container's keeper: %w", err)
+		return fmt.Errorf("cannot start the container's monitor: %w", err)
 	}
-	defer hear.Close()
-	word, err := io.ReadAll(hear)
+	defer answers.Close()
+	answer, err := io.ReadAll(answers)
 	switch {
 	case err != nil:
 		return err
-	case len(word) == 0:
-		return fmt.Errorf("the container's keeper ended without a word; %s says more", failures.Name())
-	case string(word) != armed:
-		return errors.New(string(word))
+	case len(answer) == 0:
+		return fmt.Errorf("the container's monitor ended without a word; %s says more", failures.Name())
+	case string(answer) != armed:
+		return errors.New(string(answer))
 	}
 	return nil
 }
 
-// start gives the keeper nothing of the engine's: no stream, directory or
-// variable. On v2 it is born in the cgroup of clove's supervisors, outside of the
-// engine's and the container's.
+// start gives the monitor nothing of the engine's: no stream, directory or variable.
+// On v2 it starts in the cgroup of clove's supervisors: in the engine's it would die
+// with the engine's service, in the container's it would count and be killed there.
 func start(directory string, failures, held *os.File) (answers *os.File, err error) {
 	host, err := cgroups.Detect()
 	if err != nil {
@@ -57,7 +57,7 @@ func start(directory string, failures, held *os.File) (answers *os.File, err err
 	if answers, err = lasting.Start(command, group, failures, held); err != nil {
 		return nil, err
 	}
-	// It outlives this program, and then is buried by whoever buries the container's process.
+	// It outlives this program; the subreaper that reaps the container's process reaps it.
 	_ = command.Process.Release() // fails where it was released
 	return answers, nil
 }

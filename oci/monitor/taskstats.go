@@ -13,10 +13,10 @@ import (
 )
 
 // The kernel's accounting of every thread that ends (linux/taskstats.h; version
-// 12, Linux 5.18), sent before the thread's process can be waited for: who sees
-// the process ended has all of it in his queue. The kernel sends it to each
-// listener for each end on the host; a filter on the socket lets through what is
-// of one process, so that a bomb elsewhere fills no queue.
+// 12, Linux 5.18), sent before the thread's process can be waited for: when a listener
+// sees the process ended, all reports are in its queue. The kernel reports every end
+// on the host to each listener; a filter on the socket accepts those of one process,
+// so that a fork bomb elsewhere cannot fill the queue.
 const (
 	taskstatsName    = "TASKSTATS\x00"
 	taskstatsVersion = 1 // of the protocol
@@ -39,7 +39,7 @@ const (
 	flagFinal = 0x20 // AGROUP of linux/acct.h
 )
 
-// listener hears how one process ends.
+// listener receives the reports of one process's threads.
 type listener struct {
 	file   *os.File
 	pid    uint32
@@ -47,10 +47,10 @@ type listener struct {
 	ends   ends
 }
 
-// errTaskstats means that the kernel keeps that account for nobody here.
+// errTaskstats means that the kernel does not report ends here.
 var errTaskstats = errors.New("the kernel's accounting of ends cannot be listened to")
 
-// listenEnds hears of the ends of pid's threads from now on. It needs
+// listenEnds subscribes to the ends of pid's threads from now on. It needs
 // CAP_NET_ADMIN, and the host's own network, user and pid namespaces.
 func listenEnds(pid int) (*listener, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
@@ -68,7 +68,7 @@ func (l *listener) close() error { return l.file.Close() }
 
 func (l *listener) fd() int { return int(l.file.Fd()) }
 
-// register asks for the accounts of all processors, behind the filter.
+// register asks for the reports of all processors, behind the filter.
 func (l *listener) register() error {
 	// The kernel answers at once or never.
 	limit := unix.Timeval{Sec: 5}
@@ -151,16 +151,16 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 		case unix.GENL_ID_CTRL:
 			attributes = append([]byte{}, buffer[unix.NLMSG_HDRLEN+genlHeader:n]...)
 		}
-		// An end that came before the agreement is of a process that has to live yet.
+		// An end that is reported before this answer is not that of pid, which still waits.
 	}
 }
 
-// messageSize is more than two accounts are long, which is most for one message.
+// messageSize is more than two reports, the most in one message.
 const messageSize = 4096
 
-// filter lets through what is no account, and of the accounts those of the
-// process's first thread and of its last one: what is needed, and too few to
-// fill a queue with. It reads numbers as the network has them.
+// filter accepts everything that is not a report, and the reports of the process's
+// first and last threads: those are needed, and too few to fill the queue. A socket
+// filter reads numbers in network byte order.
 func (l *listener) filter() []unix.SockFilter {
 	family := uint32(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, l.family)))
 	pid := binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, l.pid))
@@ -184,8 +184,8 @@ func (l *listener) filter() []unix.SockFilter {
 	}
 }
 
-// hear takes what is in the queue, and waits for nothing.
-func (l *listener) hear() {
+// drain reads what is in the queue, without waiting.
+func (l *listener) drain() {
 	for {
 		var buffer [messageSize]byte
 		n, from, err := unix.Recvfrom(l.fd(), buffer[:], unix.MSG_DONTWAIT)
@@ -211,7 +211,7 @@ func (l *listener) hear() {
 	}
 }
 
-// parse reads an account.
+// parse reads a report.
 func (l *listener) parse(message []byte) (t threadEnd, ok bool) {
 	if len(message) < atProcess+4 || binary.NativeEndian.Uint16(message[atType:]) != l.family {
 		return t, false
@@ -222,7 +222,7 @@ func (l *listener) parse(message []byte) (t threadEnd, ok bool) {
 	}, true
 }
 
-// until hears until the process has ended.
+// until receives reports until the process has ended.
 func (l *listener) until(p *pidfd.Process) {
 	for {
 		polled := []unix.PollFd{{Fd: int32(p.FD()), Events: unix.POLLIN}, {Fd: int32(l.fd()), Events: unix.POLLIN}}
@@ -230,9 +230,9 @@ func (l *listener) until(p *pidfd.Process) {
 		if err != nil && err != unix.EINTR {
 			return
 		}
-		// In this order: what the process said was in the queue before it had ended.
+		// Reports are in the queue before the process counts as ended, so drain comes first.
 		if n > 0 {
-			l.hear()
+			l.drain()
 		}
 		if n > 0 && polled[0].Revents != 0 {
 			return

@@ -108,33 +108,33 @@ func TestTheAccountIsTriedFirst(t *testing.T) {
 	}
 }
 
-// TestARecordByTheAccount: the whole keeper, with the source of an older kernel,
+// TestARecordByTheAccount: the whole monitor, with the source of an older kernel,
 // and one that comes too late to have heard.
 func TestARecordByTheAccount(t *testing.T) {
 	testhost.Root(t)
 	for name, late := range map[string]bool{"in time": false, "too late": true} {
 		path := filepath.Join(t.TempDir(), "one.json")
-		k, _ := holding(t, order{Record: path, Source: sourceTaskstats})
+		m, _ := holding(t, order{Record: path, Source: sourceTaskstats})
 		if late {
-			if err := k.process.Signal(unix.SIGTERM); err != nil {
+			if err := m.process.Signal(unix.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			k.process.Wait(context.Background())
+			m.process.Wait(context.Background())
 		}
-		if err := k.listen(); err != nil {
+		if err := m.listen(); err != nil {
 			t.Fatal(err)
 		}
-		k.order.Phase = phaseStarted
-		if err := k.process.Signal(unix.SIGTERM); err != nil && !late {
+		m.order.Phase = phaseStarted
+		if err := m.process.Signal(unix.SIGTERM); err != nil && !late {
 			t.Fatal(err)
 		}
-		expectDone(t, serveTest(t, k))
+		expectDone(t, serveTest(t, m))
 		var got agent.Record
 		readJSON(t, path, &got)
 		if !late && (got.Status != agent.StatusSignaled || *got.Signal != "SIGTERM" || got.Error != nil) {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if late && (got.Status != agent.StatusKilled || got.Error == nil || k.heard != nil) {
+		if late && (got.Status != agent.StatusKilled || got.Error == nil || m.listener != nil) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -144,16 +144,16 @@ func TestARecordByTheAccount(t *testing.T) {
 func TestAnEndThatIsNotToldIsNotGuessed(t *testing.T) {
 	testhost.Root(t)
 	path := filepath.Join(t.TempDir(), "one.json")
-	k, _ := holding(t, order{Record: path, Source: sourceTaskstats})
-	if err := k.listen(); err != nil {
+	m, _ := holding(t, order{Record: path, Source: sourceTaskstats})
+	if err := m.listen(); err != nil {
 		t.Fatal(err)
 	}
-	k.heard.ends.lost = true
-	k.order.Phase = phaseStarted
-	if err := k.process.Signal(unix.SIGTERM); err != nil {
+	m.listener.ends.lost = true
+	m.order.Phase = phaseStarted
+	if err := m.process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	expectDone(t, serveTest(t, k))
+	expectDone(t, serveTest(t, m))
 	var got agent.Record
 	readJSON(t, path, &got)
 	if got.Status != agent.StatusKilled || got.Signal != nil || got.Error == nil || got.Error.Message != errEndLost.Error() {

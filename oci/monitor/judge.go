@@ -8,9 +8,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// seen is what a keeper knows of an end from outside.
+// seen is what a monitor knows of an end.
 type seen struct {
-	expired    bool // the keeper killed it, at its deadline
+	expired    bool // the monitor killed it, at its deadline
 	status     unix.WaitStatus
 	unknown    error // why there is no status; nil: there is
 	oomKills   int64
@@ -18,8 +18,8 @@ type seen struct {
 	memoryPeak *int64
 }
 
-// verdict is the part of a record that says how the container ended and why.
-type verdict struct {
+// cause is the part of a record that says how the container ended and why.
+type cause struct {
 	status   agent.Status
 	exitCode int
 	signal   *string
@@ -29,17 +29,16 @@ type verdict struct {
 
 // judge attributes an end in the order of a local run's: what clove did, what
 // the kernel counted, what the process returned. One difference: a local run is
-// ended at the first kill for want of memory, an engine's container goes on. So
-// such a kill only counts as the end where the first process was killed, too, or
-// passed it on as shells do.
-func judge(limits agent.Limits, s seen) verdict {
+// ended at the first OOM kill, an OCI container goes on. So an OOM kill counts as the
+// cause only if the first process was killed too, or returned 137 as shells do.
+func judge(limits agent.Limits, s seen) cause {
 	switch {
 	case s.expired:
 		v := s.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, limits.WallClock.Milliseconds())
 		v.limit.Peak = &s.wallMS
 		return v
 	case s.unknown != nil:
-		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled,
+		return cause{status: agent.StatusKilled, exitCode: agent.ExitKilled,
 			failure: &agent.Failure{Step: "keeper", Message: s.unknown.Error(),
 				Hint: "the engine knows the exit status"}}
 	case s.oomKills > 0 && s.code() == agent.ExitKilled:
@@ -47,13 +46,13 @@ func judge(limits agent.Limits, s seen) verdict {
 		v.limit.Peak = s.memoryPeak
 		return v
 	case s.status.Signaled():
-		return verdict{status: agent.StatusSignaled, exitCode: s.code(), signal: s.signal()}
+		return cause{status: agent.StatusSignaled, exitCode: s.code(), signal: s.signal()}
 	}
-	return verdict{status: agent.StatusExited, exitCode: s.code()}
+	return cause{status: agent.StatusExited, exitCode: s.code()}
 }
 
-func (s seen) byLimit(status agent.Status, code int, name string, value int64) verdict {
-	return verdict{status: status, exitCode: code, signal: s.signal(), limit: &agent.LimitHit{Name: name, Value: value}}
+func (s seen) byLimit(status agent.Status, code int, name string, value int64) cause {
+	return cause{status: status, exitCode: code, signal: s.signal(), limit: &agent.LimitHit{Name: name, Value: value}}
 }
 
 // code is the status as shells write it.

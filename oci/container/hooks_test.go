@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// warden writes down what it is asked, and refuses what fails names.
-type warden struct {
+// hooks writes down what it is asked, and refuses what fails names.
+type hooks struct {
 	asked []string
 	fails string
 }
 
-func (w *warden) hear(what string) error {
+func (w *hooks) note(what string) error {
 	w.asked = append(w.asked, what)
 	if what == w.fails {
 		return errors.New(what + " refused")
@@ -22,10 +22,10 @@ func (w *warden) hear(what string) error {
 	return nil
 }
 
-func (w *warden) Created(*Container, []string) error { return w.hear("created") }
-func (w *warden) Loaded(*Container) error            { return w.hear("loaded") }
-func (w *warden) Starting(*Container) error          { return w.hear("starting") }
-func (w *warden) Ended(*Container) error             { return w.hear("ended") }
+func (w *hooks) Created(*Container, []string) error { return w.note("created") }
+func (w *hooks) Loaded(*Container) error            { return w.note("loaded") }
+func (w *hooks) Starting(*Container) error          { return w.note("starting") }
+func (w *hooks) Ended(*Container) error             { return w.note("ended") }
 
 func TestNothingHappensBehindTheWardensBack(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -42,11 +42,11 @@ func TestNothingHappensBehindTheWardensBack(t *testing.T) {
 		"a removal before a start": {"", func(c *Container) error { return c.Delete(false) }, true, []string{"loaded", "ended"}, "", false},
 		"a removal that has to wait": {"ended", func(c *Container) error { return c.Delete(true) }, false,
 			[]string{"loaded", "ended"}, "ended refused", true},
-		"a warden that cannot be had": {"loaded", func(c *Container) error { return c.Delete(true) }, false,
+		"a hooks that cannot be had": {"loaded", func(c *Container) error { return c.Delete(true) }, false,
 			[]string{"loaded", "ended"}, "", false},
 	} {
-		w := &warden{fails: row.fails}
-		e := Engine{Root: t.TempDir(), Warden: w}
+		w := &hooks{fails: row.fails}
+		e := Engine{Root: t.TempDir(), Hooks: w}
 		kept(t, e, "one", child(t).Process.Pid)
 		if row.waits {
 			fifo(t, e, "one")

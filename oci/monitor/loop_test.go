@@ -16,8 +16,8 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// holding is a keeper in this process, of a child in no cgroup of its own.
-func holding(t *testing.T, o order) (k *keeper, kept order) {
+// holding is a monitor in this process, of a child in no cgroup of its own.
+func holding(t *testing.T, o order) (m *monitor, kept order) {
 	t.Helper()
 	cmd, process, start := begun(t, "exec sleep 1000")
 	directory := t.TempDir()
@@ -38,29 +38,29 @@ func holding(t *testing.T, o order) (k *keeper, kept order) {
 	if err := o.save(directory); err != nil {
 		t.Fatal(err)
 	}
-	k = newKeeper(directory, held, o)
-	k.group, k.host, k.process, k.alarm = group, host, process, newTestAlarm(t)
-	return k, o
+	m = newMonitor(directory, held, o)
+	m.group, m.host, m.process, m.alarm = group, host, process, newTestAlarm(t)
+	return m, o
 }
 
 // account is conclude, and what comes of it.
-func (k *keeper) account(e end) {
-	k.conclude(e)
-	for !k.accounted() {
-		k.step()
+func (m *monitor) account(e end) {
+	m.conclude(e)
+	for !m.accounted() {
+		m.step()
 	}
 }
 
-// serveTest is the keeper's socket and its loop; the channel is closed behind it.
-func serveTest(t *testing.T, k *keeper) <-chan struct{} {
+// serveTest is the monitor's socket and its loop; the channel is closed behind it.
+func serveTest(t *testing.T, m *monitor) <-chan struct{} {
 	t.Helper()
-	listener, err := listen(k.directory, k.calls)
+	listener, err := listen(m.directory, m.calls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
 	done := make(chan struct{})
-	go func() { defer close(done); k.keep() }()
+	go func() { defer close(done); m.run() }()
 	return done
 }
 
@@ -69,21 +69,21 @@ func expectDone(t *testing.T, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatal("the keeper does not end")
+		t.Fatal("the monitor does not end")
 	}
 }
 
 func TestAKeeperCountsFromTheStart(t *testing.T) {
-	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Millisecond}})
-	done := serveTest(t, k)
-	if err := ask(k.directory, "dance", patience); err == nil || !strings.Contains(err.Error(), "dance") {
+	m, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Millisecond}})
+	done := serveTest(t, m)
+	if err := ask(m.directory, "dance", patience); err == nil || !strings.Contains(err.Error(), "dance") {
 		t.Errorf("it knows every word: %v", err)
 	}
-	if err := ask(k.directory, verbStart, patience); err != nil {
+	if err := ask(m.directory, verbStart, patience); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, done)
-	o, _, err := readOrder(k.directory)
+	o, _, err := readOrder(m.directory)
 	if err != nil || o.Phase != phaseEnded || o.Deadline != o.StartedAt+time.Millisecond {
 		t.Errorf("%v, %+v", err, o)
 	}
@@ -92,14 +92,14 @@ func TestAKeeperCountsFromTheStart(t *testing.T) {
 // TestAStartMayBeAskedAgain: who asked first may have been killed before the
 // container executed. Its time goes on from the first.
 func TestAStartMayBeAskedAgain(t *testing.T) {
-	k, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Hour}})
-	done := serveTest(t, k)
+	m, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Hour}})
+	done := serveTest(t, m)
 	var first order
 	for try := range 2 {
-		if err := ask(k.directory, verbStart, patience); err != nil {
+		if err := ask(m.directory, verbStart, patience); err != nil {
 			t.Fatal(err)
 		}
-		o, _, err := readOrder(k.directory)
+		o, _, err := readOrder(m.directory)
 		if try == 0 {
 			first = o
 		}
@@ -107,38 +107,38 @@ func TestAStartMayBeAskedAgain(t *testing.T) {
 			t.Errorf("%v, %+v became %+v", err, first, o)
 		}
 	}
-	if err := k.process.Signal(unix.SIGKILL); err != nil {
+	if err := m.process.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectDone(t, done)
 }
 
-// TestAnAccountIsMadeOnce: a keeper that wrote the record and died before it said
+// TestAnAccountIsMadeOnce: a monitor that wrote the record and died before it said
 // so is followed by one that saw nothing. Of another start it says that much.
 func TestAnAccountIsMadeOnce(t *testing.T) {
-	k, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json")})
-	if err := k.order.start(time.Now(), time.Second); err != nil {
+	m, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json")})
+	if err := m.order.start(time.Now(), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	started := k.order
-	k.account(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
+	started := m.order
+	m.account(end{status: exited(3), at: time.Now(), boot: 2 * time.Second})
 	for _, row := range []struct {
 		name   string
 		later  time.Duration
 		status agent.Status
 	}{{"the same", 0, agent.StatusExited}, {"another", time.Nanosecond, agent.StatusKilled}} {
-		if err := started.save(k.directory); err != nil {
+		if err := started.save(m.directory); err != nil {
 			t.Fatal(err)
 		}
-		next, _, err := readOrder(k.directory)
+		next, _, err := readOrder(m.directory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.order = next
-		k.order.Started = next.Started.Add(row.later)
-		k.account(end{unknown: errUnheld})
-		if got := recordIn(t, k.order.Record); got.Status != row.status || k.order.Phase != phaseEnded {
-			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, k.order.Phase)
+		m.order = next
+		m.order.Started = next.Started.Add(row.later)
+		m.account(end{unknown: errUnheld})
+		if got := recordIn(t, m.order.Record); got.Status != row.status || m.order.Phase != phaseEnded {
+			t.Errorf("%s: %s %d, %s", row.name, got.Status, got.ExitCode, m.order.Phase)
 		}
 	}
 }
@@ -147,47 +147,47 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 // held it, comes all the same.
 func TestOnlyWhatLivesExpires(t *testing.T) {
 	for name, row := range map[string]struct {
-		edit func(k *keeper) error
+		edit func(m *monitor) error
 		want phase
 	}{
-		"it lives": {func(*keeper) error { return nil }, phaseExpired},
-		"a zombie": {func(k *keeper) error {
-			defer k.process.Wait(context.Background())
-			return k.process.Signal(unix.SIGKILL)
+		"it lives": {func(*monitor) error { return nil }, phaseExpired},
+		"a zombie": {func(m *monitor) error {
+			defer m.process.Wait(context.Background())
+			return m.process.Signal(unix.SIGKILL)
 		}, phaseStarted},
-		"gone": {func(k *keeper) error { k.process = nil; return nil }, phaseStarted},
+		"gone": {func(m *monitor) error { m.process = nil; return nil }, phaseStarted},
 	} {
-		k, _ := holding(t, order{})
-		k.order.Phase = phaseStarted
-		if err := row.edit(k); err != nil {
+		m, _ := holding(t, order{})
+		m.order.Phase = phaseStarted
+		if err := row.edit(m); err != nil {
 			t.Fatal(err)
 		}
-		k.expire()
-		if k.order.Phase != row.want {
-			t.Errorf("%s: %s", name, k.order.Phase)
+		m.expire()
+		if m.order.Phase != row.want {
+			t.Errorf("%s: %s", name, m.order.Phase)
 		}
 	}
 }
 
 // TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
-// that was removed without its keeper.
+// that was removed without its monitor.
 func TestTheDirectoryIsTheClaim(t *testing.T) {
-	k, _ := holding(t, order{})
-	if !k.owns() {
+	m, _ := holding(t, order{})
+	if !m.owns() {
 		t.Error("it does not know its own directory")
 	}
-	if err := os.Remove(filepath.Join(k.directory, lockName)); err != nil {
+	if err := os.Remove(filepath.Join(m.directory, lockName)); err != nil {
 		t.Fatal(err)
 	}
-	if k.owns() {
+	if m.owns() {
 		t.Error("it owns what is gone")
 	}
-	other, err := lock(k.directory)
+	other, err := lock(m.directory)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if k.owns() {
+	if m.owns() {
 		t.Error("it owns what is another's")
 	}
 }
