@@ -24,7 +24,7 @@ type Problem struct {
 // The kinds of problems.
 const (
 	ProblemStore   = "store"         // the store contradicts itself
-	ProblemRun     = "run"           // live in the store, supervised by nobody
+	ProblemRun     = "run"           // live in the store, without a supervisor
 	ProblemDir     = "run-directory" // belongs to no run
 	ProblemCgroup  = "cgroup"        // belongs to no live run
 	ProblemLayer   = "layer"         // belongs to no run
@@ -40,7 +40,7 @@ const (
 // Check compares the store with processes, cgroups, mounts and directories.
 // It changes nothing.
 func (r *Runtime) Check() ([]Problem, error) {
-	complaints, err := r.audit()
+	problems, err := r.audit()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems := append(complaints, r.displaced()...)
+	problems = append(problems, r.displaced()...)
 	for _, run := range view.lost {
 		problems = append(problems, lostRun(run))
 	}
@@ -77,7 +77,7 @@ func templates(names []string, message string) []Problem {
 }
 
 // GC removes what Check finds, apart from contradictions inside the store, and
-// templates that no run uses. It ends the agents that nobody can reach any more,
+// templates that no run uses. It ends the agents that cannot be reached any more,
 // and touches nothing that clove did not make.
 func (r *Runtime) GC() ([]Problem, error) {
 	view, err := r.look()
@@ -92,13 +92,13 @@ func (r *Runtime) GC() ([]Problem, error) {
 	return removed, errors.Join(failure, err)
 }
 
-// Clean is GC for who was not told to end anything that lives.
+// Clean is GC for callers that may not end anything that lives.
 func (r *Runtime) Clean() ([]Problem, error) {
 	view, err := r.look()
 	if err != nil {
 		return nil, err
 	}
-	removed, err := r.bury(view.dead)
+	removed, err := r.reap(view.dead)
 	failures := []error{err, errStuck(view.stuck)}
 	for _, p := range view.orphans() {
 		if err := r.sweep(p, view.cgroups); err != nil {
@@ -116,16 +116,16 @@ func (r *Runtime) Clean() ([]Problem, error) {
 func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	switch p.Kind {
 	case ProblemCgroup:
-		return r.whileNobodys(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
+		return r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemDir:
-		return r.whileNobodys(agent.ID(p.Subject), nil)
+		return r.whileClaimed(agent.ID(p.Subject), nil)
 	case ProblemLog:
 		return r.paths.RemoveLog(agent.ID(p.Subject))
 	case ProblemGate:
 		return killGate(p.Subject)
 	}
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
-	return r.whileNobodys(id, func(run agent.Run) error {
+	return r.whileClaimed(id, func(run agent.Run) error {
 		if run.Layer != "" {
 			return nil // kept meanwhile
 		}
@@ -133,10 +133,10 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	})
 }
 
-// whileNobodys calls remove, unless nil, while nobody can start the run, and
-// removes the run's directory. It does neither where the run lives: somebody
-// may have started it after gc had looked.
-func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error {
+// whileClaimed calls remove, unless nil, while the claim keeps the run from being
+// started, and removes the run's directory. It does neither if the run lives: it may
+// have been started after gc had looked.
+func (r *Runtime) whileClaimed(id agent.ID, remove func(agent.Run) error) error {
 	dir, err := claim(r.paths, id)
 	if err != nil {
 		if errors.Is(err, errAlive) {
@@ -150,7 +150,7 @@ func (r *Runtime) whileNobodys(id agent.ID, remove func(agent.Run) error) error 
 		return err
 	}
 	if run.Lease != nil {
-		dir.release() // a dead one, which bury ends
+		dir.release() // a dead one, which reap ends
 		return nil
 	}
 	if remove != nil {

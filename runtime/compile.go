@@ -198,7 +198,7 @@ func cpu(l agent.Limits, holds func(string) bool) *specs.LinuxCPU {
 }
 
 // maskedPaths are what containerd and Docker hide, and beyond them the tables
-// that tell what other tenants do: interrupts, temperatures, power (CVE-2020-8694).
+// that show what other tenants do: interrupts, temperatures, power (CVE-2020-8694).
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
 	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",

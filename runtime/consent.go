@@ -6,8 +6,8 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// Consent is what somebody who was shown a workspace's changes agrees to. The
-// zero value applies nothing.
+// Consent is which of the shown changes of a workspace may be applied. The zero value
+// applies nothing.
 type Consent struct {
 	Apply bool // the changes may be written
 	// ExecutableConfig: also those that a program of the host's executes by itself.
@@ -17,7 +17,7 @@ type Consent struct {
 }
 
 // withhold refuses the changes that the host would execute by itself and that were not agreed
-// to. Who says yes to a hundred files has not said yes to a hook among them.
+// to. A yes to a hundred files is not a yes to a Git hook among them.
 func (c Consent) withhold(changes []rootfs.Change) []rootfs.Change {
 	changes = slices.Clone(changes)
 	for i, change := range changes {

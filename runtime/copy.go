@@ -23,11 +23,11 @@ func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
 	from, archive := io.Pipe()
 	copied := make(chan error, 1)
 	begun := false
-	err := l.visitFiles(ctx, func(cause error) { archive.CloseWithError(cause); from.CloseWithError(cause) }, func(c copier) error {
+	err := l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); from.CloseWithError(cause) }, func(c copier) error {
 		begun = true
 		go func() {
 			_, err := io.Copy(to, from)
-			from.CloseWithError(err) // ends the archive where nobody takes it
+			from.CloseWithError(err) // ends the archive if its reader is gone
 			copied <- err
 		}()
 		err := c.out(path, archive)
@@ -51,7 +51,7 @@ func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
 // through it. Only files, folders and symbolic links are taken.
 func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error {
 	archive, to := io.Pipe()
-	return l.visitFiles(ctx, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
+	return l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
 		go func() {
 			_, err := io.Copy(to, from)
 			to.CloseWithError(err)
@@ -69,11 +69,11 @@ type copier struct {
 	uid, gid uint32 // the agent's, inside
 }
 
-// visitFiles does f with the agent's root, which it holds open no longer than
+// withFiles calls f with the agent's root, which it holds open no longer than
 // the agent lives: stop is called at the end of the agent or of ctx and must
 // make f return. Data goes through a pipe for that reason: a caller that does
 // not read or write keeps nothing of the agent's.
-func (l *Live) visitFiles(ctx context.Context, stop func(cause error), f func(copier) error) error {
+func (l *Live) withFiles(ctx context.Context, stop func(cause error), f func(copier) error) error {
 	var c copier
 	var ended func()
 	err := l.do(func() (err error) {

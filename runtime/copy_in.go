@@ -104,7 +104,7 @@ func (c copier) takeFolder(parent *os.File, base string, h *tar.Header) error {
 	return there.Close()
 }
 
-// replace makes something under a name that nobody has and moves it to its own.
+// replace makes something under a temporary name and moves it to its own.
 // What had that name before (a link, a pipe, a device) is never opened.
 func replace(parent *os.File, base string, create func(temporary string) error) error {
 	temporary := ".clove-" + rand.Text()

@@ -4,48 +4,53 @@
 // # The launch, in order
 //
 //	clove run                                                     host
-//	  │ 1 enforce     which control holds with what here, or refuse
-//	  │ 2 store       lease of a host id range, name; state starting
-//	  │ 3 run dir     /run/clove/ID with a locked file: "I am alive"
-//	  │ 4 root        a thread in a private mount namespace builds the tree
-//	  │ 5 network     a namespace of the host's, loopback up
-//	  │ 6 compile     Spec to OCI config.json to libcontainer's config
-//	  │ 7 create      libcontainer: cgroup, namespaces, mounts, pivot_root,
+//	  │ prepare       which control holds with what here, or refuse; filter,
+//	  │               network rules and the plan of the root are computed
+//	  │ register      /run/clove/ID with a locked file, "I am alive"; then the
+//	  │               store: lease of a host id range, name; state starting.
+//	  │               The network namespace is made meanwhile
+//	  │ network       a namespace of its own, loopback up
+//	  │ gate          with network rules: clove-gate and the broker (egress/host)
+//	  │ rootfs        a thread in a private mount namespace builds the tree
+//	  │ streams       pipes for stdin, stdout and stderr
+//	  │ create        Spec to OCI config.json to libcontainer's config
+//	  │ start         libcontainer: cgroup, namespaces, mounts, pivot_root,
 //	  │               no_new_privs, seccomp …
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
-//	  │ 8 orders      argv, environment, ids, rlimits over a socket
+//	  │ verify        no_new_privs and the filter are on, read from outside
+//	  │ orders        argv, environment, ids, rlimits over a socket
 //	  │               └─ clove-init starts the agent as its own user
-//	  │ 9 supervise   socket, OOM, CPU time, output, the sandbox's sockets,
-//	  │               signals, until the end
-//	  │ 10 end        cgroup kill, destroy, record; lease given back
+//	  │ supervise     socket, OOM, CPU time, output, the sandbox's sockets,
+//	  │               the gate, signals, until the end
+//	  │ finish        cgroup kill, gate, figures, teardown, record; lease given back
 //
-// Steps 2 to 8 stand on one undo stack: a step that fails takes back those
-// before it, and the record says which step it was. Each has a bound (start.go).
+// From register on, each step puts its undo on a stack: a step that fails takes back
+// those before it, and the record says which step it was. A start that makes no progress
+// in one step for the spec's time is given up (start.go).
 //
 // # While it runs
 //
-// A Live (live.go) is the running agent in the hands of others. What changes
-// it is done in the supervisor's loop, one thing at a time; what takes long is
-// not:
+// A Live (live.go) is the handle of a running agent. Its changes are made in the
+// supervisor's loop, one at a time; what takes long is done outside of it:
 //
 //   - Exec has clove-init's second stage enter the sandbox (libcontainer: the
 //     same namespaces, cgroup and filter) and become what the agent is by the
-//     same steps. It is our child, so we bury it, and each stage of an entry that
-//     failed (sandbox_end.go); PID 1's end waits for that.
+//     same steps. It is clove's child, so clove reaps it, and each stage of an entry
+//     that failed (sandbox_end.go): PID 1's end waits for that.
 //   - CopyIn and CopyOut go through /proc/PID/root with openat2, on a thread that
 //     has the agent's ids for files, so that no link leads out and no path leads
-//     to what the agent could not have. Data passes a pipe: whoever does not take
-//     or give it holds nothing of the agent's open. What is written to a tmpfs is
+//     to what the agent could not have. Data passes through a pipe, so that a
+//     caller that does not read or write keeps no file of the agent's open. What is written to a tmpfs is
 //     charged to clove.
 //   - Update checks, changes the cgroup, clove-init's clock and the store, each
 //     with a way back, and then the gate's rules, which cannot fail. On v2 the
 //     agent stands still while its memory limit falls, because the kernel kills
 //     for one that is exceeded; on v1 it refuses that by itself.
-//   - Layer freezes the cgroup for who reads what the agent changed, together
-//     with Pause or without. The reader is sent away when the agent has to move: at
-//     its deadline and its end, which waits until the layer is let go. Whoever
-//     reads the layer is root; whoever looks at the host's side of the workspace, or
-//     writes there, is a thread with the asking user's ids (layer.go).
+//   - Layer freezes the cgroup while a caller reads what the agent changed, whether it
+//     is paused or not. The read is cancelled when the agent has to go on: after two
+//     minutes, at its deadline, and at its end, which waits until the layer is closed.
+//     Root reads the layer; a thread with the user's ids reads and writes the host's
+//     side of the workspace (layer.go).
 //   - Pause freezes the cgroup, clove-init included: the supervisor thaws it at
 //     the deadline and before it ends it. If the supervisor dies, a paused agent
 //     stays as it is, and makes no progress, until another clove removes it.
@@ -55,19 +60,22 @@
 // The mounts live in a namespace that only the launch thread and the sandbox
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
-// lease, which the next run, cloved or clove gc removes (leftovers.go, tidy.go), because nobody holds the
-// lock in the run directory any more, nor its equal in the state directory
-// (signs.go), which is there also when the run directory was removed. A template in the making has such a lock
-// too. A record that the store does not take stays in the run directory, or,
-// of a detached run, with its supervisor until there is a place for it.
+// lease. The next run in the foreground, cloved or clove gc removes them (leftovers.go,
+// tidy.go), because the lock in the run directory is free, and so is its equal in the
+// state directory (signs.go), which outlives a removal of the run directory. An
+// unfinished template has such a lock too. A record that the store does not take is
+// written into the run directory; if there is no room, the supervisor of a detached run
+// waits until there is.
 // clove-init sees the socket close and kills everything inside at once;
 // before it holds the socket, the parent-death signal does.
 //
-// # Who is who
+// # Ids
 //
 // clove is root on the host. Inside, every id is mapped to a range that this
 // agent alone has. clove-init is id 65533 there, with the few capabilities that
-// changing ids and killing need, and the agent is another id with none.
+// changing ids, handing over the terminal and killing need. The agent is another id
+// without capabilities, or with --user root id 0 with those that installing packages
+// needs (compile.go).
 //
 // # What it refuses
 //

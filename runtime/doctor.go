@@ -23,9 +23,9 @@ const (
 // run is the directory of the run directories; it need not be there yet.
 func Doctor(run string) []Finding {
 	executable, _ := findInit() // a missing binary is a row, not an error
-	f := gatherFacts(executable, run)
-	findings := make([]Finding, 0, len(probes))
-	for _, p := range probes {
+	f := gatherProbes(executable, run)
+	findings := make([]Finding, 0, len(probeTable))
+	for _, p := range probeTable {
 		finding := Finding{Name: p.name, Status: FindingOK, Enforces: p.enforces, Controls: p.controls}
 		var remedy string
 		finding.Found, finding.Missing, remedy = p.ask(f)

@@ -37,7 +37,7 @@ var controls = []control{
 	{agent.ControlEgress, agent.Spec.Gated},
 	{agent.ControlMemory, always},
 	{agent.ControlMemorySwap, always},
-	{agent.ControlSockets, ownNetwork}, // in the host's, nobody can tell whose queue is whose
+	{agent.ControlSockets, ownNetwork}, // in the host's network, queues cannot be attributed to an agent
 	{agent.ControlPids, always},
 	{agent.ControlDisk, always},
 	{agent.ControlShm, always},
@@ -56,7 +56,7 @@ var weakenable = []string{
 	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits, agent.ControlSockets,
 }
 
-// enforcement is the honest account of what holds a run.
+// enforcement is what enforces the limits of a run, and what nothing enforces.
 type enforcement struct {
 	enforced   map[string]string // control to mechanism
 	unenforced []string          // sorted
@@ -64,9 +64,9 @@ type enforcement struct {
 
 func (e enforcement) lacks(name string) bool { return slices.Contains(e.unenforced, name) }
 
-// enforce decides, before anything is made, what holds each control that the
-// spec asks for. A control that nothing holds refuses the run unless the spec
-// names it in AllowUnenforced.
+// enforce decides, before anything is made, what enforces each control that the spec
+// asks for. If nothing enforces one, the run is refused, unless the spec names it in
+// AllowUnenforced.
 func enforce(spec agent.Spec, h prober) (enforcement, error) {
 	e := enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if err := checkWeakened(spec.AllowUnenforced); err != nil {

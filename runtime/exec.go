@@ -80,7 +80,7 @@ func (x *execSession) admit(e agent.Exec) error {
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
 	x.entrance, x.hostID = s.entrance, s.run.Lease.HostID()
-	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.facts))
+	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
 	if err := s.spec.CheckExec(e); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (x *execSession) join(master *os.File) {
 	// Where the agent has ended meanwhile, so has the process.
 	_ = x.live.do(func() error {
 		x.live.s.terminals[x.terminal] = true
-		x.terminal.resize() // the window may have changed before anybody was told
+		x.terminal.resize() // the window may have changed before the terminal was in the table
 		return nil
 	})
 }

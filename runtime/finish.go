@@ -17,7 +17,7 @@ import (
 )
 
 // recordFile holds the record of a run that could not be torn down or stored:
-// whoever cleans up later stores this one.
+// the next clove that cleans up stores this one.
 const recordFile = "record"
 
 // finish ends whatever is left, writes the record and takes back every step.
@@ -91,8 +91,8 @@ func (l *launch) endSessions(patience time.Duration) error {
 	}
 }
 
-// superseded tells whether the store has ended the run already, or forgotten it:
-// then nobody will ever ask for this record.
+// superseded reports whether the store has ended the run already, or forgotten it:
+// then this record is not needed.
 func superseded(err error) bool {
 	kind := agent.KindOf(err)
 	return kind == agent.KindConflict || kind == agent.KindNotFound
@@ -102,7 +102,7 @@ func superseded(err error) bool {
 const leaveRetry = time.Second
 
 // leave writes the record where the next clove finds it, and keeps the lease.
-// A detached run has nobody to tell its end to, so it waits until that works.
+// A detached run has no caller to report its end to, so it waits until that works.
 func (l *launch) leave(record agent.Record, cause error) error {
 	err := l.dir.keep(record)
 	if err != nil && l.streams.Waits != nil {
@@ -159,7 +159,7 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	return stats
 }
 
-// keepsLayer tells whether the writable layer outlives the run: only if the
+// keepsLayer reports whether the writable layer outlives the run: only if the
 // agent changed something that diff could show.
 func (l *launch) keepsLayer() bool {
 	if l.spec.Remove {
@@ -169,7 +169,7 @@ func (l *launch) keepsLayer() bool {
 		return l.run.Layer != "" // an earlier start's: this one did not get to it
 	}
 	if l.occupied {
-		return true // nobody can look
+		return true // the thread that could look is in use
 	}
 	changed := false
 	err := l.thread.Do(func() (err error) { changed, err = l.tree.Changed(); return err })
@@ -196,7 +196,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
 		Usage: usage(seen, stats), Events: events(seen, stats),
 		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
-		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.facts.cgroups.Mode())},
+		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
 	return r
@@ -223,8 +223,8 @@ func events(seen outcome, stats cgroups.Stats) agent.Events {
 }
 
 // conclude stores the record and gives the lease back. The log of a run that
-// is forgotten with its end goes first, lest it is left by who dies in between;
-// whoever follows it has it open.
+// is forgotten with its end is removed first: a clove that is killed in between would
+// leave it for good. A reader that follows it has it open.
 func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
 	if spec.Remove {
 		if err := r.paths.RemoveLog(spec.ID); err != nil {

@@ -42,7 +42,7 @@ func TestFiguresThatAreNotThereAreAbsent(t *testing.T) {
 
 // recorded makes a record without a host.
 func recorded(run agent.Run, seen outcome, ended time.Time) agent.Record {
-	l := &launch{spec: testSpec(), run: run, facts: &facts{cgroups: &cgroups.Host{}},
+	l := &launch{spec: testSpec(), run: run, probes: &probes{cgroups: &cgroups.Host{}},
 		held: enforcement{enforced: map[string]string{"memory": "cgroup2"}, unenforced: []string{}}}
 	return l.record(seen, cgroups.Stats{}, ended)
 }
@@ -133,7 +133,7 @@ func TestTheOutputIsWholeBeforeTheEndIsStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		var states []agent.State
-		l := &launch{runtime: r, spec: run.Spec, run: run, facts: &facts{cgroups: &cgroups.Host{}}, dir: &runDirectory{path: path, lock: lock},
+		l := &launch{runtime: r, spec: run.Spec, run: run, probes: &probes{cgroups: &cgroups.Host{}}, dir: &runDirectory{path: path, lock: lock},
 			occupied: occupied, trace: newTrace(IO{})}
 		l.streams.Drained = func() {
 			now, err := r.Get(run.Spec.Name)

@@ -21,7 +21,7 @@ type freezer struct {
 // hold is one reader for whom the agent stands still.
 type hold struct{ release context.CancelFunc }
 
-// frozen tells whether the cgroup is to stand still, for whatever reason.
+// frozen reports whether the cgroup is to stand still, for whatever reason.
 func (f *freezer) frozen() bool { return f.paused || len(f.holds) > 0 }
 
 // pause refuses an agent whose end has begun.

@@ -26,7 +26,7 @@ type gated struct {
 func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
-		notices:   newOutbox(broker.MaxDenials + 2), // all that a run can have: nobody ever waits
+		notices:   newOutbox(broker.MaxDenials + 2), // all that a run can have: put never waits
 		denied:    streams.Denied,
 	}
 	c.Log, c.Denied = g.decisions.write, g.reportDenial
@@ -92,7 +92,7 @@ const decisionsWaiting = 1024
 // decisionLog writes each decision as one line of JSON.
 type decisionLog struct {
 	agent  agent.ID
-	to     io.Writer // nil: nobody asked
+	to     io.Writer // nil: none
 	outbox *outbox
 }
 

@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyInput passes the user's input on until it ends, the agent closes its end,
-// which is its business, or stopped hangs up (nil: it never does). It waits in
-// poll(2) and never in a read: who still reads a terminal after the process that
-// it read for has gone takes the next line from whoever is there.
+// copyInput passes the user's input on until it ends, the agent closes its end, or stopped hangs up (nil: it never does). It waits in
+// poll(2) and never in a read: a read that is still pending when the agent has ended
+// would take the next line from the shell.
 func copyInput(to io.Writer, from, stopped *os.File) {
 	if from == nil {
 		return

@@ -23,7 +23,7 @@ func (r *Runtime) StoredRun(ref string) (value json.RawMessage, err error) {
 	return value, err
 }
 
-// History returns what happened last, at most limit occurrences.
+// History returns what happened last, at most limit events.
 func (r *Runtime) History(limit int) (past []agent.Occurrence, err error) {
 	err = r.withStore(func(s *store.Store) error { past, err = s.History(limit); return err })
 	return past, err

@@ -20,8 +20,8 @@ import (
 
 // installation is what the state directory says of itself. Installations share
 // the host's cgroup tree, and must not take each other's agents for orphans. The
-// path of the state directory does not tell them apart: another mount namespace
-// has another directory there.
+// path of the state directory does not distinguish them: in another mount namespace it
+// leads to another directory.
 type installation struct {
 	ID  string    `json:"id"`  // in the names of its cgroups: installationDigits hexadecimal digits
 	Run directory `json:"run"` // the one in which its live runs are
@@ -155,9 +155,9 @@ func (p Paths) elsewhere(live []agent.Run) (others []agent.Run) {
 	return others
 }
 
-// bind makes p.Run the run directory of this installation, unless somebody uses
-// another one: who lives there could not be seen, and would be taken for dead. It
-// is used under the state directory's lock.
+// bind makes p.Run the run directory of this installation, unless another
+// one is in use: the runs there could not be seen from here, and would count as dead.
+// It is used under the state directory's lock.
 func (p Paths) bind() error {
 	noted, here, err := p.binding()
 	if err != nil || noted.Run.is(here) {

@@ -315,7 +315,7 @@ func TestARunThatWasEndedByOthersEnds(t *testing.T) {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-		l := &launch{runtime: r, spec: run.Spec, run: run, facts: &facts{cgroups: &cgroups.Host{}}, dir: dir, trace: newTrace(IO{})}
+		l := &launch{runtime: r, spec: run.Spec, run: run, probes: &probes{cgroups: &cgroups.Host{}}, dir: dir, trace: newTrace(IO{})}
 		l.spec.Detached = true
 		if _, err := l.finish(outcome{exitKnown: true}, &signals{}); err != nil || r.supervised(run.Spec.ID) {
 			t.Errorf("forgotten %v: %v", forgotten, err)

@@ -26,14 +26,14 @@ import (
 )
 
 // launch is one run from its first step to its record. It is used by one
-// goroutine; what other goroutines tell it arrives over channels.
+// goroutine; other goroutines send it what they have over channels.
 type launch struct {
 	runtime *Runtime
 	spec    agent.Spec
 	trace   *trace
 	streams IO
 
-	facts  *facts
+	probes *probes
 	held   enforcement
 	filter *specs.LinuxSeccomp
 	plan   rootfs.Plan   // checked, but not yet for the leased ids
@@ -53,7 +53,7 @@ type launch struct {
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
-	sockets  *socketWatch   // nil: nobody watches them
+	sockets  *socketWatch   // nil: they are not limited
 	sessions sync.WaitGroup // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool           // a session did not end: the launch thread may not be free
 	keep     bool           // the layer outlives the run
@@ -197,16 +197,16 @@ func (l *launch) connect() error {
 }
 
 func (l *launch) create() error {
-	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
-	if err := l.facts.cgroups.Prepare(); err != nil {
+	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
+	if err := l.probes.cgroups.Prepare(); err != nil {
 		return err
 	}
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
 	config := compile(l.spec, surroundings{
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
-		CgroupsPath: placement.OCIPath, CgroupV2: l.facts.cgroups.Mode() == cgroups.ModeV2,
-		SwapLimited: l.facts.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
-		Raised: raised(attainableRlimits(l.spec, l.held, l.facts), l.facts), ThermalDirs: thermal, Seccomp: l.filter,
+		CgroupsPath: placement.OCIPath, CgroupV2: l.probes.cgroups.Mode() == cgroups.ModeV2,
+		SwapLimited: l.probes.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
+		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal, Seccomp: l.filter,
 	})
 	return l.thread.Do(func() (err error) {
 		l.box, err = createSandbox(l.dir.path, config, l.tree.UserNamespace())
@@ -242,7 +242,7 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
-	if err := limitSockets(l.group, l.spec.Limits, l.held, l.facts); err != nil {
+	if err := limitSockets(l.group, l.spec.Limits, l.held, l.probes); err != nil {
 		return err
 	}
 	// Now: libcontainer has just given them to clove-init.
@@ -273,7 +273,7 @@ func verifyProcess(pid int, filtered bool) error {
 }
 
 func (l *launch) order() error {
-	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.facts))
+	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}
@@ -324,8 +324,8 @@ func profile(spec agent.Spec) (*specs.LinuxSeccomp, error) {
 	return seccomp.Profile(spec.Seccomp.Profile)
 }
 
-// writesHostFiles tells whether what the agent writes can be a file of the
-// host's, owned there by somebody who matters.
+// writesHostFiles reports whether what the agent writes can be a file of the
+// host's, where a set-user-ID program would run as its owner.
 func writesHostFiles(spec agent.Spec) bool {
 	return slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return !b.ReadOnly })
 }

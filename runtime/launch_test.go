@@ -177,7 +177,7 @@ func TestEndedRunsOnly(t *testing.T) {
 			t.Errorf("%s of a live run: %v", name, err)
 		}
 	}
-	if _, err := r.bury([]agent.Run{run}); err != nil {
+	if _, err := r.reap([]agent.Run{run}); err != nil {
 		t.Fatal(err)
 	}
 	if changes, err := r.Diff(run.Spec.Name); err != nil || changes != nil {
@@ -206,7 +206,7 @@ func TestRemoveTakesTheLayerToo(t *testing.T) {
 			if err := os.WriteFile(layer, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.bury([]agent.Run{run}); err != nil {
+			if _, err := r.reap([]agent.Run{run}); err != nil {
 				t.Fatal(err)
 			}
 			if !there {

@@ -73,7 +73,7 @@ func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func(
 	return inWords(applied), err
 }
 
-// inWords is a list of changes for those who do not know of file systems.
+// inWords is a list of changes for callers that do not know package rootfs.
 func inWords(changes []rootfs.Change) []agent.Change {
 	words := make([]agent.Change, len(changes))
 	for i, c := range changes {
@@ -108,7 +108,7 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 }
 
 // atRest finds a run that has ended, or waits to run again. One that is started
-// meanwhile waits for who reads its layer.
+// meanwhile waits for the readers of its layer.
 func (r *Runtime) atRest(ref string) (agent.Run, error) {
 	run, err := r.Get(ref)
 	if err == nil {
@@ -202,7 +202,7 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 	return image, nil
 }
 
-// access says who reads what: root the layer, the user the host's workspace.
+// access makes root read the layer, and the user the host's workspace.
 func (l *layerReader) access() rootfs.Access {
 	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes}
 	if l.For.UID != 0 {
@@ -237,8 +237,8 @@ func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (appli
 }
 
 // Remove forgets an ended run: its record and its name, then its layer and its
-// log. In this order a store that fails loses nothing, and who dies in between
-// leaves files that gc knows for nobody's.
+// log. In this order a store that fails loses nothing, and a clove that is killed
+// in between leaves files that gc removes, because the store does not know them.
 func (r *Runtime) Remove(ref string) error {
 	run, err := r.ended(ref)
 	if err != nil {

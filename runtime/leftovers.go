@@ -22,32 +22,32 @@ func newLease(paths map[string]string) *agent.Lease {
 	return &agent.Lease{BootID: bootID(), SupervisorPID: os.Getpid(), Cgroups: paths}
 }
 
-// bootID tells this boot of the host from all others; empty, of no boot, where
-// the kernel does not say it.
+// bootID identifies this boot of the host; empty, of no boot, if the kernel does not
+// have it.
 func bootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
 }
 
-// dead returns the runs that the store takes for live and nobody supervises.
+// dead returns the runs that are live in the store and have no supervisor.
 func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
 	dead, _, err := r.unsupervised(s)
 	return dead, err
 }
 
-// supervised tells whether somebody holds the lock of the run, or gives its sign.
+// supervised reports whether a process holds the lock of the run, or its sign.
 func (r *Runtime) supervised(id agent.ID) bool {
 	lives, err := lives(r.paths.runDirectory(id))
 	return err == nil && lives || r.paths.signs().held(id)
 }
 
-// bury cleans up after runs whose supervisor died, each on its own: one that
+// reap cleans up after runs whose supervisor died, each on its own: one that
 // cannot be cleaned never blocks the rest. It returns what it did.
-func (r *Runtime) bury(dead []agent.Run) ([]Problem, error) {
+func (r *Runtime) reap(dead []agent.Run) ([]Problem, error) {
 	var done []Problem
 	var failures []error
 	for _, run := range dead {
-		if err := r.buryOne(run); err != nil {
+		if err := r.reapOne(run); err != nil {
 			failures = append(failures, fmt.Errorf("cannot clean up after %s (%s): %w", run.Spec.Name, run.Spec.ID, err))
 			continue
 		}
@@ -57,9 +57,9 @@ func (r *Runtime) bury(dead []agent.Run) ([]Problem, error) {
 	return done, errors.Join(failures...)
 }
 
-// buryOne claims the run first. What was read of it before that may be past:
-// another clove may have buried it, and cloved started it again.
-func (r *Runtime) buryOne(run agent.Run) error {
+// reapOne claims the run first. What was read of it before may be outdated:
+// another clove may have cleaned up, and cloved started it again.
+func (r *Runtime) reapOne(run agent.Run) error {
 	dir, err := claim(r.paths, run.Spec.ID)
 	if err != nil {
 		if errors.Is(err, errAlive) {
@@ -115,8 +115,8 @@ func removeCgroups(paths map[string]string) error {
 	return group.Remove(ctx)
 }
 
-// lostRecord tells what is known of a run whose supervisor died: what it left
-// itself, else what clove-init noted, else that it was killed.
+// lostRecord is the record of a run whose supervisor died: the one that it left, else
+// what clove-init noted, else that it was killed.
 func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	if text, err := os.ReadFile(filepath.Join(dir.path, recordFile)); err == nil {
 		var record agent.Record
@@ -125,9 +125,9 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 		}
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
-	l := &launch{runtime: r, spec: run.Spec, run: run, facts: gatherFacts(r.init, r.paths.Run)}
+	l := &launch{runtime: r, spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
-	if held, err := enforce(run.Spec, l.facts); err == nil {
+	if held, err := enforce(run.Spec, l.probes); err == nil {
 		l.held = held
 	}
 	record := l.record(seen, cgroups.Stats{}, time.Now())
@@ -138,8 +138,7 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	return record
 }
 
-// lossOf says why nobody was there when the agent ended. removed: the run had no
-// directory any more.
+// lossOf is why no supervisor saw the agent's end. removed: the run directory is gone.
 func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 	switch {
 	case run.Lease != nil && run.Lease.BootID != boot:
@@ -153,7 +152,7 @@ func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 		Hint: "the agent was ended with it"}
 }
 
-// exitOf reads clove-init's own account, if it had the time to write one.
+// exitOf reads what clove-init noted of the end, if it had the time.
 func exitOf(dir *runDirectory, seen outcome) outcome {
 	file, err := os.Open(filepath.Join(dir.path, exitFile))
 	if err != nil {

@@ -77,7 +77,7 @@ func TestTheDeadAreBuried(t *testing.T) {
 		t.Fatal(err)
 	}
 	forgotten, _ := deadRun(t, r, func(s *agent.Spec) { s.Remove = true })
-	done, err := r.bury([]agent.Run{run, gone, forgotten})
+	done, err := r.reap([]agent.Run{run, gone, forgotten})
 	if err != nil || len(done) != 3 {
 		t.Fatalf("%v, %v", done, err)
 	}
@@ -93,7 +93,7 @@ func TestTheDeadAreBuried(t *testing.T) {
 	if _, err := r.Get(string(forgotten.Spec.ID)); agent.KindOf(err) != agent.KindNotFound {
 		t.Errorf("a run with --rm is remembered: %v", err)
 	}
-	if again, err := r.bury([]agent.Run{run}); err != nil || len(again) != 1 {
+	if again, err := r.reap([]agent.Run{run}); err != nil || len(again) != 1 {
 		t.Errorf("a second burial, by a slower clove: %v, %v", again, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestABurialThatComesTooLate(t *testing.T) {
 	for _, started := range []bool{false, true} {
 		r := testRuntime(t)
 		seen, _ := deadRun(t, r, nil)
-		if _, err := r.bury([]agent.Run{seen}); err != nil {
+		if _, err := r.reap([]agent.Run{seen}); err != nil {
 			t.Fatal(err)
 		}
 		err := r.withStore(func(s *store.Store) error { _, err := s.Requeue(seen.Spec.ID, func(*agent.Run) {}); return err })
@@ -122,7 +122,7 @@ func TestABurialThatComesTooLate(t *testing.T) {
 			begin(t, r, seen.Spec)
 			want = agent.StateStarting
 		}
-		if _, err := r.bury([]agent.Run{seen}); err != nil {
+		if _, err := r.reap([]agent.Run{seen}); err != nil {
 			t.Error(err)
 		}
 		if err := r.sweep(Problem{Kind: ProblemDir, Subject: string(seen.Spec.ID)}, nil); err != nil {
@@ -148,7 +148,7 @@ func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	fine, _ := deadRun(t, r, nil)
-	done, err := r.bury([]agent.Run{odd, fine})
+	done, err := r.reap([]agent.Run{odd, fine})
 	if err == nil || !strings.Contains(err.Error(), odd.Spec.Name) || len(done) != 1 || done[0].Subject != string(fine.Spec.ID) {
 		t.Errorf("%v, %v", done, err)
 	}
@@ -174,7 +174,7 @@ func TestWhatBecomesOfTheLayer(t *testing.T) {
 			if err := os.WriteFile(layer, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.bury([]agent.Run{run}); err != nil {
+			if _, err := r.reap([]agent.Run{run}); err != nil {
 				t.Fatal(err)
 			}
 			if exists(layer) != row.kept {

@@ -54,7 +54,7 @@ func (n *network) path() string {
 // abandon lets go of the namespace, whenever it comes.
 func (n *network) abandon() error {
 	if n.await() != nil || n.namespace == nil {
-		return nil // there is none; who awaited it has the reason
+		return nil // there is none; the step that awaited it has the error
 	}
 	return n.namespace.Close()
 }
@@ -87,8 +87,8 @@ func moreHosts(spec agent.Spec) string {
 	return lines.String()
 }
 
-// searchDomains are those of the host's that a rule names anyway: the others
-// are no business of the agent's.
+// searchDomains are those of the host's that a rule names anyway: the others would
+// tell the agent about the host's network.
 func searchDomains(spec agent.Spec) []string {
 	if len(spec.Egress.DNS) > 0 {
 		return nil

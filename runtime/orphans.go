@@ -50,11 +50,11 @@ func (r *Runtime) lookAgain(v *view) error {
 	return nil
 }
 
-// audit holds the store to account, which takes as long as its past is.
+// audit checks the store against itself, which takes longer the more runs it has.
 func (r *Runtime) audit() (found []Problem, err error) {
 	err = r.withStore(func(s *store.Store) error {
-		complaints, err := s.Check()
-		for _, text := range complaints {
+		contradictions, err := s.Check()
+		for _, text := range contradictions {
 			found = append(found, Problem{ProblemStore, r.paths.database(), text})
 		}
 		return err

@@ -7,11 +7,11 @@ import "time"
 const outboxPatience = 2 * time.Second
 
 // outbox does in its own time what can block: writes to a terminal that was
-// stopped, or to a pipe that nobody reads. Otherwise such a reader would hold up
+// stopped, or to a pipe without a reader. Otherwise such a reader would hold up
 // the broker, with it the end of the run, and the loop that holds the limits.
 type outbox struct {
 	work  chan func()
-	over  chan struct{} // closed: nobody waits any more
+	over  chan struct{} // closed: what is left is given up
 	ended chan struct{} // closed: all is done
 }
 
@@ -35,8 +35,8 @@ func (o *outbox) put(f func()) {
 	}
 }
 
-// until does the rest beside stop, after which nobody puts any more. What cannot
-// be done in outboxPatience is given up.
+// until calls stop, which ends the last caller of put, and does the rest meanwhile.
+// What is not done within outboxPatience is given up.
 func (o *outbox) until(stop func() error) error {
 	patience := time.AfterFunc(outboxPatience, func() { close(o.over) })
 	defer patience.Stop()

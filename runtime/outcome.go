@@ -12,19 +12,19 @@ import (
 )
 
 // outcome is what the supervisor saw. One pure function, judge, turns it into
-// the record's verdict, so that every ending can be tested as a table row.
+// the record's ending, so that every ending can be tested as a table row.
 type outcome struct {
 	cause      cause // what clove itself did to end the run, first one only
 	code       int   // the agent's exit code, when it exited
 	signal     int   // the signal that ended it; 0: it exited
-	exitKnown  bool  // clove-init told how the agent ended
+	exitKnown  bool  // clove-init reported how the agent ended
 	startError error // a launch step failed
 	execFailed *execFailure
 	launched   bool // the agent executed
 	oomKills   int64
 	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
-	executed   *time.Duration  // nothing of the agent executed after this; nil: nobody knows
+	executed   *time.Duration  // nothing of the agent executed after this; nil: unknown
 	cpu        *time.Duration  // the agent's own
 	spent      initproto.Spent // the launch's; all that was counted, if the agent never executed
 	output     int64
@@ -53,8 +53,8 @@ type execFailure struct {
 	exitCode      int // 126 or 127
 }
 
-// verdict is the part of the record that says how a run ended and why.
-type verdict struct {
+// ending is the part of the record that says how a run ended and why.
+type ending struct {
 	status   agent.Status
 	exitCode int
 	signal   *string
@@ -62,12 +62,12 @@ type verdict struct {
 	failure  *agent.Failure
 }
 
-// judge attributes the end honestly: what clove did comes first, then what the
+// judge attributes the end: what clove did comes first, then what the
 // kernel's own counters say, then what the agent itself returned.
-func judge(limits agent.Limits, o outcome) verdict {
+func judge(limits agent.Limits, o outcome) ending {
 	switch {
 	case o.startError != nil && o.oomKills == 0:
-		return verdict{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
+		return ending{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
 	case o.execFailed != nil:
 		return execVerdict(*o.execFailed)
 	case o.cause == causeDeadline:
@@ -81,29 +81,29 @@ func judge(limits agent.Limits, o outcome) verdict {
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):
-		// It was asked to end and did, within its grace: how is its own affair.
+		// It was asked to end and did, within its grace: its own exit code counts.
 		return o.own()
 	case o.cause == causeUser, o.cause == causeLifeline, !o.exitKnown:
-		return verdict{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
+		return ending{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	}
 	return o.own()
 }
 
-func (o outcome) byLimit(status agent.Status, code int, name string, value int64, peak *int64) verdict {
-	v := verdict{status: status, exitCode: code, limit: &agent.LimitHit{Name: name, Value: value, Peak: peak}}
+func (o outcome) byLimit(status agent.Status, code int, name string, value int64, peak *int64) ending {
+	v := ending{status: status, exitCode: code, limit: &agent.LimitHit{Name: name, Value: value, Peak: peak}}
 	switch {
 	case o.signal != 0:
 		v.signal = signalName(o.signal)
 	case !o.exitKnown:
-		// clove-init died before it could tell: somebody killed them all at once.
+		// clove-init died before it could report: all were killed at once.
 		v.signal = signalName(int(unix.SIGKILL))
 	}
 	return v
 }
 
 // own is the end that the agent chose; a full disk is named when it failed.
-func (o outcome) own() verdict {
-	v := verdict{status: agent.StatusExited, exitCode: o.code}
+func (o outcome) own() ending {
+	v := ending{status: agent.StatusExited, exitCode: o.code}
 	if o.signal != 0 {
 		v.status, v.exitCode, v.signal = agent.StatusSignaled, agent.ExitSignalBase+o.signal, signalName(o.signal)
 	}
@@ -113,15 +113,15 @@ func (o outcome) own() verdict {
 	return v
 }
 
-func execVerdict(f execFailure) verdict {
+func execVerdict(f execFailure) ending {
 	failure := &agent.Failure{Step: f.step, Message: f.message, Hint: hintFor(f)}
 	if f.errno != 0 {
 		failure.Errno = f.errno.Error()
 	}
-	return verdict{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
+	return ending{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
 }
 
-// hintFor tells what to do about a command that did not execute.
+// hintFor is what to do about a command that did not execute.
 func hintFor(f execFailure) string {
 	step, _, _ := strings.Cut(f.step, " ")
 	switch {

@@ -34,7 +34,7 @@ func (l *Live) Processes() ([]agent.Process, error) {
 	return processes(procRoot, pids, hostID)
 }
 
-// processes reads what proc tells of the host's pids. hostID is the host id of
+// processes reads the host's pids from proc. hostID is the host id of
 // id 0 inside.
 func processes(proc string, pids []int, hostID uint32) ([]agent.Process, error) {
 	var found []agent.Process

@@ -19,8 +19,8 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 }
 
 // Refuse ends a queued run that could not be begun. One that another process
-// has begun meanwhile is left to it. One that was removed needs no record; who
-// was about to start it has made its log anew.
+// has begun meanwhile is left to it. One that was removed needs no record, but its
+// starter has created the log anew, which is removed.
 func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	return r.withStore(func(s *store.Store) error {
 		run, err := s.Get(string(id))
@@ -40,5 +40,5 @@ func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	})
 }
 
-// Supervised tells whether a process looks after the run.
+// Supervised reports whether the run has a living supervisor.
 func (r *Runtime) Supervised(id agent.ID) bool { return r.supervised(id) }

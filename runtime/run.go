@@ -61,7 +61,7 @@ func (l *launch) perform(begin func(step string) error) error {
 
 // enter makes the run known, while what takes long without it goes on beside.
 func (l *launch) enter() error {
-	go l.facts.cgroups.Anticipate() // the wait passes while the root is being built
+	go l.probes.cgroups.Anticipate() // the wait passes while the root is being built
 	l.network = anticipateNetwork(l.spec)
 	if err := l.register(); err != nil {
 		return errors.Join(err, l.network.abandon())
@@ -83,11 +83,11 @@ func (l *launch) settle(seen outcome, signals *signals) (agent.Record, error) {
 // prepare checks everything that can be checked before anything is made.
 func (l *launch) prepare() (err error) {
 	began := time.Now()
-	l.facts = gatherFacts(l.runtime.init, l.runtime.paths.Run)
-	if l.facts.cgroupsErr != nil {
-		return l.facts.cgroupsErr
+	l.probes = gatherProbes(l.runtime.init, l.runtime.paths.Run)
+	if l.probes.cgroupsErr != nil {
+		return l.probes.cgroupsErr
 	}
-	if l.held, err = enforce(l.spec, l.facts); err != nil {
+	if l.held, err = enforce(l.spec, l.probes); err != nil {
 		return err
 	}
 	if l.filter, err = profile(l.spec); err != nil {
@@ -101,8 +101,8 @@ func (l *launch) prepare() (err error) {
 	}
 	root := rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)
 	if owner := l.streams.Owner; owner.UID != 0 {
-		// Without supplementary groups: nobody knows them any more when a run
-		// starts again by itself.
+		// Without supplementary groups: they are not stored, and a run that starts again
+		// by itself must have the same rights.
 		root.User = &nsthread.Identity{UID: owner.UID, GID: owner.GID}
 	}
 	if root.ResolvConf, root.Hosts, err = networkFiles(l.spec); err != nil {
@@ -116,7 +116,7 @@ func (l *launch) prepare() (err error) {
 }
 
 // register makes the run directory and enters the run in the store, in this
-// order: a run in the store whose directory nobody holds is a dead one.
+// order: a run in the store whose directory is not locked counts as dead.
 func (l *launch) register() (err error) {
 	began := time.Now()
 	var u undo.Stack
@@ -128,7 +128,7 @@ func (l *launch) register() (err error) {
 	// gofail: var registerDirectory string
 	// if err := failpoint(registerDirectory, ""); err != nil { return err }
 
-	placement := l.facts.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
+	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	var dead []agent.Run
 	var live map[agent.ID]bool
 	enter := func(s *store.Store) (err error) {
@@ -147,9 +147,9 @@ func (l *launch) register() (err error) {
 	}
 	err = l.runtime.withStore(enter)
 	if agent.KindOf(err) == agent.KindConflict && len(dead) > 0 {
-		// Who has the name may be dead: then it is told as it is, lost.
+		// The run that has the name may be dead: then it is recorded as lost, and the name is free.
 		named := slices.DeleteFunc(slices.Clone(dead), func(run agent.Run) bool { return run.Spec.Name != l.spec.Name })
-		l.aside(func() { l.runtime.bury(named) }) // what fails here is reported by `clove check`
+		l.aside(func() { l.runtime.reap(named) }) // what fails here is reported by `clove check`
 		err = l.runtime.withStore(enter)
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *launch) register() (err error) {
 	// failpoint(registered, "")
 
 	if l.run.Layer == "" {
-		// A run that is started anew may have left one; nobody else will miss it.
+		// A run that is started anew may have left one, and a fresh start does not keep it.
 		if err := rootfs.RemoveLayer(l.runtime.paths.layer(l.spec.ID)); err != nil {
 			l.stale = err
 		}
@@ -185,7 +185,7 @@ func (l *launch) clearUp() {
 	began, left := time.Now(), l.leftovers
 	did := make(chan bool, 1)
 	l.aside(func() {
-		l.runtime.bury(left.dead) // what fails here is reported by `clove check`
+		l.runtime.reap(left.dead) // what fails here is reported by `clove check`
 		did <- l.runtime.tidy(left.live) || len(left.dead) > 0
 	})
 	select {

@@ -15,7 +15,7 @@ import (
 // Names inside a run directory.
 const (
 	lockFile = "lock" // locked by the supervisor for as long as it lives
-	exitFile = "exit" // clove-init's own account of the end
+	exitFile = "exit" // what clove-init notes of the end
 )
 
 // runDirectory is /run/clove/ID: what a live run has on the host besides its
@@ -24,19 +24,19 @@ const (
 type runDirectory struct {
 	path string
 	lock *os.File
-	sign *os.File // in the state directory: the lock's equal, which no removal of the directory takes away
+	sign *os.File // in the state directory: the same sign, which outlives a removal of the run directory
 	exit *os.File // clove-init writes its end here; it outlives clove
 	made bool     // by a claim: the run had none
 }
 
-// claimPatience is how long a start waits for the one who has the run's
-// directory still: the supervisor of its last start, which has stored the
-// record already, or a clove that clears up.
+// claimPatience is how long a start waits for the process that still has the run's
+// directory: the supervisor of its last start, which has stored the record already, or
+// a clove that cleans up.
 const claimPatience = 10 * time.Second
 
 // newRunDirectory makes the directory and locks it. One that is there already
-// belongs to a living supervisor, or to one that died before the store knew of
-// it: then the run still waits for its turn, and this is it.
+// belongs to a living supervisor, or to one that died before the run was stored: then
+// this start takes it over.
 func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	for deadline := time.Now().Add(claimPatience); ; time.Sleep(5 * time.Millisecond) {
 		d, err := makeRunDirectory(paths, id)
@@ -46,8 +46,8 @@ func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	}
 }
 
-// enter gives the run's sign of life. It returns errAlive when somebody else
-// does, and refuses where what lives has another run directory.
+// enter takes the run's sign of life. It returns errAlive if another process has it,
+// and refuses if live runs use another run directory.
 func enter(paths Paths, id agent.ID) (d *runDirectory, err error) {
 	d = &runDirectory{path: paths.runDirectory(id)}
 	err = exclusively(paths.State, func() (err error) {
@@ -112,8 +112,8 @@ func replaceDead(path string) error {
 }
 
 // exclusively runs f while this process alone may make, claim or remove run
-// directories, so that nobody finds one between its making and its lock and
-// takes it for a dead run's. f must be short.
+// directories: one that is made and not yet locked looks like a dead run's. f must be
+// short.
 func exclusively(run string, f func() error) error {
 	dir, err := os.Open(run)
 	if err != nil {
@@ -157,9 +157,9 @@ func unlock(lock *os.File) error {
 	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
 }
 
-// lives tells whether somebody holds the run directory; fs.ErrNotExist when
-// there is none. It gives the lock back before anybody else may look, who would
-// take it for a supervisor's.
+// lives reports whether a process holds the run directory; fs.ErrNotExist if there is
+// none. It releases the lock before others may look, who would take it for a
+// supervisor's.
 func lives(path string) (alive bool, err error) {
 	err = exclusively(filepath.Dir(path), func() error {
 		if _, err := os.Stat(path); err != nil {
@@ -177,9 +177,9 @@ func lives(path string) (alive bool, err error) {
 	return false, err
 }
 
-// claim takes the run directory of a run that nobody supervises, and makes it
-// where there is none: while it is held the run cannot be started again. It
-// returns errAlive when somebody else has it. release or remove gives it up.
+// claim takes the run directory of a run without a supervisor, and makes it if there is
+// none: while it is held the run cannot be started again. It returns errAlive if another
+// process has it. release or remove gives it up.
 func claim(paths Paths, id agent.ID) (*runDirectory, error) {
 	d, err := enter(paths, id)
 	if err != nil {
@@ -211,7 +211,7 @@ func (d *runDirectory) release() {
 	d.letGo()
 }
 
-// letGo ends the signs of life, and leaves the directory to whoever comes.
+// letGo ends the signs of life, and leaves the directory to the next clove.
 func (d *runDirectory) letGo() {
 	if d.exit != nil {
 		d.exit.Close()
@@ -220,9 +220,9 @@ func (d *runDirectory) letGo() {
 	takeBack(d.sign)
 }
 
-// remove deletes the directory, then gives up the lock. Nobody may look for a
-// lock between the removal of the file and that of the directory: the new lock
-// would keep the directory there, for nobody.
+// remove deletes the directory, then gives up the lock. It excludes
+// others meanwhile: one that made a new lock file between the removal of the old one
+// and that of the directory would keep the directory from being removed.
 func (d *runDirectory) remove() error {
 	err := exclusively(filepath.Dir(d.path), func() error { return os.RemoveAll(d.path) })
 	d.letGo()

@@ -96,7 +96,7 @@ func (p Paths) RemoveLog(id agent.ID) (err error) {
 	return agent.Failed("log", err)
 }
 
-// runMode lets the sandbox's root, which is nobody on the host, pass through
+// runMode lets the sandbox's root, which has no rights on the host, pass through
 // to the root that it pivots into. What lies there is readable by root alone.
 const runMode = 0o711
 
@@ -156,7 +156,8 @@ func (r *Runtime) Get(ref string) (run agent.Run, err error) {
 }
 
 // SupervisorCgroup opens the cgroup in which the supervisors of detached agents
-// live, apart from who starts them; nil on hosts that have none for them.
+// live, apart from their starter's: a restart of cloved must not end them. It is nil on
+// hosts that have none for them.
 func SupervisorCgroup() (*os.File, error) {
 	h, err := detect()
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *sandbox) destroy() error {
 }
 
 // lastInside describes the processes in the pid namespace of init, itself
-// aside, for whoever has to find out why it does not end.
+// aside, to show why it does not end.
 func lastInside(init int) string {
 	namespace := func(pid int) string {
 		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid)) // none: it is gone, or not of this one

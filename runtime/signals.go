@@ -26,8 +26,8 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// ending are those of them that mean "go away" once the agent is gone.
-var ending = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+// endingSignals are those of them that mean "go away" once the agent is gone.
+var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
 
 func listen() *signals {
 	s := &signals{incoming: make(chan os.Signal, 32)}
@@ -64,9 +64,9 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 		}
 		_ = s.forward(number)
 	default:
-		_ = s.forward(number) // nobody is there to be told
+		_ = s.forward(number) // a signal has no caller to report to
 	}
-	if slices.Contains(ending, received) {
+	if slices.Contains(endingSignals, received) {
 		s.hurry(received)
 	}
 }
@@ -78,7 +78,7 @@ func (s *supervisor) forward(number syscall.Signal) error {
 		return &agent.Error{Kind: agent.KindBusy, Step: "signal", Message: "too many signals wait for " + s.spec.Name,
 			Hint: "`clove resume` lets a paused agent take them; `clove stop` ends it"}
 	}
-	return nil // a socket that is gone says that clove-init is: the loop will hear it
+	return nil // a socket that is gone says that clove-init is: the loop ends with it
 }
 
 // resizeTerminals gives the ptys of the agent and of what was started beside it

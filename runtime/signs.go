@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// signs is the file in the state directory on which everybody who lives holds a
-// lock: a byte for each run, and one for cloved. A run directory has a lock too,
+// signs is the file in the state directory on which every supervisor holds a lock: a
+// byte for each run, and one for cloved. A run directory has a lock too,
 // but it may be removed, or be another one in another mount namespace; the store
 // lies where these locks are. They belong to the open file (F_OFD_SETLK, see
 // fcntl(2)): the kernel frees them however their process ends.
@@ -32,7 +32,7 @@ func signOf(id agent.ID) int64 {
 }
 
 // give holds the byte for as long as the file that it returns is open. The
-// error is errAlive when somebody else holds it.
+// error is errAlive if another process holds it.
 func (s signs) give(byte int64) (*os.File, error) {
 	file, err := os.OpenFile(string(s), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -59,13 +59,13 @@ func takeBack(sign *os.File) {
 	sign.Close()
 }
 
-// held tells whether somebody gives the sign of the run; in doubt it is.
+// held reports whether a process holds the run's byte; in doubt it does.
 func (s signs) held(id agent.ID) bool {
 	held, err := s.inRange(signOf(id), 1)
 	return held || err != nil
 }
 
-// any tells whether somebody gives any sign.
+// any reports whether a process holds any byte.
 func (s signs) any() (bool, error) { return s.inRange(0, 0) }
 
 // inRange looks at length bytes, 0 is all that follow.

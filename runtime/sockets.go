@@ -18,7 +18,7 @@ import (
 // limitSockets bounds the buffers of TCP and UDP on v1, before the agent makes
 // the first socket: at half of what ends it, so that an agent that reaches only
 // this bound goes on.
-func limitSockets(group *cgroups.Group, limits agent.Limits, held enforcement, f *facts) error {
+func limitSockets(group *cgroups.Group, limits agent.Limits, held enforcement, f *probes) error {
 	if held.lacks(agent.ControlMemory) || !f.cgroups.CountsSockets() {
 		return nil
 	}

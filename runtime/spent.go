@@ -26,7 +26,7 @@ func orZero[N ~int64](n *N) N {
 	return *n
 }
 
-// positive is nil for 0, which stands for a figure that nobody knows.
+// positive is nil for 0, which stands for an unknown figure.
 func positive(n int64) *int64 {
 	if n <= 0 {
 		return nil

@@ -63,7 +63,7 @@ func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 			return l.halt(a, step, noProgress(step, bound))
 		case received := <-signals.incoming:
 			signals.early = append(signals.early, received)
-			if slices.Contains(ending, received) {
+			if slices.Contains(endingSignals, received) {
 				return l.halt(a, step, interrupted(step, received))
 			}
 		case <-done:
@@ -88,8 +88,8 @@ func interrupted(step string, received os.Signal) error {
 
 // halt lets no further step begin, and waits for the one under way. What it has
 // started is killed when it does not come back by itself. If that was the last step, and
-// it did its work, the agent has its orders: then nothing is halted, and who supervises
-// the agent hears the early signals.
+// it did its work, the agent has its orders: then nothing is halted, and the
+// supervisor gets the early signals.
 func (l *launch) halt(a *attempt, step string, reason error) error {
 	a.reason = reason
 	close(a.halted)
@@ -133,7 +133,7 @@ func (l *launch) killStarted() {
 }
 
 // disown ends a start of a run that is not known. What hangs is noted as abandon does
-// it: a detached run is refused by who called, and one of the foreground was never there.
+// it: the caller refuses a detached run, and one in the foreground leaves no record.
 func (l *launch) disown(cause error) error {
 	if hung := (hungError{}); !errors.As(cause, &hung) {
 		return cause
@@ -148,7 +148,7 @@ func (l *launch) disown(cause error) error {
 // `clove check`, and whatever the kernel still holds goes with this process.
 func (l *launch) abandon(cause error) (agent.Record, error) {
 	// Not with l itself, which the step that hangs may change.
-	known := &launch{runtime: l.runtime, spec: l.spec, run: l.run, facts: l.facts, held: l.held}
+	known := &launch{runtime: l.runtime, spec: l.spec, run: l.run, probes: l.probes, held: l.held}
 	record := known.record(outcome{startError: cause}, cgroups.Stats{}, time.Now())
 	failure := agent.FailureOf(cause)
 	err := errors.Join(l.dir.noteStuck(stuckNote{Name: l.spec.Name, Step: failure.Step, Processes: l.family()}),

@@ -97,7 +97,7 @@ func TestAnAbandonedStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &launch{runtime: r, spec: run.Spec, run: run, dir: dir, facts: gatherFacts("", "/run/clove")}
+	l := &launch{runtime: r, spec: run.Spec, run: run, dir: dir, probes: gatherProbes("", "/run/clove")}
 	record, err := l.abandon(noProgress("rootfs", time.Second))
 	if err != nil || record.Status != agent.StatusStartFailed || record.ExitCode != agent.ExitStartFailed || record.Error.Step != "rootfs" {
 		t.Errorf("%+v, %v", record, err)
@@ -172,7 +172,7 @@ func TestAStartThatEndsBeforeItIsKnown(t *testing.T) {
 	for _, step := range []string{stepPrepare, stepRegister} {
 		r := testRuntime(t)
 		l := &launch{runtime: r, spec: testSpec(), trace: newTrace(IO{})}
-		l.facts = gatherFacts("", "/run/clove")
+		l.probes = gatherProbes("", "/run/clove")
 		wanted := errors.New("wanted")
 		var begun []string
 		err := l.perform(func(next string) error {

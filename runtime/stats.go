@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Stats tells what the agent uses now.
+// Stats returns what the agent uses now.
 func (l *Live) Stats() (stats agent.Stats, err error) {
 	err = l.do(func() (err error) { stats, err = l.s.stats(); return err })
 	return stats, err

@@ -24,24 +24,24 @@ type IO struct {
 	Owner      agent.Owner
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
-	// Denied hears of the first time that the gate turns a target away, and of a
-	// gate that is lost; it must not block. nil: nobody listens.
+	// The functions may be nil. All but Drained and Ended must not block.
+
+	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
-	// Step hears of each step of the launch when it is over, in order, before
-	// Started; it must not block. nil: nobody listens.
+	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
-	// Started hears of the agent once it executes; it must not block. nil: nobody listens.
+	// Started is called once the agent executes.
 	Started func(*Live)
-	// Drained hears that all that the agent wrote was passed on, before its end is
-	// stored: who reads of the end finds the output where it was kept. It must
-	// wait for nobody but its own readers. nil: nobody listens.
+	// Drained is called when all output was passed on, before the end is stored: a
+	// client that sees the end finds the whole output. It may wait only for its own
+	// readers.
 	Drained func()
-	// Ended hears of the record when it is stored. Signals are held off until it
-	// returns: one that was meant for the agent cannot end the caller before it
-	// wrote the record down. nil: nobody listens.
+	// Ended gets the record when it is stored. Signals are held off until it returns: one
+	// that was meant for the agent cannot end the caller before it has written the
+	// record.
 	Ended func(agent.Record)
-	// Waits hears of an end whose record finds no room on the host, before Run
-	// waits for some; it must not block. nil: nobody listens.
+	// Waits gets a record for which the host's disk has no room, before Run waits for
+	// some.
 	Waits func(agent.Record)
 }
 
@@ -202,8 +202,8 @@ func (s *streams) closeAgentSide() {
 }
 
 // drain waits until everything that the agent wrote was passed on. Every
-// writer is dead by then, so it ends unless our own reader is stuck; whoever
-// then tells clove to end has seen enough.
+// writer is dead by then, so it ends unless our own reader is stuck; a signal
+// then ends the wait, because the user has seen enough.
 func (s *streams) drain(signals <-chan os.Signal) {
 	s.closeAgentSide()
 	drained := make(chan struct{})
@@ -216,15 +216,14 @@ func (s *streams) drain(signals <-chan os.Signal) {
 		case <-drained:
 			return
 		case signal := <-signals:
-			if slices.Contains(ending, signal) {
+			if slices.Contains(endingSignals, signal) {
 				return
 			}
 		}
 	}
 }
 
-// abandon closes our ends. It waits for nobody: drain did, as long as it made
-// sense.
+// abandon closes our ends. It does not wait: drain has done that.
 func (s *streams) abandon() error {
 	s.closeAgentSide()
 	if s.stdin != nil {

@@ -24,7 +24,7 @@ type stuckNote struct {
 	Processes []stuckProcess `json:"processes"`
 }
 
-// stuckProcess is a process, told from later ones with its number by its start.
+// stuckProcess is a process. Its start time distinguishes it from later ones with its pid.
 type stuckProcess struct {
 	PID     int   `json:"pid"`
 	Started int64 `json:"started"` // ticks since boot, proc_pid_stat(5)
@@ -39,7 +39,7 @@ func (d *runDirectory) noteStuck(note stuckNote) error {
 }
 
 // family is every process that a start may leave: this one, its children, and
-// who is in the agent's cgroup.
+// those in the agent's cgroup.
 func (l *launch) family() []stuckProcess {
 	pids, _ := processChildren() // this process is the first to be asked about anyway
 	pids = append(pids, os.Getpid())

@@ -21,7 +21,7 @@ type supervisor struct {
 
 	// What the launch made, which is the loop's until it ends.
 	paths    Paths
-	facts    *facts
+	probes   *probes
 	streams  IO
 	pipes    *streams
 	conn     *initproto.Conn
@@ -59,7 +59,7 @@ type supervisor struct {
 // supervisorOf is a supervisor with what it takes over from a launch, and no clocks.
 func supervisorOf(l *launch) *supervisor {
 	return &supervisor{
-		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, facts: l.facts, streams: l.streams, pipes: l.pipes,
+		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, probes: l.probes, streams: l.streams, pipes: l.pipes,
 		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions,
 		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filter != nil},
 		freezer:  freezer{name: l.spec.Name, group: l.group, holds: map[*hold]bool{}},
@@ -87,7 +87,7 @@ func (s *supervisor) close() {
 }
 
 // beginSession keeps the teardown waiting until the session has ended. It is called
-// in the loop: while that lives, nobody waits for the last session yet.
+// in the loop, so it cannot race with the teardown's Wait, which comes after the loop.
 func (s *supervisor) beginSession() (ended func()) {
 	s.sessions.Add(1)
 	return s.sessions.Done

@@ -45,7 +45,7 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 	case !open:
 		s.messages = nil
 		if s.began != 0 && !s.seen.exitKnown {
-			// clove-init was killed with the rest: nobody else kept the time.
+			// clove-init was killed with the rest and reported no time.
 			s.seen.wall = time.Duration(bootTime() - s.began)
 		}
 	case m.Started != nil:
@@ -59,7 +59,7 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 }
 
 // noteRetry is between two attempts at a store that fails: nothing else would
-// tell when it works.
+// say when it works again.
 const noteRetry = time.Second
 
 func (s *supervisor) onStarted(m initproto.Started) {
@@ -94,8 +94,7 @@ func (s *supervisor) noteStarted() {
 	s.noting = noting
 }
 
-// onNoted shows the agent to others. Until the store knows of it nobody can ask for
-// anything but its end, so a failure is reported once and the note tried again.
+// onNoted shows the agent to others. Until the store knows of it, others can only end it, so a failure is reported once and the note tried again.
 func (s *supervisor) onNoted(err error) {
 	s.noting = nil
 	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {

@@ -14,13 +14,14 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// survivor is the living supervisor of a run, told by the lock of a run directory
-// that it holds, wherever that is, or was: its number alone may be another's by now.
+// survivor is the living supervisor of a run. The lock of a run directory that it has
+// open identifies it, wherever that directory is or was: its pid alone may be another
+// process's by now.
 type survivor struct {
 	process *pidfd.Process
 	pid     int
-	lock    string // path of the lock, as far as it can be told here
-	removed bool   // the lock, and so the run directory: nobody will find it again
+	lock    string // path of the lock, as this mount namespace sees it
+	removed bool   // the lock, and so the run directory, for good
 }
 
 // survivorOf is nil where there is none, and where this pid namespace does not
@@ -45,7 +46,7 @@ func survivorOf(run agent.Run) *survivor {
 	return nil
 }
 
-// holds tells whether a descriptor is the run's lock, and is locked. A file that was
+// holds reports whether a descriptor is the run's lock, and is locked. A file that was
 // removed is shown with its last path and a remark (proc(5)).
 func (s *survivor) holds(dir, descriptor string, id agent.ID) bool {
 	path := filepath.Join(dir, descriptor)
@@ -64,7 +65,7 @@ func (s *survivor) holds(dir, descriptor string, id agent.ID) bool {
 	return err == nil
 }
 
-// survives tells whether the run's supervisor lives, by its sign or as a process.
+// survives reports whether the run's supervisor lives, by its sign or as a process.
 func (p Paths) survives(run agent.Run) bool {
 	if p.signs().held(run.Spec.ID) {
 		return true
@@ -76,7 +77,7 @@ func (p Paths) survives(run agent.Run) bool {
 	return s != nil
 }
 
-// lostRun says of a run that nobody can reach what becomes of it.
+// lostRun describes a run that cannot be reached any more, and what becomes of it.
 func lostRun(run agent.Run) Problem {
 	what := "its run directory is gone: nobody can reach it, and `clove gc` ends it"
 	if s := survivorOf(run); s != nil {
@@ -100,8 +101,8 @@ func (s *survivor) inUse() error {
 	return fmt.Errorf("its supervisor, process %d, has the run directory %s: look after it with that one", s.pid, filepath.Dir(filepath.Dir(s.lock)))
 }
 
-// endLost kills the supervisors that nobody can reach: with each its agent ends,
-// and it is a dead run like others.
+// endLost kills the supervisors that cannot be reached: with each its agent ends, and
+// the run is a dead one like others.
 func endLost(lost []agent.Run) error {
 	var failures []error
 	for _, run := range lost {

@@ -49,7 +49,7 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 }
 
 // PTYPeer opens the other side of the pty whose master is given, whatever is mounted at
-// /dev/pts. It becomes nobody's controlling terminal by that.
+// /dev/pts. It does not become a controlling terminal by that.
 func PTYPeer(master *os.File) (peer *os.File, err error) {
 	lent := withFD(master, func(fd int) {
 		number, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)

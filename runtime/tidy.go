@@ -10,16 +10,16 @@ import (
 	"clove.run/clove/store"
 )
 
-// tidy removes what killed cloves have left that the store does not know, or no
-// longer: who is killed before the first note, or behind the last, leaves a run
-// directory, which is made first and goes last, and with it perhaps a cgroup and a
-// layer; or a template in the making. live are the runs that hold a lease. What fails
-// is reported by `clove check`.
+// tidy removes what killed cloves have left and the store does not know, or no longer.
+// A clove that is killed before its run is stored, or after the run has ended there,
+// leaves the run directory, which is made first and removed last, and with it perhaps a
+// cgroup and a layer; or an unfinished template. live are the runs with a lease. `clove
+// check` reports what fails here.
 func (r *Runtime) tidy(live map[agent.ID]bool) (tidied bool) {
 	for _, name := range runsOf(r.paths.Run) {
 		if id := agent.ID(name); id.Valid() && !live[id] && !r.supervised(id) && len(stuckIn(r.paths.runDirectory(id))) == 0 {
 			tidied = true
-			_ = r.whileNobodys(id, func(run agent.Run) error { return r.removeOrphans(run, id) })
+			_ = r.whileClaimed(id, func(run agent.Run) error { return r.removeOrphans(run, id) })
 		}
 	}
 	abandoned, _ := rootfs.SweepAbandoned(r.paths.State)

@@ -10,16 +10,16 @@ import (
 type trace struct {
 	to    io.Writer // nil: nothing is traced
 	began time.Time
-	tell  func(name string, began time.Time) // nil: nobody listens
+	done  func(name string, began time.Time) // called after each step; nil: none
 }
 
 func newTrace(streams IO) *trace {
-	return &trace{to: streams.Debug, began: time.Now(), tell: streams.Step}
+	return &trace{to: streams.Debug, began: time.Now(), done: streams.Step}
 }
 
 func (t *trace) step(name string, began time.Time) {
-	if t.tell != nil {
-		t.tell(name, began)
+	if t.done != nil {
+		t.done(name, began)
 	}
 	if t.to != nil {
 		fmt.Fprintf(t.to, "clove: %8.3f ms  %-10s %.3f ms\n", ms(time.Since(t.began)), name, ms(time.Since(began)))

@@ -68,8 +68,8 @@ func (s *supervisor) update(u agent.Update) (err error) {
 }
 
 func (s *supervisor) limiter() limiter {
-	return limiter{name: s.spec.Name, group: s.group, paths: s.run.Lease.Cgroups, host: s.facts.cgroups, frozen: s.freezer.frozen(),
-		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.facts) }}
+	return limiter{name: s.spec.Name, group: s.group, paths: s.run.Lease.Cgroups, host: s.probes.cgroups, frozen: s.freezer.frozen(),
+		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.probes) }}
 }
 
 // planned is what an update leads to.
@@ -160,7 +160,7 @@ func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
 
 // nowEnforced adds a control that the run may have done without so far.
 func (s *supervisor) nowEnforced(control string, next *planned) error {
-	how, why, remedy := s.facts.mechanism(control)
+	how, why, remedy := s.probes.mechanism(control)
 	if how == "" {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "update " + control,
 			Message: "this host cannot enforce it: " + why, Hint: remedy}

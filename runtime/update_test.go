@@ -18,7 +18,7 @@ func planner(t *testing.T, change func(*agent.Spec)) *supervisor {
 	if change != nil {
 		change(&spec)
 	}
-	return &supervisor{spec: &spec, facts: gatherFacts("", "/run/clove"), held: &enforcement{enforced: map[string]string{}},
+	return &supervisor{spec: &spec, probes: gatherProbes("", "/run/clove"), held: &enforcement{enforced: map[string]string{}},
 		began: bootTime() - int64(time.Minute)}
 }
 

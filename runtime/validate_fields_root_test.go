@@ -116,7 +116,7 @@ var leastRlimits = []agent.Rlimit{{Name: "core"}, {Name: "cpu", Soft: 10}, {Name
 	{Name: "msgqueue"}, {Name: "nice"}, {Name: "nofile", Soft: 64}, {Name: "nproc", Soft: 64}, {Name: "rss"}, {Name: "rtprio"}, {Name: "sigpending", Soft: 16}, {Name: "stack", Soft: 1 << 20}}
 
 func drawnRlimits(t *rapid.T) (limits []agent.Rlimit) {
-	facts := &facts{}
+	facts := &probes{}
 	for _, needed := range leastRlimits {
 		name, least := needed.Name, needed.Soft
 		own, _ := facts.hardLimit(name)

@@ -18,8 +18,8 @@ type seen struct {
 	memoryPeak *int64
 }
 
-// cause is the part of a record that says how the container ended and why.
-type cause struct {
+// ending is the part of a record that says how the container ended and why.
+type ending struct {
 	status   agent.Status
 	exitCode int
 	signal   *string
@@ -31,14 +31,14 @@ type cause struct {
 // the kernel counted, what the process returned. One difference: a local run is
 // ended at the first OOM kill, an OCI container goes on. So an OOM kill counts as the
 // cause only if the first process was killed too, or returned 137 as shells do.
-func judge(limits agent.Limits, s seen) cause {
+func judge(limits agent.Limits, s seen) ending {
 	switch {
 	case s.expired:
 		v := s.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, limits.WallClock.Milliseconds())
 		v.limit.Peak = &s.wallMS
 		return v
 	case s.unknown != nil:
-		return cause{status: agent.StatusKilled, exitCode: agent.ExitKilled,
+		return ending{status: agent.StatusKilled, exitCode: agent.ExitKilled,
 			failure: &agent.Failure{Step: "keeper", Message: s.unknown.Error(),
 				Hint: "the engine knows the exit status"}}
 	case s.oomKills > 0 && s.code() == agent.ExitKilled:
@@ -46,13 +46,13 @@ func judge(limits agent.Limits, s seen) cause {
 		v.limit.Peak = s.memoryPeak
 		return v
 	case s.status.Signaled():
-		return cause{status: agent.StatusSignaled, exitCode: s.code(), signal: s.signal()}
+		return ending{status: agent.StatusSignaled, exitCode: s.code(), signal: s.signal()}
 	}
-	return cause{status: agent.StatusExited, exitCode: s.code()}
+	return ending{status: agent.StatusExited, exitCode: s.code()}
 }
 
-func (s seen) byLimit(status agent.Status, code int, name string, value int64) cause {
-	return cause{status: status, exitCode: code, signal: s.signal(), limit: &agent.LimitHit{Name: name, Value: value}}
+func (s seen) byLimit(status agent.Status, code int, name string, value int64) ending {
+	return ending{status: status, exitCode: code, signal: s.signal(), limit: &agent.LimitHit{Name: name, Value: value}}
 }
 
 // code is the status as shells write it.

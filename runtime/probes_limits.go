@@ -14,11 +14,11 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-func findLayout(f *facts) (found, missing string) {
-	if f.cgroupsErr != nil {
-		return "", f.cgroupsErr.Error()
+func findLayout(h *probes) (found, missing string) {
+	if h.cgroupsErr != nil {
+		return "", h.cgroupsErr.Error()
 	}
-	return string(f.cgroups.Mode()), ""
+	return string(h.cgroups.Mode()), ""
 }
 
 // generation is the mechanism word for a controller: "cgroup2" or "cgroup1".
@@ -29,41 +29,41 @@ func generation(h *cgroups.Host) string {
 	return "cgroup1"
 }
 
-func controllerProbe(name string) func(*facts) (string, string) {
-	return func(f *facts) (found, missing string) {
-		if f.cgroupsErr != nil {
-			return "", f.cgroupsErr.Error()
+func controllerProbe(name string) func(*probes) (string, string) {
+	return func(h *probes) (found, missing string) {
+		if h.cgroupsErr != nil {
+			return "", h.cgroupsErr.Error()
 		}
-		if !f.cgroups.Has(name) {
-			return "", f.cgroups.Missing(name)
+		if !h.cgroups.Has(name) {
+			return "", h.cgroups.Missing(name)
 		}
-		return generation(f.cgroups), ""
+		return generation(h.cgroups), ""
 	}
 }
 
 // findAccounting: v2 counts CPU time in every cgroup, v1 in its own hierarchy.
-func findAccounting(f *facts) (found, missing string) {
-	if f.cgroupsErr == nil && f.cgroups.Mode() == cgroups.ModeV2 {
-		return generation(f.cgroups), ""
+func findAccounting(h *probes) (found, missing string) {
+	if h.cgroupsErr == nil && h.cgroups.Mode() == cgroups.ModeV2 {
+		return generation(h.cgroups), ""
 	}
-	return controllerProbe("cpuacct")(f)
+	return controllerProbe("cpuacct")(h)
 }
 
 // findDevices: v2 has no controller, its rules are programs (bpf(2)).
-func findDevices(f *facts) (found, missing string) {
-	if f.cgroupsErr == nil && f.cgroups.Mode() == cgroups.ModeV2 {
+func findDevices(h *probes) (found, missing string) {
+	if h.cgroupsErr == nil && h.cgroups.Mode() == cgroups.ModeV2 {
 		return "cgroup2-bpf", ""
 	}
-	return controllerProbe("devices")(f)
+	return controllerProbe("devices")(h)
 }
 
 // findSwap: a host that has no swap enforces "no swap" by itself.
-func findSwap(f *facts) (found, missing string) {
-	if f.cgroupsErr != nil {
-		return "", f.cgroupsErr.Error()
+func findSwap(h *probes) (found, missing string) {
+	if h.cgroupsErr != nil {
+		return "", h.cgroupsErr.Error()
 	}
-	if f.cgroups.SwapAccounting() {
-		return generation(f.cgroups), ""
+	if h.cgroups.SwapAccounting() {
+		return generation(h.cgroups), ""
 	}
 	swaps, err := os.ReadFile("/proc/swaps")
 	if err == nil && strings.Count(strings.TrimSpace(string(swaps)), "\n") == 0 {
@@ -73,17 +73,17 @@ func findSwap(f *facts) (found, missing string) {
 }
 
 // findSocketBuffers: netlink queues are in no cgroup, so a watch holds them. See sockets.go.
-func findSocketBuffers(f *facts) (found, missing string) {
-	if found, missing = controllerProbe("memory")(f); missing != "" {
+func findSocketBuffers(h *probes) (found, missing string) {
+	if found, missing = controllerProbe("memory")(h); missing != "" {
 		return "", missing
 	}
-	if !f.cgroups.CountsSockets() {
+	if !h.cgroups.CountsSockets() {
 		return "", "the kernel does not count socket buffers"
 	}
 	return found + ",watch", ""
 }
 
-func findRlimits(*facts) (found, missing string) {
+func findRlimits(*probes) (found, missing string) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return "", err.Error()
@@ -92,7 +92,7 @@ func findRlimits(*facts) (found, missing string) {
 }
 
 // hardLimit implements prober.
-func (f *facts) hardLimit(name string) (limit uint64, raisable bool) {
+func (h *probes) hardLimit(name string) (limit uint64, raisable bool) {
 	var own unix.Rlimit
 	number, known := rlimits.Resource(name)
 	if !known || unix.Getrlimit(number, &own) != nil {

@@ -17,11 +17,11 @@ import (
 func TestEveryControlStandsOnAProbe(t *testing.T) {
 	t.Parallel()
 	for _, c := range controls {
-		if !slices.ContainsFunc(probes, func(p probe) bool { return slices.Contains(p.controls, c.name) }) {
+		if !slices.ContainsFunc(probeTable, func(p probe) bool { return slices.Contains(p.controls, c.name) }) {
 			t.Errorf("no probe looks for %s", c.name)
 		}
 	}
-	for _, p := range probes {
+	for _, p := range probeTable {
 		for _, name := range p.controls {
 			if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
 				t.Errorf("%s is looked for by %s and is no control", name, p.name)
@@ -36,9 +36,9 @@ func TestEveryControlStandsOnAProbe(t *testing.T) {
 // TestEveryProbeAnswers one of the two ways on this host, and so does doctor.
 func TestEveryProbeAnswers(t *testing.T) {
 	t.Parallel()
-	f := gatherFacts("", "/run/clove")
-	for _, p := range probes {
-		if found, missing := p.find(f); (found == "") == (missing == "") {
+	h := gatherProbes("", "/run/clove")
+	for _, p := range probeTable {
+		if found, missing := p.find(h); (found == "") == (missing == "") {
 			t.Errorf("%s: found %q, missing %q", p.name, found, missing)
 		}
 	}
@@ -55,25 +55,25 @@ func TestEveryProbeAnswers(t *testing.T) {
 // TestAHostWithoutCgroups has no limits, and says which and why.
 func TestAHostWithoutCgroups(t *testing.T) {
 	t.Parallel()
-	f := &facts{cgroupsErr: errors.New("nothing is mounted")}
+	h := &probes{cgroupsErr: errors.New("nothing is mounted")}
 	for _, name := range []string{agent.ControlMemory, agent.ControlMemorySwap, agent.ControlPids, agent.ControlCPU,
 		agent.ControlCPUSet, agent.ControlCPUTime, agent.ControlDevices} {
-		how, why, remedy := f.mechanism(name)
+		how, why, remedy := h.mechanism(name)
 		if how != "" || !strings.Contains(why, "nothing is mounted") || remedy == "" {
 			t.Errorf("%s: held by %q, missing %q, remedy %q", name, how, why, remedy)
 		}
 	}
-	if how, why, _ := f.mechanism(agent.ControlWallClock); how != "clove-init" {
+	if how, why, _ := h.mechanism(agent.ControlWallClock); how != "clove-init" {
 		t.Errorf("the wall clock needs no cgroup: %q, %q", how, why)
 	}
 }
 
 func TestProbesOfWhatIsNotThere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for name, find := range map[string]func(*facts) (string, string){
+	for name, find := range map[string]func(*probes) (string, string){
 		"a file system": fileSystemProbe("nosuchfs"), "a namespace": namespaceProbe("nosuch"), "clove-init": findInitBinary,
 	} {
-		if found, missing := find(&facts{}); found != "" || missing == "" {
+		if found, missing := find(&probes{}); found != "" || missing == "" {
 			t.Errorf("%s: found %q, missing %q", name, found, missing)
 		}
 	}
@@ -82,7 +82,7 @@ func TestProbesOfWhatIsNotThere(t *testing.T) {
 // TestMke2fsNeedsNoPATH: a user's, and a service's, need not hold /sbin.
 func TestMke2fsNeedsNoPATH(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	found, missing := findMkfs(&facts{})
+	found, missing := findMkfs(&probes{})
 	if there := exists("/sbin/mke2fs"); there != (found == "/sbin/mke2fs") || there != (missing == "") {
 		t.Errorf("/sbin/mke2fs exists: %t; found %q, missing %q", there, found, missing)
 	}
@@ -90,12 +90,12 @@ func TestMke2fsNeedsNoPATH(t *testing.T) {
 
 func TestHardLimits(t *testing.T) {
 	t.Parallel()
-	f := &facts{}
-	own, _ := f.hardLimit("nofile")
+	h := &probes{}
+	own, _ := h.hardLimit("nofile")
 	if own == 0 {
 		t.Fatal("this process may open no file at all")
 	}
-	if limit, raisable := f.hardLimit("nosuch"); limit != 0 || raisable {
+	if limit, raisable := h.hardLimit("nosuch"); limit != 0 || raisable {
 		t.Errorf("an unknown one: %d, %v", limit, raisable)
 	}
 	asked := []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}, {Name: "core", Soft: 30, Hard: 40}}
@@ -134,7 +134,7 @@ func TestAReasonMayBringItsOwnRemedy(t *testing.T) {
 		"read-only; remount it": {"read-only", "remount it"},
 		"":                      {"", "the table's"},
 	} {
-		p := probe{remedy: "the table's", find: func(*facts) (string, string) { return "", missing }}
+		p := probe{remedy: "the table's", find: func(*probes) (string, string) { return "", missing }}
 		if _, why, remedy := p.ask(nil); why != want[0] || remedy != want[1] {
 			t.Errorf("%q: %q, %q", missing, why, remedy)
 		}

@@ -12,7 +12,7 @@ import (
 
 // findPrivilege: root of a container may lack what root of a host has, and then
 // the first thing to fail would be some mount or ioctl that explains nothing.
-func findPrivilege(*facts) (found, missing string) {
+func findPrivilege(*probes) (found, missing string) {
 	if os.Geteuid() != 0 {
 		return "", fmt.Sprintf("running as uid %d", os.Geteuid())
 	}
@@ -72,7 +72,7 @@ var buildingCalls = []struct {
 }
 
 // findCalls says nothing without CAP_SYS_ADMIN: then the kernel refuses them as a filter does.
-func findCalls(*facts) (found, missing string) {
+func findCalls(*probes) (found, missing string) {
 	if !hasCapability(unix.CAP_SYS_ADMIN) {
 		return "not asked without CAP_SYS_ADMIN", ""
 	}
@@ -93,7 +93,7 @@ func inFirstUserNamespace() bool {
 	return unix.Stat("/proc/self/ns/user", &own) == nil && own.Ino == firstUserNamespace
 }
 
-// hasCapability tells whether this process holds a capability, capget(2).
+// hasCapability reports whether this process holds a capability, capget(2).
 func hasCapability(capability int) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -105,8 +105,8 @@ func hasCapability(capability int) bool {
 
 // findRunDirectory looks whether others may pass through all of its parents: the
 // sandbox's root has no id of the host's.
-func findRunDirectory(f *facts) (found, missing string) {
-	path, err := filepath.Abs(f.run)
+func findRunDirectory(h *probes) (found, missing string) {
+	path, err := filepath.Abs(h.run)
 	if err != nil {
 		return "", err.Error()
 	}
@@ -126,9 +126,9 @@ func findRunDirectory(f *facts) (found, missing string) {
 		case err != nil:
 			return "", err.Error()
 		case info.Mode()&0o001 == 0:
-			return "", fmt.Sprintf("others may not pass through %s (mode %04o), where %s is", dir, info.Mode().Perm(), f.run)
+			return "", fmt.Sprintf("others may not pass through %s (mode %04o), where %s is", dir, info.Mode().Perm(), h.run)
 		case dir == "/":
-			return f.run, ""
+			return h.run, ""
 		}
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// facts answers questions about this machine. Each probe asks the kernel, not
-// a version number, wherever there is something to ask.
-type facts struct {
+// probes find what this machine can enforce. Each asks the kernel itself instead of
+// comparing version numbers, because distributions port features back.
+type probes struct {
 	cgroups    *cgroups.Host
 	cgroupsErr error
 	init       string
 	run        string // the directory of the run directories
 }
 
-func gatherFacts(init, run string) *facts {
-	f := &facts{init: init, run: run}
-	f.cgroups, f.cgroupsErr = detect()
-	return f
+func gatherProbes(init, run string) *probes {
+	h := &probes{init: init, run: run}
+	h.cgroups, h.cgroupsErr = detect()
+	return h
 }
 
 // probe is one row of doctor: a kernel feature or tool, the controls that
@@ -36,11 +36,11 @@ type probe struct {
 	controls []string // agent.Control* words that cannot hold without it
 	enforces string   // what clove does with it, for people
 	remedy   string
-	// find tells what is there, or why nothing is.
-	find func(*facts) (found, missing string)
+	// find returns what is there, or why nothing is.
+	find func(*probes) (found, missing string)
 }
 
-var probes = []probe{
+var probeTable = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
 		"start the container with --security-opt seccomp=deploy/docker/seccomp.json", findCalls},
@@ -74,13 +74,13 @@ var probes = []probe{
 	{"tmpfs", []string{agent.ControlShm}, "--shm-size, --tmpfs", kernelRemedy("TMPFS"), fileSystemProbe("tmpfs")},
 	{"rlimits", []string{agent.ControlRlimits}, "--ulimit, up to clove's own hard limits", "raise the hard limits of the shell or unit that starts clove", findRlimits},
 	{"timerfd", []string{agent.ControlWallClock}, "--timeout, held by clove-init on CLOCK_BOOTTIME", kernelRemedy("TIMERFD"), findTimerfd},
-	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*facts) (string, string) { return "pipes", "" }},
+	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*probes) (string, string) { return "pipes", "" }},
 }
 
 // ask finds what is there, or why nothing is and what to do. A reason that
 // brings a remedy of its own, after a semicolon, knows better than the table.
-func (p probe) ask(f *facts) (found, missing, remedy string) {
-	found, missing = p.find(f)
+func (p probe) ask(h *probes) (found, missing, remedy string) {
+	found, missing = p.find(h)
 	if why, own, has := strings.Cut(missing, "; "); has {
 		return found, why, own
 	}
@@ -91,13 +91,13 @@ func kernelRemedy(option string) string { return "use a kernel with CONFIG_" + o
 
 // mechanism implements prober: the control holds when every probe that it
 // stands on found something.
-func (f *facts) mechanism(control string) (how, why, remedy string) {
-	for _, p := range probes {
+func (h *probes) mechanism(control string) (how, why, remedy string) {
+	for _, p := range probeTable {
 		for _, name := range p.controls {
 			if name != control {
 				continue
 			}
-			found, missing, remedy := p.ask(f)
+			found, missing, remedy := p.ask(h)
 			if missing != "" {
 				return "", p.name + ": " + missing, remedy
 			}
@@ -124,29 +124,29 @@ var mechanismWords = map[string]string{
 	agent.ControlSeccomp:    "seccomp",
 }
 
-func findInitBinary(f *facts) (found, missing string) {
-	if f.init == "" {
+func findInitBinary(h *probes) (found, missing string) {
+	if h.init == "" {
 		return "", "not found beside clove"
 	}
-	return f.init, ""
+	return h.init, ""
 }
 
-func findGateBinary(f *facts) (found, missing string) {
-	if path := besideInit(f.init, host.Program); f.init != "" && isProgram(path) {
+func findGateBinary(h *probes) (found, missing string) {
+	if path := besideInit(h.init, host.Program); h.init != "" && isProgram(path) {
 		return path, ""
 	}
 	return "", "not found beside clove-init"
 }
 
-func findTransparent(*facts) (found, missing string) {
+func findTransparent(*probes) (found, missing string) {
 	if err := netns.Probe(); err != nil {
 		return "", err.Error()
 	}
 	return "nftables, tproxy", ""
 }
 
-func namespaceProbe(name string) func(*facts) (string, string) {
-	return func(*facts) (found, missing string) {
+func namespaceProbe(name string) func(*probes) (string, string) {
+	return func(*probes) (found, missing string) {
 		if _, err := os.Stat("/proc/self/ns/" + name); err != nil {
 			return "", "the kernel has none"
 		}
@@ -158,7 +158,7 @@ func namespaceProbe(name string) func(*facts) (string, string) {
 	}
 }
 
-func findSeccomp(*facts) (found, missing string) {
+func findSeccomp(*probes) (found, missing string) {
 	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
 	if err != nil || !strings.Contains(string(actions), "errno") {
 		return "", "the kernel filters nothing"
@@ -166,8 +166,8 @@ func findSeccomp(*facts) (found, missing string) {
 	return "seccomp", ""
 }
 
-func fileSystemProbe(name string) func(*facts) (string, string) {
-	return func(*facts) (found, missing string) {
+func fileSystemProbe(name string) func(*probes) (string, string) {
+	return func(*probes) (found, missing string) {
 		list, err := os.ReadFile("/proc/filesystems")
 		if err != nil {
 			return "", err.Error()
@@ -185,7 +185,7 @@ func fileSystemProbe(name string) func(*facts) (string, string) {
 	}
 }
 
-func findLoop(*facts) (found, missing string) {
+func findLoop(*probes) (found, missing string) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		// The device node may be missing while the driver is there (containers).
@@ -201,7 +201,7 @@ func findLoop(*facts) (found, missing string) {
 	return "/dev/loop-control", ""
 }
 
-func findMkfs(*facts) (found, missing string) {
+func findMkfs(*probes) (found, missing string) {
 	path, err := rootfs.MakerOfFileSystems()
 	if err != nil {
 		return "", "neither in PATH nor in /sbin"
@@ -209,7 +209,7 @@ func findMkfs(*facts) (found, missing string) {
 	return path, ""
 }
 
-func findTimerfd(*facts) (found, missing string) {
+func findTimerfd(*probes) (found, missing string) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC)
 	if err != nil {
 		return "", err.Error()
