@@ -67,10 +67,10 @@ func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent
 		if p.Run == "" {
 			return agent.Run{}, api.Failure(api.CodeParams, `say "run":"NAME"`, "no run is named")
 		}
-		if err := d.mirror.refresh(); err != nil {
+		if err := d.cache.refresh(); err != nil {
 			return agent.Run{}, err
 		}
-		run, err := d.mirror.resolve(p.Run, peer.sees)
+		run, err := d.cache.resolve(p.Run, peer.sees)
 		if err == nil && !ofRecords[m.Name] {
 			err = run.CheckOwn()
 		}

@@ -24,7 +24,7 @@ func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	const passes = api.Code(0)
 	want := map[api.Access]map[string]api.Code{
 		api.AccessMember: {"root": passes, "owner": passes, "other": passes},
@@ -151,7 +151,7 @@ func TestUsersMayNotHave(t *testing.T) {
 	r.add("one", ownerCaller.owner, agent.StateQueued)
 	r.add("two", ownerCaller.owner, agent.StateRunning)
 	r.add("not-mine", otherCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	wantCode(t, user.checkCount(), api.CodeBusy)
 }
 

@@ -58,7 +58,7 @@ func livedOnce(s *store.Store, name string) error {
 func BenchmarkLoad(b *testing.B) {
 	r := remembered(b, pastRuns)
 	for b.Loop() {
-		must(b, newMirror(r).refresh())
+		must(b, newCache(r).refresh())
 	}
 }
 
@@ -70,8 +70,8 @@ func BenchmarkListPast(b *testing.B) {
 // benchmarkList asks the handler and encodes its answer.
 func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
-	d.records, d.mirror = r, newMirror(r)
-	must(b, d.mirror.refresh())
+	d.records, d.cache = r, newCache(r)
+	must(b, d.cache.refresh())
 	c := &call{Context: context.Background(), Daemon: d, peer: caller{}}
 	for b.Loop() {
 		result, err := list(c, p)
@@ -90,7 +90,7 @@ func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
 func overTheSocket(b *testing.B, number int) {
 	r := newRig(b, nil)
 	r.d.records = remembered(b, number)
-	r.d.mirror = newMirror(r.d.records)
+	r.d.cache = newCache(r.d.records)
 	c := r.serve()
 	for b.Loop() {
 		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})

@@ -75,7 +75,7 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 }
 
 // brief is briefText, once for each state of a run.
-func (m *mirror) brief(run *agent.Run) (json.RawMessage, error) {
+func (m *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	if scheduled(run) {
 		return briefText(withNext(*run)) // in the time zone of now
 	}

@@ -61,8 +61,8 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	if all := seen(root); len(all) != 1 || all[run.Spec.ID].Spec.Name != "other" {
 		t.Errorf("after the change: %+v", all)
 	}
-	if len(r.d.mirror.briefs) != 1 {
-		t.Errorf("%d texts are kept of 1 run", len(r.d.mirror.briefs))
+	if len(r.d.cache.briefs) != 1 {
+		t.Errorf("%d texts are kept of 1 run", len(r.d.cache.briefs))
 	}
 	if all := seen(other); len(all) != 0 {
 		t.Errorf("somebody else sees %+v", all)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchClock wakes the keeper whenever the wall clock jumps: somebody set it,
+// watchClock wakes the reconciler whenever the wall clock jumps: somebody set it,
 // or the host slept. A timer that counts seconds would notice too late.
 func (d *Daemon) watchClock(ctx context.Context) {
 	clock, err := openClock()
@@ -23,7 +23,7 @@ func (d *Daemon) watchClock(ctx context.Context) {
 		_, err := clock.Read(make([]byte, 8))
 		if errors.Is(err, unix.ECANCELED) && armClock(clock) == nil {
 			d.log.Info("the clock was set")
-			d.keeper.nudge()
+			d.reconciler.nudge()
 			continue
 		}
 		clock.Close()

@@ -41,13 +41,13 @@ func (c *call) end(ref string, grace time.Duration) error {
 	if err := detached(c.run); err != nil {
 		return err
 	}
-	unnoted, err := c.condemn(ref)
+	unnoted, err := c.markForStop(ref)
 	if err != nil {
 		return err
 	}
 	// One that is just being started takes orders when it executes, and one that
-	// has come back to the queue is taken out of it by the keeper.
-	run, found, err := c.mirror.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+	// has come back to the queue is taken out of it by the reconciler.
+	run, found, err := c.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		return !found || run.State == agent.StateRunning || run.State == agent.StateEnded
 	})
 	if err != nil || !found || run.State == agent.StateEnded {
@@ -56,10 +56,10 @@ func (c *call) end(ref string, grace time.Duration) error {
 	return c.terminate(grace, unnoted)
 }
 
-// condemn notes that the run is to end, and ends it already if it waits. The
+// markForStop notes that the run is to end, and ends it already if it waits. The
 // wish is on disk before anything is done: a cloved that dies here starts it not
 // again. unnoted says why there is no such note on a run that may do without.
-func (c *call) condemn(ref string) (unnoted, err error) {
+func (c *call) markForStop(ref string) (unnoted, err error) {
 	release, err := c.hold(ref)
 	if err != nil {
 		return nil, err
@@ -93,14 +93,14 @@ func (c *call) terminate(grace time.Duration, unnoted error) error {
 	if err != nil || unnoted != nil {
 		// It is ending by itself, or its supervisor has died and it is buried
 		// in a moment, or its record has no place; else nobody can be asked.
-		patience, cancel := context.WithTimeout(c, buryTime)
+		patience, cancel := context.WithTimeout(c, reapTime)
 		defer cancel()
 		ctx = patience
 	}
 	if err == nil && unnoted != nil {
 		err = recordLater(c.run, unnoted)
 	}
-	_, _, werr := c.mirror.until(ctx, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
+	_, _, werr := c.cache.until(ctx, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
 	if werr != nil && c.Err() == nil && err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func recordLater(run agent.Run, cause error) error {
 	return failure
 }
 
-// buryTime is how long the end of a run may take whose supervisor is gone.
-const buryTime = 10 * time.Second
+// reapTime is how long the end of a run may take whose supervisor is gone.
+const reapTime = 10 * time.Second
 
 // signal sends the agent a signal. One that is meant to end it lays its policy
 // to rest, as stop does.
@@ -154,10 +154,10 @@ func restart(c *call, p api.RestartParams) (any, error) {
 			return nil, err
 		}
 	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, found := c.mirror.get(c.run.Spec.ID)
+	run, found := c.cache.get(c.run.Spec.ID)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 	}
@@ -166,15 +166,15 @@ func restart(c *call, p api.RestartParams) (any, error) {
 	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
 		_, err = c.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 	case agent.StateEnded:
-		_, err = c.keeper.again(run, anew)
+		_, err = c.reconciler.again(run, anew)
 	default: // what waited has been started since
 	}
 	if err != nil {
 		return nil, err
 	}
 	// Else what it waited for before is still told: a run that was stopped in the
-	// queue has its reason until the keeper looks.
-	if err := c.keeper.decidedAnew(c); err != nil {
+	// queue has its reason until the reconciler looks.
+	if err := c.reconciler.decidedAnew(c); err != nil {
 		return nil, err
 	}
 	return c.startedOrWaiting()
@@ -193,13 +193,13 @@ func cleanSlate(run *agent.Run) {
 func (c *call) startedOrWaiting() (any, error) {
 	id := c.run.Spec.ID
 	for {
-		_, looked := c.keeper.reason(id)
-		moved := c.mirror.changed()
-		if err := c.mirror.refresh(); err != nil {
+		_, looked := c.reconciler.reason(id)
+		moved := c.cache.changed()
+		if err := c.cache.refresh(); err != nil {
 			return nil, err
 		}
-		run, found := c.mirror.get(id)
-		reason, _ := c.keeper.obstacle(id)
+		run, found := c.cache.get(id)
+		reason, _ := c.reconciler.obstacle(id)
 		switch {
 		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)

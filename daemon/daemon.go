@@ -45,24 +45,24 @@ type Options struct {
 
 // Daemon is one cloved.
 type Daemon struct {
-	options   Options
-	log       *slog.Logger
-	started   time.Time
-	records   records
-	mirror    *mirror
-	keeper    *keeper
-	starter   starter
-	guards    guards
-	sandboxes sandboxes
-	current   atomic.Pointer[Config]
-	readers   *slots // of layers
-	looks     *slots // with the rights of callers
-	streams   *slots // requests that notify until they are cancelled
-	owed      *slots // bytes of requests and answers that are held
-	makes     *slots // answers that are being made, which takes several times their length
-	rootMakes *slots // the same of root, who waits for nobody else
-	watches   watch.Source
-	admission sync.Mutex // from counting a user's runs until the next one is stored
+	options    Options
+	log        *slog.Logger
+	started    time.Time
+	records    records
+	cache      *cache
+	reconciler *reconciler
+	starter    starter
+	guards     guards
+	sandboxes  sandboxes
+	current    atomic.Pointer[Config]
+	readers    *slots // of layers
+	looks      *slots // with the rights of callers
+	streams    *slots // requests that notify until they are cancelled
+	owed       *slots // bytes of requests and answers that are held
+	makes      *slots // answers that are being made, which takes several times their length
+	rootMakes  *slots // the same of root, who waits for nobody else
+	watches    watch.Source
+	admission  sync.Mutex // from counting a user's runs until the next one is stored
 
 	meter       *metrics.Meter
 	tracer      *traces.Tracer
@@ -87,8 +87,8 @@ func New(o Options) *Daemon {
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
-	d.mirror = newMirror(d.records)
-	d.keeper = newKeeper(d)
+	d.cache = newCache(d.records)
+	d.reconciler = newReconciler(d)
 	return d
 }
 
@@ -107,13 +107,13 @@ const drainTime = 10 * time.Second
 // lets what is being answered come to its end. ready is called when it serves.
 // The agents go on without it.
 func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) error {
-	if err := d.mirror.refresh(); err != nil {
+	if err := d.cache.refresh(); err != nil {
 		return err
 	}
-	if err := d.keeper.recall(); err != nil {
+	if err := d.reconciler.recall(); err != nil {
 		return err
 	}
-	d.keeper.cleanFirst()
+	d.reconciler.cleanFirst()
 	defer d.watches.Close()
 	written, err := d.watches.Dir(d.options.Paths.State)
 	if err != nil {
@@ -122,8 +122,8 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	defer written.Close()
 	keeping, stop := context.WithCancel(context.Background())
 	var kept sync.WaitGroup
-	last := d.mirror.newest()
-	kept.Go(func() { d.keeper.run(keeping, written) })
+	last := d.cache.newest()
+	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	kept.Go(func() { d.watchClock(keeping) })
@@ -144,7 +144,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	server.drain(patience)
 	stop()
 	kept.Wait()
-	d.keeper.all.Wait()
+	d.reconciler.all.Wait()
 	return errors.Join(err)
 }
 
@@ -158,7 +158,7 @@ func (d *Daemon) Reload() error {
 	if d.options.Reloaded != nil {
 		d.options.Reloaded(config)
 	}
-	d.keeper.nudge()
+	d.reconciler.nudge()
 	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // watch waits for the end of each live run's supervisor, whoever started it:
 // one that dies leaves an agent that must be buried, and nobody else would
 // notice before the next clove comes.
-func (k *keeper) watch(ctx context.Context, runs []agent.Run) {
+func (k *reconciler) watch(ctx context.Context, runs []agent.Run) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, run := range runs {
@@ -31,7 +31,7 @@ func (k *keeper) watch(ctx context.Context, runs []agent.Run) {
 
 // awaitDeath returns when the run is over, buried where its supervisor could
 // not end it, or when ctx ends.
-func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
+func (k *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 	if process, err := pidfd.Open(run.Lease.SupervisorPID); err == nil {
 		defer process.Close()
 		// The pid may be another's by now, but not while the run's lock is held:
@@ -40,18 +40,18 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 			return
 		}
 	}
-	if ctx.Err() != nil || k.mirror.refresh() != nil {
+	if ctx.Err() != nil || k.cache.refresh() != nil {
 		return
 	}
-	if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
+	if now, found := k.cache.get(run.Spec.ID); !found || now.Lease == nil {
 		return // it came to its own end
 	}
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
 
 	k.clean()
-	if k.mirror.refresh() == nil {
-		if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
+	if k.cache.refresh() == nil {
+		if now, found := k.cache.get(run.Spec.ID); !found || now.Lease == nil {
 			return
 		}
 	}
@@ -64,7 +64,7 @@ func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
 }
 
 // clean removes what dead supervisors left, and logs it.
-func (k *keeper) clean() {
+func (k *reconciler) clean() {
 	buried, err := k.sandboxes.Clean()
 	for _, problem := range buried {
 		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
@@ -80,7 +80,7 @@ const cleanPatience = time.Second
 
 // cleanFirst cleans up before anything is started or answered, and where that takes long it
 // lets the rest of it go on beside.
-func (k *keeper) cleanFirst() {
+func (k *reconciler) cleanFirst() {
 	done := make(chan struct{})
 	k.all.Go(func() { k.clean(); close(done) })
 	select {

@@ -82,15 +82,15 @@ func heap() (string, error) {
 
 // describeQueue lists who waits, and what holds places.
 func (d *Daemon) describeQueue() (string, error) {
-	if err := d.mirror.refresh(); err != nil {
+	if err := d.cache.refresh(); err != nil {
 		return "", err
 	}
-	states, promised := d.mirror.tally()
-	waiting, draining := d.keeper.queue()
+	states, promised := d.cache.tally()
+	waiting, draining := d.reconciler.queue()
 	var text strings.Builder
 	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, d.config().memoryBytes()>>20, draining, waiting)
-	for _, run := range d.mirror.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
-		reason, _ := d.keeper.reason(run.Spec.ID)
+	for _, run := range d.cache.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+		reason, _ := d.reconciler.reason(run.Spec.ID)
 		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Turn.Since.Format(time.RFC3339), run.Spec.Priority, reason)
 	}
 	return text.String(), nil

@@ -2,17 +2,17 @@
 //
 //	callers ── socket ── conn (limits, peer) ── access ── handlers
 //	                                                        │
-//	        store ◀── short transactions ── records ── mirror ── keeper
+//	        store ◀── short transactions ── records ── cache ── reconciler
 //	                                                              │ starts, restarts, buries
 //	        RUN/ID/supervisor.sock ◀── calls, sessions ── supervisors
 //
 // The store is the truth, and cloved is one of the processes that write it:
-// foreground runs and supervisors are the others. The mirror is the store in
+// foreground runs and supervisors are the others. The cache is the store in
 // memory; it looks at the file's revision before each answer, so what was
 // acknowledged by anybody is seen. What happened to runs is read from the
 // store's own numbered list, whoever did it.
 //
-// The keeper is one goroutine that compares what is with what was asked for:
+// The reconciler is one goroutine that compares what is with what was asked for:
 // it starts what waits when its turn has come (turns.go), starts again what a
 // policy or the clock wants (restart.go, schedule.go), ends what waits although
 // it was stopped, and lets a run be buried whose supervisor died. It hears of the end of a time as of a clock that is

@@ -9,7 +9,7 @@ import (
 
 // epitaph makes a record of what happened to a run that has been removed with
 // its end.
-func (m *mirror) epitaph(run agent.Run) (agent.Record, bool) {
+func (m *cache) epitaph(run agent.Run) (agent.Record, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, o := range slices.Backward(m.past) {
@@ -26,7 +26,7 @@ func (m *mirror) epitaph(run agent.Run) (agent.Record, bool) {
 // of the id where it still exists; one that is renamed stays the same.
 func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
 	id := agent.ID(p.Run)
-	if run, err := c.mirror.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
+	if run, err := c.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
 	return func(o agent.Occurrence) bool {
@@ -39,7 +39,7 @@ func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
 // followEvents gives what happened after a number, and with follow what
 // happens from then on.
 func followEvents(c *call, p api.EventParams) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
 	wanted := c.wanted(p)
@@ -47,17 +47,17 @@ func followEvents(c *call, p api.EventParams) (any, error) {
 	if p.After != nil {
 		after = *p.After
 	} else {
-		after = c.mirror.newest()
+		after = c.cache.newest()
 	}
-	if err := c.mirror.reach(after); err != nil {
+	if err := c.cache.reach(after); err != nil {
 		return nil, err
 	}
 	for {
-		moved := c.mirror.changed()
-		if err := c.mirror.refresh(); err != nil {
+		moved := c.cache.changed()
+		if err := c.cache.refresh(); err != nil {
 			return nil, err
 		}
-		news, last, gap := c.mirror.since(after)
+		news, last, gap := c.cache.since(after)
 		if gap {
 			c.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {

@@ -62,7 +62,7 @@ func TestQueueHasReasons(t *testing.T) {
 	// To restart one that waits is to start it now; the other follows.
 	_, err = c.Restart(within(t), "first", nil)
 	must(t, err)
-	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 	if names := r.names(); !slices.Equal(names, []string{"first", "second"}) {
 		t.Errorf("started: %v", names)
@@ -118,7 +118,7 @@ func TestRestartsAndGivesUp(t *testing.T) {
 		waited <- err
 	}()
 	r.end("flaky", 3)
-	run, _, err := r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
+	run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
 		return run.State == agent.StateRunning && run.Turn.Restarts == 1
 	})
 	must(t, err)
@@ -127,7 +127,7 @@ func TestRestartsAndGivesUp(t *testing.T) {
 	}
 	r.end("flaky", 4)
 	must(t, <-waited)
-	_, _, err = r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Turn.GivenUp })
+	_, _, err = r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Turn.GivenUp })
 	must(t, err)
 }
 
@@ -166,7 +166,7 @@ func TestTheNextClovedGoesOn(t *testing.T) {
 	r.end("ended", 0)
 	r.serve()
 	for _, id := range []agent.ID{waiting.ID, ended.Spec.ID} {
-		_, _, err := r.d.mirror.until(within(t), id, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+		_, _, err := r.d.cache.until(within(t), id, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 		must(t, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDrainHoldsStarts(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{}, nil))
-	_, _, err = r.d.mirror.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }
 

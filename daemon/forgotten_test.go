@@ -19,9 +19,9 @@ func (r *rig) waiting(forget bool) *call {
 	_, err := r.records.enqueue(agent.Run{Spec: s, Owner: ownerCaller.owner})
 	must(r.t, err)
 	must(r.t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
-	must(r.t, r.d.mirror.refresh())
+	must(r.t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
-	c.run, _ = r.d.mirror.get(s.ID)
+	c.run, _ = r.d.cache.get(s.ID)
 	return c
 }
 

@@ -17,7 +17,7 @@ func (r *rig) as(peer caller) *call {
 	return &call{Context: within(r.t), Daemon: r.d, peer: peer, note: func(string, any) error { return nil }}
 }
 
-// keep runs the rig's keeper until the test ends.
+// keep runs the rig's reconciler until the test ends.
 func (r *rig) keep() { r.serve() }
 
 // A mistake in one request is the end of that request. The control is the same
@@ -45,9 +45,9 @@ func TestTailBeyondEverything(t *testing.T) {
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
 	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
 	must(t, os.WriteFile(r.d.logDir(run.Spec.ID)+"/log", []byte(`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
-	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	c.run, _ = r.d.cache.get(run.Spec.ID)
 	c.run.Record = &agent.Record{}
 	lines := 0
 	c.note = func(string, any) error { lines++; return nil }
@@ -112,8 +112,8 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	must(t, r.d.mirror.refresh())
-	if n := len(r.d.mirror.all(ownerCaller.sees)); n != 3 {
+	must(t, r.d.cache.refresh())
+	if n := len(r.d.cache.all(ownerCaller.sees)); n != 3 {
 		t.Errorf("%d runs, and 3 are allowed", n)
 	}
 }
@@ -123,10 +123,10 @@ func TestKeptRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
 	r.add("one", ownerCaller.owner, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	must(t, r.as(ownerCaller).checkCount())
 	r.add("two", ownerCaller.owner, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	wantCode(t, r.as(ownerCaller).checkCount(), api.CodeBusy)
 	must(t, r.as(otherCaller).checkCount())
 	must(t, r.as(rootCaller).checkCount())
@@ -137,14 +137,14 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Memory = "128M" })
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	number := func(n int64) *int64 { return &n }
 	for what, u := range map[string]agent.Update{
 		"memory": {MemoryBytes: number(256 << 20)}, "swap": {MemorySwapBytes: number(256 << 20)}, "any swap": {MemorySwapBytes: number(-1)},
 		"memory that brings its swap along": {MemoryBytes: number(129 << 20)},
 	} {
 		c := r.as(ownerCaller)
-		c.run, _ = r.d.mirror.resolve("mine", ownerCaller.sees)
+		c.run, _ = r.d.cache.resolve("mine", ownerCaller.sees)
 		_, err := update(c, api.UpdateParams{Update: u})
 		if err == nil {
 			t.Errorf("%s: allowed", what)

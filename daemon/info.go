@@ -12,7 +12,7 @@ var handlers = map[string]handler{
 	api.MethodInfo:   handle(info),
 	api.MethodReload: handle(func(c *call, _ api.Nothing) (any, error) { return api.Nothing{}, c.Reload() }),
 	api.MethodDrain: handle(func(c *call, p api.DrainParams) (any, error) {
-		if err := c.keeper.drain(p.On); err != nil {
+		if err := c.reconciler.drain(p.On); err != nil {
 			return nil, err
 		}
 		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
@@ -50,13 +50,13 @@ var handlers = map[string]handler{
 
 // info is what this cloved is, and how many runs the caller has.
 func info(c *call, _ api.Nothing) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
 	counts := map[agent.State]int{}
-	for _, run := range c.mirror.list(c.peer.sees) {
+	for _, run := range c.cache.list(c.peer.sees) {
 		counts[run.State]++
 	}
 	return api.InfoResult{Version: c.options.Version, API: api.Version, PID: os.Getpid(), Started: c.started,
-		Root: c.options.Paths.State, RunDir: c.options.Paths.Run, Draining: c.keeper.drained(), Runs: counts}, nil
+		Root: c.options.Paths.State, RunDir: c.options.Paths.Run, Draining: c.reconciler.drained(), Runs: counts}, nil
 }

@@ -58,7 +58,7 @@ func (r *rig) large(number int) {
 		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
 		must(r.t, err)
 	}
-	must(r.t, r.d.mirror.refresh())
+	must(r.t, r.d.cache.refresh())
 }
 
 // owing waits until cloved holds so many bytes for callers.
@@ -227,7 +227,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", member.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	bytes := newSlots("bytes of requests and unread answers", 0, 40*requestCost)
 	waits := func(n int) string {
 		calls := make([]string, n)
@@ -260,7 +260,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	say(t, third, waits(30))
 	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
 	r.end("long", 0)
-	must(t, r.d.mirror.refresh()) // nobody else looks at the store here
+	must(t, r.d.cache.refresh()) // nobody else looks at the store here
 	if _, err := third.Line(rpc.MaxLine); err != nil {
 		t.Error(err)
 	}

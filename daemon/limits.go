@@ -41,13 +41,13 @@ func (c *call) comesAfter(name string, after []string) ([]string, error) {
 	}
 	var names []string
 	for _, reference := range after {
-		first, err := c.mirror.resolve(reference, c.peer.sees)
+		first, err := c.cache.resolve(reference, c.peer.sees)
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, first.Spec.Name)
 	}
-	if chain := circle(name, names, c.mirror.all(func(*agent.Run) bool { return true })); chain != "" {
+	if chain := circle(name, names, c.cache.all(func(*agent.Run) bool { return true })); chain != "" {
 		return nil, api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
 	}
 	return names, nil
@@ -153,7 +153,7 @@ func (c *call) checkCount() error {
 	}
 	limits := c.config().Users
 	var live, ended int
-	for _, run := range c.mirror.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
+	for _, run := range c.cache.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
 		if run.State == agent.StateEnded {
 			ended++
 		} else {

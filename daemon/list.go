@@ -35,10 +35,10 @@ func list(c *call, p api.ListParams) (any, error) {
 // page is an api.ListResult. It is put together from texts, of which brief ones are
 // kept: every caller asks for it, and nothing else is as long.
 func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
-	runs := c.mirror.list(func(run *agent.Run) bool {
+	runs := c.cache.list(func(run *agent.Run) bool {
 		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded) && from.before(run)
 	})
 	most := pageBytes
@@ -53,7 +53,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 	reasons := map[agent.ID]string{}
 	next := ""
 	for i, run := range runs {
-		text, err := c.mirror.text(run, p.Brief)
+		text, err := c.cache.text(run, p.Brief)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 		}
 		list = append(list, text...)
 		if run.State == agent.StateQueued {
-			reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
+			reasons[run.Spec.ID], _ = c.reconciler.reason(run.Spec.ID)
 		}
 	}
 	rest, err := json.Marshal(struct {
@@ -84,7 +84,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 }
 
 // text is a run as an answer has it.
-func (m *mirror) text(run *agent.Run, brief bool) (json.RawMessage, error) {
+func (m *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
 	if brief {
 		return m.brief(run)
 	}

@@ -32,7 +32,7 @@ func TestListByPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.large(4)
-	want := r.d.mirror.list(member.sees)
+	want := r.d.cache.list(member.sees)
 	for _, p := range []api.ListParams{{}, {All: true}, {Limit: 3, Brief: true}, {Brief: true}} {
 		var got []agent.ID
 		for {

@@ -27,7 +27,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 		go func() {
 			defer close(ended)
 			// An error is the end of the request, or a store that fails.
-			_, _, _ = c.mirror.until(c, id, func(run agent.Run, found bool) bool {
+			_, _, _ = c.cache.until(c, id, func(run agent.Run, found bool) bool {
 				return !found || run.State == agent.StateEnded && !judge(run).again
 			})
 		}()

@@ -27,10 +27,10 @@ func TestManyLinesInOneNotification(t *testing.T) {
 		_, _ = out.Write([]byte(strconv.Itoa(i+1) + strings.Repeat(" \"x", 20) + "\n"))
 	}
 	must(t, log.Close())
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	for _, p := range []api.LogsParams{{}, {Many: true}, {Many: true, Follow: true}} {
 		c := r.as(ownerCaller)
-		c.run, _ = r.d.mirror.get(run.Spec.ID)
+		c.run, _ = r.d.cache.get(run.Spec.ID)
 		c.id = json.RawMessage("7")
 		notes, next := 0, int64(0)
 		c.note = func(_ string, params any) error {

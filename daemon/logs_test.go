@@ -17,9 +17,9 @@ func TestLogsGoOnBehindALine(t *testing.T) {
 	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
 	must(t, os.WriteFile(r.d.logDir(run.Spec.ID)+"/log", []byte(`{"head":true,"stream":"clove","lost_lines":5,"lost_bytes":50}`+"\n"+
 		`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
-	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	c.run, _ = r.d.cache.get(run.Spec.ID)
 	var told []api.LogLine
 	c.note = func(_ string, note any) error { told = append(told, note.(api.LogNote).Line); return nil }
 	offset := int64(20)

@@ -30,12 +30,12 @@ func (d *Daemon) observed(ctx context.Context, peer caller, method string, param
 // until ctx ends. It reads the store's own list, so it misses nothing that
 // somebody else did.
 func (d *Daemon) follow(ctx context.Context, after uint64) {
-	for _, run := range d.mirror.all(func(run *agent.Run) bool { return run.State == agent.StateRunning }) {
+	for _, run := range d.cache.all(func(run *agent.Run) bool { return run.State == agent.StateRunning }) {
 		d.lives[run.Spec.ID] = lifeOf(run, run.Started)
 	}
 	for {
-		moved := d.mirror.changed()
-		news, last, gap := d.mirror.since(after)
+		moved := d.cache.changed()
+		news, last, gap := d.cache.since(after)
 		if gap {
 			d.meter.Unseen(missed(after, last, news))
 		}
@@ -62,7 +62,7 @@ func lifeOf(run agent.Run, began time.Time) traces.Life {
 func (d *Daemon) lived(o agent.Occurrence) {
 	switch o.What {
 	case agent.WhatStarted:
-		run, _ := d.mirror.get(o.ID) // gone already: the life has no parent
+		run, _ := d.cache.get(o.ID) // gone already: the life has no parent
 		d.lives[o.ID] = lifeOf(run, o.Time)
 	case agent.WhatEnded, agent.WhatLost:
 		if l, known := d.lives[o.ID]; known {
@@ -89,8 +89,8 @@ func (d *Daemon) logEnd(o agent.Occurrence) {
 // gauges are what is true at the moment of a scrape. A store that cannot be
 // read leaves its own out, and the rest as cloved last knew it.
 func (d *Daemon) gauges() []metrics.Sample {
-	err := d.mirror.refresh()
-	states, promised := d.mirror.tally()
+	err := d.cache.refresh()
+	states, promised := d.cache.tally()
 	var samples []metrics.Sample
 	set := func(name string, value float64, labels ...string) {
 		samples = append(samples, metrics.Sample{Name: name, Labels: labels, Value: value})
@@ -98,7 +98,7 @@ func (d *Daemon) gauges() []metrics.Sample {
 	for _, state := range agent.States {
 		set(metrics.Agents, float64(states[state]), string(state))
 	}
-	waiting, draining := d.keeper.queue()
+	waiting, draining := d.reconciler.queue()
 	for _, reason := range metrics.Reasons {
 		set(metrics.Queue, float64(waiting[reason]), reason)
 	}
@@ -113,7 +113,7 @@ func (d *Daemon) gauges() []metrics.Sample {
 }
 
 // tally counts the runs in each state, and the memory that live ones may have.
-func (m *mirror) tally() (states map[agent.State]int, promised int64) {
+func (m *cache) tally() (states map[agent.State]int, promised int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	states = map[agent.State]int{}
@@ -127,7 +127,7 @@ func (m *mirror) tally() (states map[agent.State]int, promised int64) {
 }
 
 // queue says how many wait for what, and whether cloved is drained.
-func (k *keeper) queue() (waiting map[string]int, draining bool) {
+func (k *reconciler) queue() (waiting map[string]int, draining bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.waiting, k.draining

@@ -19,9 +19,9 @@ type postponed struct {
 
 // postpone holds a run back if it still waits although its start failed, and
 // tells whether it does. The reason is what those hear who ask.
-func (k *keeper) postpone(id agent.ID, failure *api.Error) bool {
-	if k.mirror.refresh() == nil {
-		if run, found := k.mirror.get(id); !found || run.State != agent.StateQueued {
+func (k *reconciler) postpone(id agent.ID, failure *api.Error) bool {
+	if k.cache.refresh() == nil {
+		if run, found := k.cache.get(id); !found || run.State != agent.StateQueued {
 			k.mu.Lock()
 			delete(k.held, id)
 			k.mu.Unlock()
@@ -39,7 +39,7 @@ func (k *keeper) postpone(id agent.ID, failure *api.Error) bool {
 }
 
 // holdBack gives those that are postponed a time to wait for. k.mu is held.
-func (k *keeper) holdBack(runs []agent.Run, now time.Time) {
+func (k *reconciler) holdBack(runs []agent.Run, now time.Time) {
 	waiting := map[agent.ID]bool{}
 	for i, run := range runs {
 		if hold, held := k.held[run.Spec.ID]; held && run.State == agent.StateQueued {
@@ -57,7 +57,7 @@ func (k *keeper) holdBack(runs []agent.Run, now time.Time) {
 }
 
 // explainHeld says why the postponed wait, instead of until when. k.mu is held.
-func (k *keeper) explainHeld(reasons map[agent.ID]string) {
+func (k *reconciler) explainHeld(reasons map[agent.ID]string) {
 	for id, hold := range k.held {
 		if _, waits := reasons[id]; waits {
 			reasons[id] = hold.reason

@@ -17,12 +17,12 @@ func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	r := newRig(t, nil)
 	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
 	s := spec("brief")
-	_, decided := r.d.keeper.reason(s.ID)
+	_, decided := r.d.reconciler.reason(s.ID)
 	_, err := r.records.enqueue(agent.Run{Spec: s, Turn: agent.Turn{Since: time.Now()}})
 	must(t, err)
 	c.run.Spec = s
 	must(t, c.dequeue())
-	_, err = r.d.keeper.look(context.Background())
+	_, err = r.d.reconciler.look(context.Background())
 	must(t, err)
 	_, err = c.firstTurn(s, make(chan supervisor.Answer), decided)
 	if agent.KindOf(err) != agent.KindConflict {
@@ -41,8 +41,8 @@ func TestDequeueLeavesTheLive(t *testing.T) {
 	if err := c.dequeue(); agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("%v", err)
 	}
-	must(t, r.d.mirror.refresh())
-	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateRunning || now.Lease == nil {
+	must(t, r.d.cache.refresh())
+	if now, _ := r.d.cache.get(run.Spec.ID); now.State != agent.StateRunning || now.Lease == nil {
 		t.Errorf("%+v", now)
 	}
 }

@@ -55,10 +55,10 @@ func TestUsersStayBelowTheCeiling(t *testing.T) {
 		}
 	}
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	for _, who := range []caller{ownerCaller, rootCaller} {
 		c := r.as(who)
-		c.run, _ = r.d.mirror.resolve("mine", who.sees)
+		c.run, _ = r.d.cache.resolve("mine", who.sees)
 		c.run.Spec.Network = agent.NetworkAllowlist
 		rules := allowed("evil.test")
 		_, err := update(c, api.UpdateParams{Update: agent.Update{Rules: &rules}})
@@ -87,8 +87,8 @@ func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
 	s := networked("api.example.com")
 	run := agent.Run{Spec: s, Owner: ownerCaller.owner}
 	answers := func() supervisor.Answer {
-		answer := r.d.keeper.expect(s.ID)
-		r.d.keeper.begin(run)
+		answer := r.d.reconciler.expect(s.ID)
+		r.d.reconciler.begin(run)
 		return <-answer
 	}
 	if a := answers(); !a.Started {

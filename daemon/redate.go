@@ -12,8 +12,8 @@ const clockSlack = time.Second
 // redate keeps the waits of queued runs when the clock was set back: one that
 // was queued later than now would wait for a date, and not for as long as it
 // was to wait. A clock that was set forward only shortens waits.
-func (k *keeper) redate(now time.Time) error {
-	for _, run := range k.mirror.all(func(run *agent.Run) bool { return misdated(*run, now) }) {
+func (k *reconciler) redate(now time.Time) error {
+	for _, run := range k.cache.all(func(run *agent.Run) bool { return misdated(*run, now) }) {
 		_, err := k.records.amend(run.Spec.ID, agent.WhatUpdated, "the clock was set back", func(r *agent.Run) {
 			if misdated(*r, now) {
 				r.Turn.NotBefore = now.Add(r.Turn.NotBefore.Sub(r.Turn.Since))

@@ -34,13 +34,13 @@ func TestClockSetBack(t *testing.T) {
 	}))
 	r.serve()
 	for _, s := range []agent.Spec{delayed, failed} {
-		run, _, err := r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
+		run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
 			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Turn.NotBefore.After(time.Now().Add(maxBackoff))
 		})
 		must(t, err)
 		t.Logf("%s: %s, not before %s", s.Name, run.State, run.Turn.NotBefore)
 	}
-	_, _, err = r.d.mirror.until(within(t), delayed.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), delayed.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }
 

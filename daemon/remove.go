@@ -16,9 +16,9 @@ func remove(c *call, p api.RemoveParams) (any, error) {
 		return nil, err
 	}
 	// A start that had begun makes a log anew before it hears that its run is gone.
-	patience, cancel := context.WithTimeout(c, buryTime)
+	patience, cancel := context.WithTimeout(c, reapTime)
 	defer cancel()
-	c.keeper.awaitStart(patience, c.run.Spec.ID)
+	c.reconciler.awaitStart(patience, c.run.Spec.ID)
 	return api.Nothing{}, nil
 }
 
@@ -29,7 +29,7 @@ func (c *call) forgetAll(p api.RemoveParams) error {
 		if err := c.end(p.Run, 0); err != nil {
 			return err
 		}
-		if _, found := c.mirror.get(id); !found {
+		if _, found := c.cache.get(id); !found {
 			return nil // it had --rm
 		}
 	}
@@ -55,10 +55,10 @@ func (c *call) lay() error {
 			return err
 		}
 	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return err
 	}
-	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+	if now, found := c.cache.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
 		return c.dequeue()
 	}
 	return nil
@@ -96,11 +96,11 @@ func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 
 // prune removes what has ended, each on its own.
 func prune(c *call, _ api.Nothing) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
-	for _, run := range c.mirror.all(c.peer.sees) {
+	for _, run := range c.cache.all(c.peer.sees) {
 		if run.State != agent.StateEnded || judge(run).again {
 			continue
 		}

@@ -41,12 +41,12 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	}
 	r.serve()
 	ran := func(run agent.Run, _ bool) bool { return run.State != agent.StateQueued }
-	now, _, err := r.d.mirror.until(within(t), stopped.Spec.ID, ran)
+	now, _, err := r.d.cache.until(within(t), stopped.Spec.ID, ran)
 	must(t, err)
 	if now.State != agent.StateEnded || now.Record.Status != agent.StatusKilled || now.Record.Stopped == nil {
 		t.Errorf("%s, %+v", now.State, now.Record)
 	}
-	if now, _, err = r.d.mirror.until(within(t), wanted.Spec.ID, ran); err != nil || now.State != agent.StateRunning {
+	if now, _, err = r.d.cache.until(within(t), wanted.Spec.ID, ran); err != nil || now.State != agent.StateRunning {
 		t.Errorf("control: %s, %v", now.State, err)
 	}
 }
@@ -63,23 +63,23 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	must(t, err)
 	r.serve()
 	must(t, c.end("back", 0))
-	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateEnded {
+	if now, _ := r.d.cache.get(run.Spec.ID); now.State != agent.StateEnded {
 		t.Errorf("it is %s", now.State)
 	}
 }
 
 // A restart by hand is not answered with what the run waited for before: nothing
-// is said until the keeper has looked again.
+// is said until the reconciler has looked again.
 func TestRestartEndsADelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("delayed", agent.Owner{}, agent.StateQueued)
-	_, err := r.d.keeper.look(t.Context())
+	_, err := r.d.reconciler.look(t.Context())
 	must(t, err)
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
 	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
-		t.Errorf("an answer before the keeper looked: %+v", result)
+		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 	// The hasty one has ended that delay all the same: it may run by now.
 	r.add("another", agent.Owner{}, agent.StateQueued)
@@ -90,15 +90,15 @@ func TestRestartEndsADelay(t *testing.T) {
 	}
 }
 
-// The same for a run that was stopped while it waited: the keeper may not have
+// The same for a run that was stopped while it waited: the reconciler may not have
 // looked since.
 func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("stopped", agent.Owner{}, agent.StateQueued)
-	_, err := r.d.keeper.look(t.Context())
+	_, err := r.d.reconciler.look(t.Context())
 	must(t, err)
-	if reason, _ := r.d.keeper.reason(run.Spec.ID); reason == "" {
+	if reason, _ := r.d.reconciler.reason(run.Spec.ID); reason == "" {
 		t.Fatal("control: it waits for nothing")
 	}
 	must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
@@ -106,7 +106,7 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
 	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
-		t.Errorf("an answer before the keeper looked: %+v", result)
+		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 }
 
@@ -116,9 +116,9 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
-	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	c.run, _ = r.d.cache.get(run.Spec.ID)
 	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
 	r.serve()
@@ -140,7 +140,7 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 		go func() { _, err := c.Start(within(t), api.StartParams{Spec: s}); started <- err }()
 		<-began
 		go func() { removed <- c.Remove(within(t), "begun", force) }()
-		_, _, err := r.d.mirror.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
+		_, _, err := r.d.cache.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
 		must(t, err)
 		must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
 		proceed()

@@ -60,8 +60,8 @@ func backoff(restarts int) time.Duration {
 
 // restart puts those that have ended back into the queue when their policy
 // says so.
-func (k *keeper) restart() error {
-	for _, run := range k.mirror.all(judged) {
+func (k *reconciler) restart() error {
+	for _, run := range k.cache.all(judged) {
 		v := judge(run)
 		var err error
 		if v.giveUp {
@@ -97,7 +97,7 @@ func judged(run *agent.Run) bool {
 // again queues an ended run; change writes what its turn is to be. It is in
 // conflict where the run has not ended, or not any more. Its layer stays, if only for clove diff, until it
 // is started (Turn.Fresh).
-func (k *keeper) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
+func (k *reconciler) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
 		r.Turn.Since = time.Now().UTC()
 		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false

@@ -20,7 +20,7 @@ func start(c *call, p api.StartParams) (any, error) {
 		spec.ID = agent.NewID()
 	}
 	spec.Detached = true
-	if err := c.mirror.refresh(); err != nil { // what it comes after may be new
+	if err := c.cache.refresh(); err != nil { // what it comes after may be new
 		return nil, err
 	}
 	if err := c.checkSpec(spec); err != nil {
@@ -48,11 +48,11 @@ func start(c *call, p api.StartParams) (any, error) {
 	}
 	c.tracer.About(c, run)
 	run.Turn.Trace = c.tracer.Carry(c)
-	_, decided := c.keeper.reason(spec.ID)
-	answer := c.keeper.expect(spec.ID)
-	defer c.keeper.forget(spec.ID, answer)
+	_, decided := c.reconciler.reason(spec.ID)
+	answer := c.reconciler.expect(spec.ID)
+	defer c.reconciler.forget(spec.ID, answer)
 	if p.Size != nil {
-		defer c.keeper.seat(spec.ID, p.Size)()
+		defer c.reconciler.seat(spec.ID, p.Size)()
 	}
 	// gofail: var startAsked string
 	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
@@ -64,12 +64,12 @@ func start(c *call, p api.StartParams) (any, error) {
 	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
 
 	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
-	c.keeper.nudge()
+	c.reconciler.nudge()
 	return c.firstTurn(spec, answer, decided)
 }
 
 // firstTurn answers for a run that was just queued. Others may have ended it
-// before the keeper came to it: then there will be no answer.
+// before the reconciler came to it: then there will be no answer.
 func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
 	for {
 		select {
@@ -80,7 +80,7 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 			return c.result(spec.ID)
 		case <-decided:
 			var reason string
-			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
+			if reason, decided = c.reconciler.obstacle(spec.ID); reason != "" {
 				if !spec.Foreground {
 					return c.result(spec.ID)
 				}
@@ -88,12 +88,12 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 					return nil, err
 				} // its start has begun
 			}
-			if err := c.mirror.refresh(); err != nil {
+			if err := c.cache.refresh(); err != nil {
 				return nil, err
 			}
-			run, found := c.mirror.get(spec.ID)
+			run, found := c.cache.get(spec.ID)
 			// Looked at last: a start that ended it has given its answer by then.
-			if !c.keeper.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
+			if !c.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
 		case <-c.Done():
@@ -118,7 +118,7 @@ func (c *call) withdraw(spec agent.Spec, reason string) error {
 func (c *call) admit(run agent.Run) error {
 	c.admission.Lock()
 	defer c.admission.Unlock()
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return err
 	}
 	if err := c.checkCount(); err != nil {
@@ -126,7 +126,7 @@ func (c *call) admit(run agent.Run) error {
 	}
 	// A log outlives a run that kept nothing else. Whoever names its id again
 	// would have the log of somebody else.
-	_, known := c.mirror.get(run.Spec.ID)
+	_, known := c.cache.get(run.Spec.ID)
 	if _, err := os.Lstat(c.logDir(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
 		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
 	}
@@ -144,10 +144,10 @@ func (c *call) mask(err error) error {
 
 // result is the run as it is now.
 func (c *call) result(id agent.ID) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, found := c.mirror.get(id)
+	run, found := c.cache.get(id)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
@@ -157,7 +157,7 @@ func (c *call) result(id agent.ID) (any, error) {
 func (c *call) show(run agent.Run) api.RunResult {
 	result := api.RunResult{Run: withNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
-		result.Reason, _ = c.keeper.reason(run.Spec.ID)
+		result.Reason, _ = c.reconciler.reason(run.Spec.ID)
 	}
 	return result
 }
@@ -165,14 +165,14 @@ func (c *call) show(run agent.Run) api.RunResult {
 // hold keeps what the caller called the run from meaning another one, or none,
 // until release. It fails where that has happened already.
 func (c *call) hold(ref string) (release func(), err error) {
-	c.keeper.names.RLock()
-	if err = c.mirror.refresh(); err == nil {
+	c.reconciler.names.RLock()
+	if err = c.cache.refresh(); err == nil {
 		var run agent.Run
-		if run, err = c.mirror.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
-			return c.keeper.names.RUnlock, nil
+		if run, err = c.cache.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
+			return c.reconciler.names.RUnlock, nil
 		}
 	}
-	c.keeper.names.RUnlock()
+	c.reconciler.names.RUnlock()
 	if err == nil {
 		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q means another run by now", ref)
 	}
@@ -186,7 +186,7 @@ func get(c *call, _ api.RunParams) (any, error) { return c.show(c.run), nil }
 // wait answers when the run has ended for good.
 func wait(c *call, _ api.RunParams) (any, error) {
 	last := c.run
-	run, found, err := c.mirror.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+	run, found, err := c.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		if found {
 			last = run
 		}
@@ -199,7 +199,7 @@ func wait(c *call, _ api.RunParams) (any, error) {
 		return api.WaitResult{Record: *run.Record}, nil
 	}
 	// With --rm the record goes with the run; what happened says how it ended.
-	if record, known := c.mirror.epitaph(last); known {
+	if record, known := c.cache.epitaph(last); known {
 		return api.WaitResult{Record: record}, nil
 	}
 	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")
@@ -207,13 +207,13 @@ func wait(c *call, _ api.RunParams) (any, error) {
 
 // rename gives a run another name, unless its start has begun.
 func rename(c *call, p api.RenameParams) (any, error) {
-	k := c.keeper
+	k := c.reconciler
 	k.names.Lock()
 	defer k.names.Unlock()
-	if err := c.mirror.refresh(); err != nil {
+	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, err := c.mirror.resolve(p.Run, c.peer.sees)
+	run, err := c.cache.resolve(p.Run, c.peer.sees)
 	switch {
 	case err != nil:
 		return nil, err

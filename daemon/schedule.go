@@ -134,8 +134,8 @@ func withNext(run agent.Run) agent.Run {
 
 // keepTime lets the clock's word on each scheduled run be stored. It returns
 // when to look again.
-func (k *keeper) keepTime(now time.Time) (wake time.Time, err error) {
-	for _, run := range k.mirror.all(scheduled) {
+func (k *reconciler) keepTime(now time.Time) (wake time.Time, err error) {
+	for _, run := range k.cache.all(scheduled) {
 		times, err := crontab.Parse(run.Spec.Schedule)
 		if err != nil {
 			continue // its zone is gone from this host: its reason says so

@@ -26,14 +26,14 @@ func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
 // reaches waits for a run to be as wanted.
 func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
 	r.t.Helper()
-	run, _, err := r.d.mirror.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
+	run, _, err := r.d.cache.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
 	must(r.t, err)
 	return run
 }
 
 // whats are what happened to the run with this name.
 func (r *rig) whats(name string) (all []agent.What) {
-	past, _, _ := r.d.mirror.since(0)
+	past, _, _ := r.d.cache.since(0)
 	for _, o := range past {
 		if o.Name == name {
 			all = append(all, o.What)
@@ -60,7 +60,7 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 		if run.Previous == nil || run.Turn.Starts != 1 || run.Turn.Fresh != (name == "hourly") {
 			t.Errorf("%s: %+v", name, run)
 		}
-		must(t, r.d.keeper.decidedAnew(within(t))) // it is queued a moment before its reason is known
+		must(t, r.d.reconciler.decidedAnew(within(t))) // it is queued a moment before its reason is known
 		result, err := c.Get(within(t), name)
 		must(t, err)
 		if in := time.Until(result.Run.Turn.Next); in <= 0 || in > time.Hour || !strings.HasPrefix(result.Reason, "its schedule starts it at") {
@@ -208,7 +208,7 @@ func TestCirclesAreRefused(t *testing.T) {
 func TestDrainOutlivesCloved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	must(t, r.d.keeper.drain(true))
+	must(t, r.d.reconciler.drain(true))
 	r.d = New(r.d.options)
 	r.d.starter = r
 	c := r.serve()

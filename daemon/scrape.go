@@ -123,10 +123,10 @@ const (
 // usageOf asks the supervisors of the live agents that the caller sees.
 func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut int) {
 	peer, known := ctx.Value(scraper{}).(caller)
-	if !known || d.mirror.refresh() != nil {
+	if !known || d.cache.refresh() != nil {
 		return nil, 0
 	}
-	runs := d.mirror.all(func(run *agent.Run) bool {
+	runs := d.cache.all(func(run *agent.Run) bool {
 		return run.State == agent.StateRunning && run.Spec.Detached && peer.sees(run)
 	})
 	if leftOut = max(0, len(runs)-metrics.MaxAgents); leftOut > 0 {

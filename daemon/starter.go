@@ -97,13 +97,13 @@ func (p processes) spawn(log *os.File, word string, orders *os.File) (gone <-cha
 		return nil, nil, err
 	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); bury(command) }()
+	go func() { defer close(ended); reap(command) }()
 	return ended, answers, nil
 }
 
 // bury waits for a supervisor's end; what it did is in the store. Wait alone
 // would keep a thread of ours asleep in the kernel for each agent.
-func bury(command *exec.Cmd) {
+func reap(command *exec.Cmd) {
 	if process, err := pidfd.Open(command.Process.Pid); err == nil {
 		process.Wait(context.Background())
 		process.Close()

@@ -94,7 +94,7 @@ func (c *call) fits(memory int64) error {
 		return nil
 	}
 	promised := memory
-	for _, run := range c.mirror.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
+	for _, run := range c.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
 		promised += run.Spec.Limits.MemoryBytes
 	}
 	if promised > most {

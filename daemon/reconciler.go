@@ -15,9 +15,9 @@ import (
 	"clove.run/clove/store"
 )
 
-// keeper makes what is what was asked for: one goroutine looks, others wait
+// reconciler makes what is what was asked for: one goroutine looks, others wait
 // for supervisors.
-type keeper struct {
+type reconciler struct {
 	*Daemon
 	log   *slog.Logger
 	retry time.Duration // retryTime, and less in tests
@@ -25,7 +25,7 @@ type keeper struct {
 
 	// What was complained of last, so that a failure that lasts is one line in
 	// the log and not one for each look.
-	looking, cleaning complaint
+	looking, cleaning logLimiter
 
 	mu       sync.Mutex // guards all below
 	draining bool
@@ -48,13 +48,13 @@ type keeper struct {
 	names sync.RWMutex
 }
 
-func newKeeper(d *Daemon) *keeper {
-	return &keeper{Daemon: d, log: d.log, retry: retryTime, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
+func newReconciler(d *Daemon) *reconciler {
+	return &reconciler{Daemon: d, log: d.log, retry: retryTime, wake: make(chan struct{}, 1), starting: map[agent.ID]bool{}, watched: map[agent.ID]bool{},
 		verdicts: map[agent.ID][]chan supervisor.Answer{}, reasons: map[agent.ID]string{}, held: map[agent.ID]postponed{}, windows: map[agent.ID]*api.SessionSize{}, looked: make(chan struct{}), turned: make(chan struct{})}
 }
 
 // nudge asks for a look soon.
-func (k *keeper) nudge() {
+func (k *reconciler) nudge() {
 	select {
 	case k.wake <- struct{}{}:
 	default: // one is asked for already
@@ -63,7 +63,7 @@ func (k *keeper) nudge() {
 
 // run looks whenever something may have changed, until ctx ends. It does not
 // wait for supervisors: they outlive it.
-func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
+func (k *reconciler) run(ctx context.Context, written *watch.Watcher) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -94,7 +94,7 @@ func (k *keeper) run(ctx context.Context, written *watch.Watcher) {
 const retryTime = 2 * time.Second
 
 // look is one comparison.
-func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
+func (k *reconciler) look(ctx context.Context) (next time.Time, err error) {
 	// Taken before the store is read: a start that ends in between has changed
 	// the store, but perhaps not what was read of it. Its nudge brings the next look.
 	k.mu.Lock()
@@ -104,7 +104,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	runs := k.mirror.current()
+	runs := k.cache.current()
 	k.watch(ctx, runs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +132,7 @@ func (k *keeper) look(ctx context.Context) (next time.Time, err error) {
 // settle writes what the clock, the wishes and the policies mean for the runs
 // by now. Each step reads what the one before it changed. wake is when the
 // clock means something next.
-func (k *keeper) settle() (wake time.Time, err error) {
+func (k *reconciler) settle() (wake time.Time, err error) {
 	steps := []func() error{
 		func() error { return k.redate(time.Now().UTC()) },
 		// What was stopped has no time to come.
@@ -142,22 +142,22 @@ func (k *keeper) settle() (wake time.Time, err error) {
 		k.restart,
 	}
 	for _, step := range steps {
-		if err := k.mirror.refresh(); err != nil {
+		if err := k.cache.refresh(); err != nil {
 			return wake, err
 		}
 		if err := step(); err != nil {
 			return wake, err
 		}
 	}
-	return wake, k.mirror.refresh()
+	return wake, k.cache.refresh()
 }
 
 // layDown ends what waits although its end was asked for. cloved died between
 // the wish and the deed, or a policy had judged the run the moment before.
-func (k *keeper) layDown() error {
-	condemned := func(run *agent.Run) bool { return run.State == agent.StateQueued && run.Turn.StopAsked }
-	for _, run := range k.mirror.all(condemned) {
-		err := k.dequeue(run.Spec.ID, condemned)
+func (k *reconciler) layDown() error {
+	marked := func(run *agent.Run) bool { return run.State == agent.StateQueued && run.Turn.StopAsked }
+	for _, run := range k.cache.all(marked) {
+		err := k.dequeue(run.Spec.ID, marked)
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 			return err
 		}
@@ -166,7 +166,7 @@ func (k *keeper) layDown() error {
 }
 
 // begin starts one run and tells who asked for it.
-func (k *keeper) begin(run agent.Run) {
+func (k *reconciler) begin(run agent.Run) {
 	began := time.Now()
 	// gofail: var beginTurn string
 	// failpoint(beginTurn, "")
@@ -209,11 +209,11 @@ func (k *keeper) begin(run agent.Run) {
 
 // forgetLog removes what a start made of the log of a run that was removed
 // before its turn came.
-func (k *keeper) forgetLog(id agent.ID) {
-	if k.mirror.refresh() != nil {
+func (k *reconciler) forgetLog(id agent.ID) {
+	if k.cache.refresh() != nil {
 		return // gc finds it
 	}
-	if _, found := k.mirror.get(id); !found {
+	if _, found := k.cache.get(id); !found {
 		if err := k.options.Paths.RemoveLog(id); err != nil {
 			k.log.Warn("a log is left", "id", id, "error", err)
 		}
@@ -222,11 +222,11 @@ func (k *keeper) forgetLog(id agent.ID) {
 
 // named is a run that will start, with the name that it keeps. What else
 // happened to it since it was decided upon, the store tells its supervisor.
-func (k *keeper) named(run agent.Run) agent.Run {
+func (k *reconciler) named(run agent.Run) agent.Run {
 	k.names.RLock()
 	defer k.names.RUnlock()
-	if k.mirror.refresh() == nil {
-		if now, found := k.mirror.get(run.Spec.ID); found {
+	if k.cache.refresh() == nil {
+		if now, found := k.cache.get(run.Spec.ID); found {
 			return now
 		}
 	}
@@ -234,14 +234,14 @@ func (k *keeper) named(run agent.Run) agent.Run {
 }
 
 // at tells whether the run is being started.
-func (k *keeper) at(id agent.ID) bool {
+func (k *reconciler) at(id agent.ID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.starting[id]
 }
 
 // awaitStart waits until no start of the run goes on, or ctx ends.
-func (k *keeper) awaitStart(ctx context.Context, id agent.ID) {
+func (k *reconciler) awaitStart(ctx context.Context, id agent.ID) {
 	for {
 		k.mu.Lock()
 		goesOn, turned := k.starting[id], k.turned
@@ -259,7 +259,7 @@ func (k *keeper) awaitStart(ctx context.Context, id agent.ID) {
 
 // awaitEnd waits until what a supervisor did to the store is done. One whose
 // answer was not heard may live as long as its agent: the store tells of it.
-func (k *keeper) awaitEnd(gone <-chan struct{}) {
+func (k *reconciler) awaitEnd(gone <-chan struct{}) {
 	if gone == nil {
 		return
 	}
@@ -271,7 +271,7 @@ func (k *keeper) awaitEnd(gone <-chan struct{}) {
 
 // expect returns the channel on which the answer to a start will come.
 // Anybody may name any id: who comes second must not take the first one's answer.
-func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
+func (k *reconciler) expect(id agent.ID) chan supervisor.Answer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	answer := make(chan supervisor.Answer, 1)
@@ -280,7 +280,7 @@ func (k *keeper) expect(id agent.ID) chan supervisor.Answer {
 }
 
 // seat has the start of a foreground run know its caller's window, until release.
-func (k *keeper) seat(id agent.ID, size *api.SessionSize) (release func()) {
+func (k *reconciler) seat(id agent.ID, size *api.SessionSize) (release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.windows[id] = size
@@ -291,7 +291,7 @@ func (k *keeper) seat(id agent.ID, size *api.SessionSize) (release func()) {
 	}
 }
 
-func (k *keeper) window(id agent.ID) *api.SessionSize {
+func (k *reconciler) window(id agent.ID) *api.SessionSize {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.windows[id]
@@ -299,7 +299,7 @@ func (k *keeper) window(id agent.ID) *api.SessionSize {
 
 // forget takes back expect, for who does not wait any longer: the channel of a
 // caller that has gone would be kept as long as its run waits.
-func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
+func (k *reconciler) forget(id agent.ID, answer chan supervisor.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	left := slices.DeleteFunc(k.verdicts[id], func(a chan supervisor.Answer) bool { return a == answer })
@@ -310,7 +310,7 @@ func (k *keeper) forget(id agent.ID, answer chan supervisor.Answer) {
 
 // reason says why a run waits, and returns what will be closed when that may
 // have changed.
-func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
+func (k *reconciler) reason(id agent.ID) (string, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.reasons[id], k.looked
@@ -318,7 +318,7 @@ func (k *keeper) reason(id agent.ID) (string, <-chan struct{}) {
 
 // obstacle is reason for who asked for a start: a place among the starts is free
 // in a moment, so that is no reason to answer that the run waits.
-func (k *keeper) obstacle(id agent.ID) (string, <-chan struct{}) {
+func (k *reconciler) obstacle(id agent.ID) (string, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.soon[id] {
@@ -328,7 +328,7 @@ func (k *keeper) obstacle(id agent.ID) (string, <-chan struct{}) {
 }
 
 // drain holds starts back, or lets them go on. A later cloved keeps to it.
-func (k *keeper) drain(on bool) error {
+func (k *reconciler) drain(on bool) error {
 	if err := k.records.change(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
 		return err
 	}
@@ -340,7 +340,7 @@ func (k *keeper) drain(on bool) error {
 }
 
 // recall reads whether an earlier cloved was drained.
-func (k *keeper) recall() error {
+func (k *reconciler) recall() error {
 	return k.records.with(func(s *store.Store) (err error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -350,7 +350,7 @@ func (k *keeper) recall() error {
 }
 
 // drained tells whether starts are held back, by this cloved or one before it.
-func (k *keeper) drained() bool {
+func (k *reconciler) drained() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.draining

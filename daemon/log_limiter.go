@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// complaintPause is how often an error that stays is told again.
-const complaintPause = time.Minute
+// logPause is how often an error that stays is told again.
+const logPause = time.Minute
 
-// complaint is one thing that may go on failing: a store without space fails
+// logLimiter is one thing that may go on failing: a store without space fails
 // every two seconds, for days, and the log must not help to fill the disk.
-type complaint struct {
+type logLimiter struct {
 	mu   sync.Mutex // guards the following
 	text string     // of the last error; empty: it works
 	told time.Time
@@ -18,14 +18,14 @@ type complaint struct {
 
 // worth tells whether err should be told: it is another one than the last, or
 // that was told a while ago. nil says that it works again.
-func (c *complaint) worth(err error, now time.Time) bool {
+func (c *logLimiter) worth(err error, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
 		c.text = ""
 		return false
 	}
-	if err.Error() == c.text && now.Sub(c.told) < complaintPause {
+	if err.Error() == c.text && now.Sub(c.told) < logPause {
 		return false
 	}
 	c.text, c.told = err.Error(), now

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// mirror is the store in memory, and the last of what happened.
-type mirror struct {
+// cache is the store in memory, and the last of what happened.
+type cache struct {
 	records records
 
 	mu       sync.Mutex // guards all below
@@ -33,13 +33,13 @@ type mirror struct {
 // look into the store.
 const ringSize = 8192
 
-func newMirror(r records) *mirror {
-	return &mirror{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
+func newCache(r records) *cache {
+	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
 }
 
 // refresh reads what changed since the last time; it costs two small reads
 // when nothing did.
-func (m *mirror) refresh() error {
+func (m *cache) refresh() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	revision, err := store.Revision(m.records.path)
@@ -62,7 +62,7 @@ func (m *mirror) refresh() error {
 
 // load reads everything. The first time that is all but what happened before:
 // hardly anybody asks for it, and everybody would wait for it.
-func (m *mirror) load(s *store.Store) error {
+func (m *cache) load(s *store.Store) error {
 	all, err := s.List()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (m *mirror) load(s *store.Store) error {
 }
 
 // advance reads the runs that something happened to.
-func (m *mirror) advance(s *store.Store) error {
+func (m *cache) advance(s *store.Store) error {
 	news, last, err := s.Occurrences(m.last, ringSize)
 	if err != nil {
 		return err
@@ -127,13 +127,13 @@ func (m *mirror) advance(s *store.Store) error {
 }
 
 // put takes a run in, or a newer state of one, which may have another name.
-func (m *mirror) put(run *agent.Run) {
+func (m *cache) put(run *agent.Run) {
 	m.drop(run.Spec.ID)
 	m.runs[run.Spec.ID] = run
 	m.names[run.Spec.Name] = run.Spec.ID
 }
 
-func (m *mirror) drop(id agent.ID) {
+func (m *cache) drop(id agent.ID) {
 	old, found := m.runs[id]
 	if !found {
 		return
@@ -145,20 +145,20 @@ func (m *mirror) drop(id agent.ID) {
 	}
 }
 
-func (m *mirror) broadcast() {
+func (m *cache) broadcast() {
 	close(m.moved)
 	m.moved = make(chan struct{})
 }
 
 // changed returns a channel that is closed at the next change.
-func (m *mirror) changed() <-chan struct{} {
+func (m *cache) changed() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.moved
 }
 
 // all returns every run that wanted takes, newest first.
-func (m *mirror) all(wanted func(*agent.Run) bool) []agent.Run {
+func (m *cache) all(wanted func(*agent.Run) bool) []agent.Run {
 	found := m.list(wanted)
 	runs := make([]agent.Run, len(found))
 	for i, run := range found {
@@ -168,7 +168,7 @@ func (m *mirror) all(wanted func(*agent.Run) bool) []agent.Run {
 }
 
 // list is all without a copy of each: what it returns is not to be changed.
-func (m *mirror) list(wanted func(*agent.Run) bool) []*agent.Run {
+func (m *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
 	m.mu.Lock()
 	var found []*agent.Run
 	for _, run := range m.runs {
@@ -186,7 +186,7 @@ func (m *mirror) list(wanted func(*agent.Run) bool) []*agent.Run {
 // current returns the runs that have not ended, and those that one of them
 // comes after: what has ended else does not matter to any turn, and there may
 // be a lot of it.
-func (m *mirror) current() []agent.Run {
+func (m *cache) current() []agent.Run {
 	first := map[string]bool{}
 	for _, run := range m.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
 		for _, name := range run.Spec.After {
@@ -196,7 +196,7 @@ func (m *mirror) current() []agent.Run {
 	return m.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
 }
 
-func (m *mirror) get(id agent.ID) (agent.Run, bool) {
+func (m *cache) get(id agent.ID) (agent.Run, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if run, found := m.runs[id]; found {
@@ -210,7 +210,7 @@ const minPrefix = 4
 
 // resolve finds the run that ref means among those that may be seen: an id, a
 // name, or the beginning of exactly one id.
-func (m *mirror) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
+func (m *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range []agent.ID{agent.ID(ref), m.names[ref]} {
@@ -235,7 +235,7 @@ func (m *mirror) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, err
 
 // reach reads what happened before cloved came, where that is needed to know
 // what happened after the number.
-func (m *mirror) reach(after uint64) error {
+func (m *cache) reach(after uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if after >= m.first {
@@ -255,7 +255,7 @@ func (m *mirror) reach(after uint64) error {
 }
 
 // newest is the number of the last thing that happened.
-func (m *mirror) newest() uint64 {
+func (m *cache) newest() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
@@ -263,7 +263,7 @@ func (m *mirror) newest() uint64 {
 
 // since returns what happened after the number, the number of the newest, and
 // whether something in between is not known here, or no longer (reach).
-func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
+func (m *cache) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
@@ -283,7 +283,7 @@ func missed(after, last uint64, news []agent.Occurrence) uint64 {
 
 // until waits for a state of the run that satisfies. A run that is gone is
 // given as found = false.
-func (m *mirror) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
+func (m *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
 	for {
 		moved := m.changed()
 		if err := m.refresh(); err != nil {
