@@ -25,7 +25,7 @@ func (p RestartPolicy) Restarts() bool { return p != "" && p != RestartNever }
 // RestartPolicies lists every policy.
 var RestartPolicies = []RestartPolicy{RestartNever, RestartOnFailure, RestartAlways}
 
-// Owner is who asked for a run: the kernel's word on the peer of a socket.
+// Owner is who asked for a run, as the kernel reports the peer of a socket.
 // The zero value is root.
 type Owner struct {
 	UID uint32 `json:"uid"`
@@ -33,18 +33,18 @@ type Owner struct {
 }
 
 // Turn is what cloved keeps of a run besides what it asks for: where it stands
-// in the queue and between its restarts.
+// in the queue and between its starts. Of the marks, phase.go is the only writer.
 type Turn struct {
 	NotBefore time.Time `json:"not_before,omitzero"`  // a restart's backoff, or a delay that was asked for
 	Since     time.Time `json:"since,omitzero"`       // when it joined the queue
 	Restarts  int       `json:"restarts,omitempty"`   // by policy, in a row
 	Starts    int       `json:"starts,omitempty"`     // how often it was queued
-	StopAsked bool      `json:"stop_asked,omitempty"` // somebody wanted its end: policies leave it alone
+	StopAsked bool      `json:"stop_asked,omitempty"` // mark: a person wanted its end, and neither policy nor schedule starts it again
 	Stopped   *Stopped  `json:"stopped,omitempty"`    // who that was; its record says it too
-	GivenUp   bool      `json:"given_up,omitempty"`   // its policy has no restarts left
+	GivenUp   bool      `json:"given_up,omitempty"`   // mark: its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until somebody resumes it
 	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer
-	Scheduled bool      `json:"scheduled,omitempty"`  // it waits for the next time of its schedule
+	Scheduled bool      `json:"scheduled,omitempty"`  // mark: it waits for the next time of its schedule
 	Settled   time.Time `json:"settled,omitzero"`     // the schedule's times up to here were started or skipped
 	// Next is when its schedule starts it next. cloved answers with it; it is
 	// not stored.

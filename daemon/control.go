@@ -30,9 +30,7 @@ func stop(c *call, p api.StopParams) (any, error) {
 // noteStop puts the wish on the disk: its policy and schedule rest from now on.
 func (c *call) noteStop() error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) {
-		run.Turn.StopAsked, run.Turn.Stopped = true, &by
-	})
+	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) { run.MarkForStop(by) })
 	return err
 }
 
@@ -145,10 +143,7 @@ func signal(c *call, p api.SignalParams) (any, error) {
 
 // restart ends a run if it lives, and queues it with a clean slate.
 func restart(c *call, p api.RestartParams) (any, error) {
-	anew := func(run *agent.Run) {
-		cleanSlate(run)
-		run.Turn.Fresh = p.Fresh
-	}
+	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
 		if _, err := stop(c, p.StopParams); err != nil {
 			return nil, err
@@ -166,7 +161,7 @@ func restart(c *call, p api.RestartParams) (any, error) {
 	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
 		_, err = c.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 	case agent.StateEnded:
-		_, err = c.reconciler.again(run, anew)
+		_, err = c.reconciler.requeue(run.Spec.ID, anew)
 	default: // what waited has been started since
 	}
 	if err != nil {
@@ -178,14 +173,6 @@ func restart(c *call, p api.RestartParams) (any, error) {
 		return nil, err
 	}
 	return c.startedOrWaiting()
-}
-
-func cleanSlate(run *agent.Run) {
-	t := &run.Turn
-	t.NotBefore, t.Restarts, t.StopAsked, t.Stopped, t.GivenUp, t.Paused = time.Time{}, 0, false, nil, false, false
-	if run.Spec.Schedule != "" {
-		t.Scheduled, t.Settled = false, time.Now().UTC()
-	}
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a

@@ -155,7 +155,7 @@ func (k *reconciler) settle() (wake time.Time, err error) {
 // layDown ends what waits although its end was asked for. cloved died between
 // the wish and the deed, or a policy had judged the run the moment before.
 func (k *reconciler) layDown() error {
-	marked := func(run *agent.Run) bool { return run.State == agent.StateQueued && run.Turn.StopAsked }
+	marked := func(run *agent.Run) bool { return run.Phase() == agent.PhaseLeaving }
 	for _, run := range k.cache.all(marked) {
 		err := k.dequeue(run.Spec.ID, marked)
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {

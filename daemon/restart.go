@@ -28,12 +28,13 @@ type verdict struct {
 // function: asking twice gives the same answer, so a cloved that was killed in
 // between asks again.
 func judge(run agent.Run) verdict {
-	if run.State != agent.StateEnded || run.Record == nil || run.Turn.StopAsked {
+	phase := run.Phase()
+	if run.Record == nil || phase != agent.PhaseEnded && phase != agent.PhaseGivenUp {
 		return verdict{}
 	}
 	wanted := run.Spec.Restart.Policy == agent.RestartAlways ||
 		run.Spec.Restart.Policy == agent.RestartOnFailure && run.Record.ExitCode != 0
-	if !wanted || run.Turn.GivenUp {
+	if !wanted || phase == agent.PhaseGivenUp {
 		onTime := run.Spec.Schedule != ""
 		return verdict{again: onTime, scheduled: onTime}
 	}
@@ -66,15 +67,15 @@ func (k *reconciler) restart() error {
 		var err error
 		if v.giveUp {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
-			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
+			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", (*agent.Run).GiveUp)
 		} else {
-			_, err = k.again(run, func(r *agent.Run) {
-				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled
-				if !v.scheduled {
-					r.Turn.NotBefore = notLater(v.notBefore, time.Now().UTC())
+			now := time.Now().UTC()
+			_, err = k.requeue(run.Spec.ID, func(r *agent.Run) {
+				if v.scheduled {
+					r.RequeueBySchedule(now)
+				} else {
+					r.RequeueByPolicy(v.restarts, notLater(v.notBefore, now), now)
 				}
-				r.Turn.Fresh = v.scheduled && !r.Spec.KeepFiles
-				r.Turn.GivenUp = r.Turn.GivenUp && !v.scheduled
 			})
 		}
 		if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
@@ -94,15 +95,11 @@ func judged(run *agent.Run) bool {
 	return v.again || v.giveUp
 }
 
-// again queues an ended run; change writes what its turn is to be. It is in
-// conflict where the run has not ended, or not any more. Its layer stays, if only for clove diff, until it
-// is started (Turn.Fresh).
-func (k *reconciler) again(run agent.Run, change func(*agent.Run)) (agent.Run, error) {
-	queued, err := k.records.requeue(run.Spec.ID, func(r *agent.Run) {
-		r.Turn.Since = time.Now().UTC()
-		r.Turn.Starts, r.Turn.Paused = r.Turn.Starts+1, false
-		change(r)
-	})
+// requeue queues an ended run; change notes why. It is in conflict where the run
+// has not ended, or not any more. Its layer stays, if only for clove diff, until
+// it is started (Turn.Fresh).
+func (k *reconciler) requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error) {
+	queued, err := k.records.requeue(id, change)
 	// gofail: var againQueued string
 	// failpoint(againQueued, "")
 

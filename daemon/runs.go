@@ -36,10 +36,7 @@ func start(c *call, p api.StartParams) (any, error) {
 		return nil, err
 	}
 	now := time.Now().UTC()
-	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
-	if spec.Schedule != "" {
-		run.Turn.Scheduled, run.Turn.Settled = true, now
-	}
+	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.NewTurn(spec, now)}
 	if p.DelayNS > 0 && spec.Foreground {
 		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
 	}

@@ -74,7 +74,7 @@ func occasionOf(run agent.Run, times timetable, now time.Time) occasion {
 	if next.IsZero() {
 		return occasion{}
 	}
-	if waitsForSchedule(run) {
+	if run.Phase() == agent.PhaseScheduled {
 		if next.After(now) {
 			return occasion{wake: next}
 		}
@@ -98,16 +98,11 @@ func occasionOf(run agent.Run, times timetable, now time.Time) occasion {
 	return occasion{what: agent.WhatSkipped, detail: detail, settled: until}
 }
 
-// waitsForSchedule tells whether the run is started by its schedule next.
-func waitsForSchedule(run agent.Run) bool {
-	return run.State == agent.StateQueued && run.Turn.Scheduled
-}
-
 // nextTime is the first time that is not dealt with. A delay that was asked for
 // comes before the first of them.
 func nextTime(run agent.Run, times timetable) time.Time {
 	from := run.Turn.Settled
-	if waitsForSchedule(run) && run.Turn.NotBefore.After(from) {
+	if run.Phase() == agent.PhaseScheduled && run.Turn.NotBefore.After(from) {
 		from = run.Turn.NotBefore
 	}
 	next := times.Next(from.Local())
@@ -119,7 +114,7 @@ func nextTime(run agent.Run, times timetable) time.Time {
 
 // scheduled tells whether a schedule has a say in a run: nobody has stopped it.
 func scheduled(run *agent.Run) bool {
-	return run.Spec.Schedule != "" && !(run.State == agent.StateEnded && run.Turn.StopAsked)
+	return run.Spec.Schedule != "" && run.Phase() != agent.PhaseStopped
 }
 
 // withNext fills in when the run's schedule starts it next.
@@ -148,7 +143,7 @@ func (k *reconciler) keepTime(now time.Time) (wake time.Time, err error) {
 		_, err = k.records.amend(run.Spec.ID, o.what, o.detail, func(r *agent.Run) {
 			r.Turn.Settled = o.settled
 			if o.due {
-				r.Turn.Scheduled, r.Turn.NotBefore, r.Turn.Since = false, time.Time{}, now.UTC()
+				r.Due(now.UTC())
 			}
 		})
 		if err != nil && agent.KindOf(err) != agent.KindNotFound {

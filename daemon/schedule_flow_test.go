@@ -42,7 +42,7 @@ func (r *rig) whats(name string) (all []agent.What) {
 	return all
 }
 
-func waiting(run agent.Run) bool { return waitsForSchedule(run) }
+func waiting(run agent.Run) bool { return run.Phase() == agent.PhaseScheduled }
 func running(run agent.Run) bool { return run.State == agent.StateRunning }
 
 // What was missed while no cloved lived is made up for once; the next start is

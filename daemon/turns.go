@@ -70,7 +70,8 @@ func (t turns) line(runs []agent.Run) (queue []agent.Run, byName map[string]*age
 	byName = map[string]*agent.Run{}
 	for i, run := range runs {
 		byName[run.Spec.Name] = &runs[i]
-		if run.State == agent.StateQueued {
+		// One that is marked for stop never starts: it is about to leave.
+		if phase := run.Phase(); phase == agent.PhaseWaiting || phase == agent.PhaseScheduled {
 			queue = append(queue, run)
 		}
 	}
@@ -112,7 +113,7 @@ func (t turns) waits(run agent.Run, byName map[string]*agent.Run, wake *time.Tim
 	if t.draining {
 		return metrics.ForDrain, "cloved is drained for maintenance, until clove drain --undo"
 	}
-	if run.Turn.Scheduled {
+	if run.Phase() == agent.PhaseScheduled {
 		reason, next := waitsForTime(run)
 		*wake = sooner(*wake, next)
 		return metrics.ForTime, reason
@@ -151,12 +152,12 @@ func waitsForTime(run agent.Run) (reason string, next time.Time) {
 
 // unready says why a run that must come first has not.
 func unready(first *agent.Run, name string) string {
-	switch {
-	case first == nil:
+	if first == nil {
 		return fmt.Sprintf("it comes after %s, which does not exist", name)
-	case first.State == agent.StateRunning, first.Turn.Scheduled && first.Previous != nil && first.Previous.ExitCode == 0:
-		return ""
-	case first.State == agent.StateEnded && first.Record != nil && first.Record.ExitCode == 0:
+	}
+	last := first.LastRecord()
+	switch {
+	case first.State == agent.StateRunning, last != nil && last.ExitCode == 0:
 		return ""
 	case first.State == agent.StateEnded:
 		return fmt.Sprintf("it comes after %s, which failed: restart that, or remove this", name)

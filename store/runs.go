@@ -84,9 +84,7 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, t.nameFree(run.Spec)
 	}
 	queued.Spec = run.Spec
-	if queued.Turn.Fresh { // whoever begins it removes the image
-		queued.Layer, queued.Turn.Fresh = "", false
-	}
+	queued.DropStaleLayer()
 	return *queued, nil
 }
 
