@@ -70,7 +70,7 @@ func BenchmarkListPast(b *testing.B) {
 // benchmarkList asks the handler and encodes its answer.
 func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
-	d.records, d.cache = r, newCache(r)
+	d.records, d.cache.records = r, r
 	must(b, d.cache.refresh())
 	c := &call{Context: context.Background(), Daemon: d, peer: caller{}}
 	for b.Loop() {
@@ -90,7 +90,7 @@ func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
 func overTheSocket(b *testing.B, number int) {
 	r := newRig(b, nil)
 	r.d.records = remembered(b, number)
-	r.d.cache = newCache(r.d.records)
+	r.d.cache.records = r.d.records
 	c := r.serve()
 	for b.Loop() {
 		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/scheduler"
 )
 
 // briefRun is as much of an agent.Run as a table shows, under the same names.
@@ -76,8 +77,8 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 
 // brief is briefText, once for each state of a run.
 func (m *cache) brief(run *agent.Run) (json.RawMessage, error) {
-	if scheduled(run) {
-		return briefText(withNext(*run)) // in the time zone of now
+	if scheduler.Scheduled(run) {
+		return briefText(scheduler.WithNext(*run)) // in the time zone of now
 	}
 	id := run.Spec.ID
 	m.mu.Lock()

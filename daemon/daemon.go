@@ -19,12 +19,10 @@ import (
 
 // sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
 type sandboxes interface {
-	Refuse(id agent.ID, cause error) error
+	leftovers
 	Remove(ref string) error
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
-	Clean() ([]runtime.Problem, error)
-	Supervised(id agent.ID) bool
 }
 
 // Options are what a Daemon is made of.
@@ -51,7 +49,6 @@ type Daemon struct {
 	records    records
 	cache      *cache
 	reconciler *reconciler
-	starter    starter
 	guards     guards
 	sandboxes  sandboxes
 	current    atomic.Pointer[Config]
@@ -74,9 +71,9 @@ type Daemon struct {
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
-		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
-	d.guards = d.starter.(processes)
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}}
+	supervisors := processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}
+	d.guards = supervisors
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
@@ -88,7 +85,8 @@ func New(o Options) *Daemon {
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
-	d.reconciler = newReconciler(d)
+	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
+		paths: o.Paths, log: o.Log, config: d.config, admits: d.checkReach})
 	return d
 }
 

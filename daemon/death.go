@@ -11,47 +11,47 @@ import (
 // watch waits for the end of each live run's supervisor, whoever started it:
 // one that dies leaves an agent that must be buried, and nobody else would
 // notice before the next clove comes.
-func (k *reconciler) watch(ctx context.Context, runs []agent.Run) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, run := range runs {
-		if run.Lease == nil || k.watched[run.Spec.ID] {
+		if run.Lease == nil || r.watched[run.Spec.ID] {
 			continue
 		}
-		k.watched[run.Spec.ID] = true
-		k.all.Go(func() {
-			k.awaitDeath(ctx, run)
-			k.mu.Lock()
-			delete(k.watched, run.Spec.ID)
-			k.mu.Unlock()
-			k.nudge()
+		r.watched[run.Spec.ID] = true
+		r.all.Go(func() {
+			r.awaitDeath(ctx, run)
+			r.mu.Lock()
+			delete(r.watched, run.Spec.ID)
+			r.mu.Unlock()
+			r.nudge()
 		})
 	}
 }
 
 // awaitDeath returns when the run is over, buried where its supervisor could
 // not end it, or when ctx ends.
-func (k *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
+func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 	if process, err := pidfd.Open(run.Lease.SupervisorPID); err == nil {
 		defer process.Close()
 		// The pid may be another's by now, but not while the run's lock is held:
 		// then it was the supervisor's when the process was opened.
-		if k.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
+		if r.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
 			return
 		}
 	}
-	if ctx.Err() != nil || k.cache.refresh() != nil {
+	if ctx.Err() != nil || r.cache.refresh() != nil {
 		return
 	}
-	if now, found := k.cache.get(run.Spec.ID); !found || now.Lease == nil {
+	if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
 		return // it came to its own end
 	}
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
 
-	k.clean()
-	if k.cache.refresh() == nil {
-		if now, found := k.cache.get(run.Spec.ID); !found || now.Lease == nil {
+	r.clean()
+	if r.cache.refresh() == nil {
+		if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
 			return
 		}
 	}
@@ -59,18 +59,18 @@ func (k *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 	// holds its lock: look again later.
 	select {
 	case <-ctx.Done():
-	case <-time.After(k.retry):
+	case <-time.After(r.retry):
 	}
 }
 
 // clean removes what dead supervisors left, and logs it.
-func (k *reconciler) clean() {
-	buried, err := k.sandboxes.Clean()
+func (r *reconciler) clean() {
+	buried, err := r.sandboxes.Clean()
 	for _, problem := range buried {
-		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
+		r.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}
-	if k.cleaning.worth(err, time.Now()) {
-		k.log.Error("cannot clean up", "error", err)
+	if r.cleaning.worth(err, time.Now()) {
+		r.log.Error("cannot clean up", "error", err)
 	}
 }
 
@@ -80,12 +80,12 @@ const cleanPatience = time.Second
 
 // cleanFirst cleans up before anything is started or answered, and where that takes long it
 // lets the rest of it go on beside.
-func (k *reconciler) cleanFirst() {
+func (r *reconciler) cleanFirst() {
 	done := make(chan struct{})
-	k.all.Go(func() { k.clean(); close(done) })
+	r.all.Go(func() { r.clean(); close(done) })
 	select {
 	case <-done:
 	case <-time.After(cleanPatience):
-		k.log.Warn("cleaning up takes long; cloved serves meanwhile")
+		r.log.Warn("cleaning up takes long; cloved serves meanwhile")
 	}
 }

@@ -238,7 +238,7 @@ func TestEventsGoOn(t *testing.T) {
 		t.Errorf("%v", whats)
 	}
 	r.d = New(r.d.options) // the next cloved
-	r.d.starter = r
+	r.d.reconciler.starter = r
 	r.add("b", agent.Owner{}, agent.StateRunning)
 	if whats, _ := read(last); !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted}) {
 		t.Errorf("%v", whats)

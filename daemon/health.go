@@ -41,13 +41,13 @@ func (d *Daemon) answers(ctx context.Context) error {
 }
 
 // looks wakes the reconciler and waits for the end of a look, which may have begun before.
-func (k *reconciler) looks(ctx context.Context) error {
-	k.mu.Lock()
-	turned := k.turned
-	k.mu.Unlock()
-	k.nudge()
+func (r *reconciler) looks(ctx context.Context) error {
+	r.mu.Lock()
+	ended := r.ended
+	r.mu.Unlock()
+	r.nudge()
 	select {
-	case <-turned:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -56,19 +56,19 @@ func (k *reconciler) looks(ctx context.Context) error {
 
 // decidedAnew waits for a look that has seen what is stored by now: the next to
 // end may have begun before, the one behind it has not.
-func (k *reconciler) decidedAnew(ctx context.Context) error {
+func (r *reconciler) decidedAnew(ctx context.Context) error {
 	for range 2 {
-		if err := k.looks(ctx); err != nil {
+		if err := r.looks(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// turn tells those who wait that a look is over, whatever came of it.
-func (k *reconciler) turn() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	close(k.turned)
-	k.turned = make(chan struct{})
+// lookEnded reports the end of a look, whatever came of it.
+func (r *reconciler) lookEnded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.ended)
+	r.ended = make(chan struct{})
 }

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rlimits"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/seccomp"
 )
 
@@ -22,7 +23,7 @@ func (c *call) checkSpec(spec agent.Spec) error {
 		return err
 	}
 	if spec.Schedule != "" {
-		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {
+		if err := scheduler.CheckSchedule(spec.Schedule, time.Now()); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/scheduler"
 )
 
 // How much text of runs one answer to run.list has, in bytes, unless its first run
@@ -88,7 +89,7 @@ func (m *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
 	if brief {
 		return m.brief(run)
 	}
-	return json.Marshal(withNext(run.WithoutEnv()))
+	return json.Marshal(scheduler.WithNext(run.WithoutEnv()))
 }
 
 // place is one in the list of all runs, which is the same at each request: a run's

@@ -6,6 +6,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/logs"
+	"clove.run/clove/scheduler"
 )
 
 // maxTail is more than any log holds.
@@ -28,7 +29,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 			defer close(ended)
 			// An error is the end of the request, or a store that fails.
 			_, _, _ = c.cache.until(c, id, func(run agent.Run, found bool) bool {
-				return !found || run.State == agent.StateEnded && !judge(run).again
+				return !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run)
 			})
 		}()
 	}

@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
+	"clove.run/clove/scheduler"
 )
 
 // observed answers a call, and counts and traces that it did.
@@ -99,7 +100,7 @@ func (d *Daemon) gauges() []metrics.Sample {
 		set(metrics.Agents, float64(states[state]), string(state))
 	}
 	waiting, draining := d.reconciler.queue()
-	for _, reason := range metrics.Reasons {
+	for _, reason := range scheduler.Waits {
 		set(metrics.Queue, float64(waiting[reason]), reason)
 	}
 	set(metrics.Draining, map[bool]float64{true: 1}[draining])
@@ -124,13 +125,6 @@ func (m *cache) tally() (states map[agent.State]int, promised int64) {
 		}
 	}
 	return states, promised
-}
-
-// queue says how many wait for what, and whether cloved is drained.
-func (k *reconciler) queue() (waiting map[string]int, draining bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.waiting, k.draining
 }
 
 // storeFailed tells whether an error is the store's own, and not its answer.

@@ -184,7 +184,7 @@ func TestTracesARun(t *testing.T) {
 	tracer, err := traces.FromEnvironment(context.Background(), "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must(t, err)
 	r := newRig(t, nil)
-	r.d.tracer = tracer
+	r.d.tracer, r.d.reconciler.tracer = tracer, tracer
 	c := r.serve()
 	s := spec("traced")
 	s.Env, s.Command, s.Remove = []string{"TOKEN=planted"}, []string{"sh", "planted"}, true

@@ -21,7 +21,7 @@ func TestFailedStartIsHeldBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.refuse["held"] = true
-	r.d.sandboxes = unwritable{r}
+	r.d.reconciler.sandboxes = unwritable{r}
 	r.d.reconciler.retry = retryTime / 20
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})

@@ -7,6 +7,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/runtime"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/store"
 )
 
@@ -50,7 +51,7 @@ func (c *call) forgetAll(p api.RemoveParams) error {
 // lay ends what waits or would wait again, and sees to it that neither policy
 // nor schedule queues it again before it is gone.
 func (c *call) lay() error {
-	if c.run.State == agent.StateQueued || judge(c.run).again {
+	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
 		if err := c.noteStop(); err != nil {
 			return err
 		}
@@ -66,14 +67,14 @@ func (c *call) lay() error {
 
 // dequeue ends the call's run while it waits. One that is being started by now
 // is its supervisor's to end: it is in conflict.
-func (c *call) dequeue() error {
-	return c.Daemon.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
-}
+func (c *call) dequeue() error { return c.reconciler.dequeue(c.run.Spec.ID, queued) }
 
-// dequeue ends a run that never came to its turn, under the name that it has by
-// now, if wanted says so of the run as it is stored; else it is in conflict.
-func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
-	return d.records.change(func(st *store.Store) error {
+func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
+
+// dequeue ends a run without a start, under the name that it has by now, if
+// wanted says so of the run as it is stored; else it is in conflict.
+func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
+	return r.records.change(func(st *store.Store) error {
 		run, err := st.Get(string(id))
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 		}
 		if run.Spec.Remove {
 			// A start that was put off has made it.
-			if err := d.options.Paths.RemoveLog(run.Spec.ID); err != nil {
+			if err := r.paths.RemoveLog(run.Spec.ID); err != nil {
 				return err
 			}
 		}
@@ -101,7 +102,7 @@ func prune(c *call, _ api.Nothing) (any, error) {
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
 	for _, run := range c.cache.all(c.peer.sees) {
-		if run.State != agent.StateEnded || judge(run).again {
+		if run.State != agent.StateEnded || scheduler.StartsAgain(run) {
 			continue
 		}
 		if err := c.Err(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/store"
 )
 
@@ -102,7 +103,7 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 // withdraw takes a foreground run that would have to wait out of the queue again:
 // nobody sits before it until its turn comes.
 func (c *call) withdraw(spec agent.Spec, reason string) error {
-	if err := c.Daemon.dequeue(spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued }); err != nil {
+	if err := c.reconciler.dequeue(spec.ID, queued); err != nil {
 		return err
 	}
 	if err := c.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
@@ -152,7 +153,7 @@ func (c *call) result(id agent.ID) (any, error) {
 }
 
 func (c *call) show(run agent.Run) api.RunResult {
-	result := api.RunResult{Run: withNext(run.WithoutSecrets())}
+	result := api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
 		result.Reason, _ = c.reconciler.reason(run.Spec.ID)
 	}
@@ -187,7 +188,7 @@ func wait(c *call, _ api.RunParams) (any, error) {
 		if found {
 			last = run
 		}
-		return !found || run.State == agent.StateEnded && !judge(run).again
+		return !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run)
 	})
 	switch {
 	case err != nil:
@@ -204,9 +205,9 @@ func wait(c *call, _ api.RunParams) (any, error) {
 
 // rename gives a run another name, unless its start has begun.
 func rename(c *call, p api.RenameParams) (any, error) {
-	k := c.reconciler
-	k.names.Lock()
-	defer k.names.Unlock()
+	r := c.reconciler
+	r.names.Lock()
+	defer r.names.Unlock()
 	if err := c.cache.refresh(); err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func rename(c *call, p api.RenameParams) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case k.at(run.Spec.ID):
+	case r.at(run.Spec.ID):
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
 	}
 	if _, err := c.comesAfter(p.Name, run.Spec.After); agent.KindOf(err) == agent.KindInvalid {

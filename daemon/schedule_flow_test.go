@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/scheduler"
 )
 
 // timed stores a run of a schedule, as a cloved that died hours ago left it.
@@ -108,7 +109,7 @@ func TestStopEndsTheSchedule(t *testing.T) {
 	}
 	must(t, c.Stop(within(t), "daily", nil))
 	stopped := r.reaches(s.ID, func(run agent.Run) bool { return run.State == agent.StateEnded })
-	if stopped.Record.Stopped == nil || judge(stopped).again || !withNext(stopped).Turn.Next.IsZero() {
+	if stopped.Record.Stopped == nil || scheduler.StartsAgain(stopped) || !scheduler.WithNext(stopped).Turn.Next.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
 	for range 2 { // from its end, and from the queue
@@ -210,7 +211,7 @@ func TestDrainOutlivesCloved(t *testing.T) {
 	r := newRig(t, nil)
 	must(t, r.d.reconciler.drain(true))
 	r.d = New(r.d.options)
-	r.d.starter = r
+	r.d.reconciler.starter = r
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
 	must(t, err)

@@ -41,9 +41,9 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"docs/network.md", "after a burst of 400", "egress/gate/dns.go", "queriesBurst = 400"},
 	{"docs/oci.md", "4096 connections and UDP flows", "runtime/guard.go", "Connections: 4096,"},
 	{"docs/oci.md", "1000 new ones in a second", "runtime/guard.go", "PerSecond: 1000}"},
-	{"docs/supervision.md", "up to 5 minutes", "daemon/restart.go", "maxBackoff = 5 * time.Minute"},
-	{"docs/supervision.md", "ran for 2 minutes", "daemon/restart.go", "steady = 2 * time.Minute"},
-	{"docs/supervision.md", "Each minute of waiting", "daemon/turns.go", "const risesEach = time.Minute"},
+	{"docs/supervision.md", "up to 5 minutes", "scheduler/restart.go", "MaxBackoff = 5 * time.Minute"},
+	{"docs/supervision.md", "ran for 2 minutes", "scheduler/restart.go", "steady = 2 * time.Minute"},
+	{"docs/supervision.md", "Each minute of waiting", "scheduler/queue.go", "const risesEach = time.Minute"},
 	{"SECURITY.md", "`package.json` of at most 1 MiB", "rootfs/executed_place.go", "const maxManifestBytes = 1 << 20"},
 	{"SECURITY.md", "two minutes at the latest", "runtime/hold.go", "const maxHold = 2 * time.Minute"},
 }

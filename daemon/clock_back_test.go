@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/store"
 )
 
@@ -35,39 +36,11 @@ func TestClockSetBack(t *testing.T) {
 	r.serve()
 	for _, s := range []agent.Spec{delayed, failed} {
 		run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
-			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Turn.NotBefore.After(time.Now().Add(maxBackoff))
+			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Turn.NotBefore.After(time.Now().Add(scheduler.MaxBackoff))
 		})
 		must(t, err)
 		t.Logf("%s: %s, not before %s", s.Name, run.State, run.Turn.NotBefore)
 	}
 	_, _, err = r.d.cache.until(within(t), delayed.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
-}
-
-// A wait that is meant to be long stays so.
-func TestMisdated(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, c := range map[string]struct {
-		since, due time.Duration
-		state      agent.State
-		want       bool
-	}{
-		"a long delay":           {-time.Hour, 1000 * time.Hour, agent.StateQueued, false},
-		"set back":               {1000 * time.Hour, 1001 * time.Hour, agent.StateQueued, true},
-		"corrected":              {clockSlack, time.Hour, agent.StateQueued, false},
-		"set back, nothing due":  {1000 * time.Hour, 0, agent.StateQueued, false},
-		"set back while it runs": {1000 * time.Hour, 1001 * time.Hour, agent.StateRunning, false},
-	} {
-		run := agent.Run{State: c.state, Turn: agent.Turn{Since: now.Add(c.since), NotBefore: now.Add(c.due)}}
-		if misdated(run, now) != c.want {
-			t.Errorf("%s", name)
-		}
-	}
-	if due := notLater(now.Add(time.Second), now); !due.Equal(now.Add(time.Second)) {
-		t.Errorf("%s", due)
-	}
-	if due := notLater(now.Add(time.Hour), now); !due.Equal(now.Add(maxBackoff)) {
-		t.Errorf("%s", due)
-	}
 }
