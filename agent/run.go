@@ -19,6 +19,9 @@ type Run struct {
 	// Container is set where the record is that of an engine's container. Such a
 	// run has ended, has no layer and no log, and never starts.
 	Container *Container `json:"container,omitempty"`
+	// Parent is the run whose agent started this one; empty: a person did. Only
+	// cloved will set it, from the socket that asked: a caller cannot name one.
+	Parent ID `json:"parent,omitempty"`
 }
 
 // Lease is what a live run owns on this host.
