@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
-
-	"github.com/creachadair/jrpc2"
 
 	"clove.run/clove/api"
 )
@@ -34,15 +31,13 @@ type ledger struct {
 	making chan struct{} // held while an answer is made
 	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
 
-	mu      sync.Mutex       // guards the following
-	held    int              // bytes that are counted for this connection
-	reading int              // bytes of the line that is being read
-	open    map[string]*owed // by the ids of its requests
+	mu      sync.Mutex // guards the following
+	held    int        // bytes that are counted for this connection
+	reading int        // bytes of the line that is being read
 }
 
 // owed is one line, a request or a batch, that is not answered.
 type owed struct {
-	ids     []string
 	batch   bool
 	bytes   int  // that are counted
 	answers int  // of them, those of answers
@@ -50,7 +45,7 @@ type owed struct {
 }
 
 func newLedger(uid uint32, bytes *slots) *ledger {
-	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), turn: make(chan struct{}, 1), open: map[string]*owed{}}
+	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
 // read counts bytes of the line that is being read.
@@ -89,35 +84,16 @@ func (l *ledger) drop() {
 	l.reading = 0
 }
 
-// begin counts the line that was read until its answer is written.
-func (l *ledger) begin(requests []*jrpc2.ParsedRequest) error {
-	line := &owed{batch: len(requests) > 0 && requests[0].Batch}
-	for _, r := range requests {
-		if r.ID != "" {
-			line.ids = append(line.ids, r.ID)
-		}
-	}
-	if len(line.ids) == 0 {
-		l.drop() // all are answered with errors, at once
-		return nil
-	}
-	cost := requestCost * len(requests)
+// begin counts the line that was read, and its requests, until its answer is written.
+func (l *ledger) begin(requests int, batch bool) (*owed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.take(cost); err != nil {
-		return err
+	if err := l.take(requestCost * requests); err != nil {
+		return nil, err
 	}
-	for _, id := range line.ids { // twice in one batch is the library's to refuse
-		if l.open[id] != nil {
-			l.give(cost)
-			return api.Failure(api.CodeRequest, "give each request an id of its own", "another request with the id %.64s is being answered", id)
-		}
-	}
-	for _, id := range line.ids {
-		l.open[id] = line
-	}
-	line.bytes, l.reading = l.reading+cost, 0
-	return nil
+	line := &owed{batch: batch, bytes: l.reading + requestCost*requests}
+	l.reading = 0
+	return line, nil
 }
 
 // later is an answer that is made when there is room for it: one that is long.
@@ -127,13 +103,7 @@ type later struct {
 }
 
 // answer makes the text of a request's answer when its turn has come.
-func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) {
-	l.mu.Lock()
-	line := l.open[id]
-	l.mu.Unlock()
-	if line == nil {
-		return nil, api.Failure(api.CodeInternal, "", "the request %.64s is not known", id)
-	}
+func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMessage, error) {
 	if !line.batch {
 		if err := hold(ctx, l.turn); err != nil {
 			return nil, err
@@ -201,43 +171,8 @@ func (l *ledger) count(line *owed, n int) error {
 	return nil
 }
 
-// answered returns the line that an answer is for. Its ids are free again; nil: it
-// has none.
-func (l *ledger) answered(answer []byte) *owed {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, id := range idsOf(answer) {
-		if line := l.open[id]; line != nil {
-			for _, id := range line.ids {
-				delete(l.open, id)
-			}
-			return line
-		}
-	}
-	return nil
-}
-
-// idsOf returns the ids of an answer, as they were written by the library.
-func idsOf(answer []byte) []string {
-	if rest, single := bytes.CutPrefix(answer, answerBegins); single {
-		var id json.RawMessage // only the beginning of a long answer is read
-		_ = json.NewDecoder(bytes.NewReader(rest)).Decode(&id)
-		return []string{string(id)}
-	}
-	var all []struct{ ID json.RawMessage }
-	_ = json.Unmarshal(answer, &all)
-	var ids []string
-	for _, one := range all {
-		ids = append(ids, string(one.ID))
-	}
-	return ids
-}
-
 // written forgets a line whose answer was written.
 func (l *ledger) written(line *owed) {
-	if line == nil {
-		return
-	}
 	l.mu.Lock()
 	l.give(line.bytes)
 	l.mu.Unlock()
@@ -248,15 +183,7 @@ func (l *ledger) written(line *owed) {
 
 // close forgets all that the connection's end left unanswered.
 func (l *ledger) close() {
-	l.drop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := map[*owed]bool{}
-	for _, line := range l.open {
-		left[line] = true
-	}
-	for line := range left {
-		l.give(line.bytes)
-	}
-	clear(l.open)
+	l.give(l.held)
 }

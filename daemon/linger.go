@@ -11,8 +11,8 @@ import (
 const lingerLook = 200 * time.Millisecond
 
 // linger waits, for a caller that has said everything and still listens, as
-// `nc -N` does, until it has all its answers. The library would cancel them.
-func (c *channel) linger() {
+// `nc -N` does, until it has all its answers.
+func (c *conversation) linger() {
 	ticker := time.NewTicker(lingerLook)
 	defer ticker.Stop()
 	for len(c.pending) > 0 && !c.hungUp() {
@@ -24,7 +24,7 @@ func (c *channel) linger() {
 }
 
 // said tells linger that something was answered.
-func (c *channel) said() {
+func (c *conversation) said() {
 	select {
 	case c.spoken <- struct{}{}:
 	default: // it will look anyway
@@ -33,7 +33,7 @@ func (c *channel) said() {
 
 // hungUp tells a caller that is gone from one that only stopped speaking: of
 // poll(2)'s events POLLHUP says that both directions are closed.
-func (c *channel) hungUp() bool {
+func (c *conversation) hungUp() bool {
 	socket, ok := c.conn.Conn.(syscall.Conn)
 	if !ok {
 		return true

@@ -2,15 +2,12 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/creachadair/jrpc2"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -32,13 +29,13 @@ type server struct {
 	end    context.CancelFunc
 
 	mu   sync.Mutex // guards the following
-	open map[*channel]uint32
+	open map[*conversation]uint32
 	each map[uint32]int // connections of a user
 	all  sync.WaitGroup
 }
 
 func newServer(d *Daemon, group int) *server {
-	s := &server{daemon: d, log: d.log, group: group, open: map[*channel]uint32{}, each: map[uint32]int{}}
+	s := &server{daemon: d, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -80,27 +77,28 @@ func (s *server) welcome(conn *net.UnixConn) {
 	s.talk(c, peer, owes)
 }
 
-// talk holds the conversation with a caller who may connect.
-func (s *server) talk(c *rpc.Conn, peer caller, owes *ledger) {
+// talk holds the conversation with a caller who may connect. When it returns, nothing
+// of it is left.
+func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {
 	defer owes.close()
-	mux := assigner{daemon: s.daemon, peer: peer, ending: s.ending, owes: owes}
 	alive, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	channel := newChannel(c, owes, func(method string, params json.RawMessage) {
-		mux.notification(alive, method, params)
-	})
-	if fault := s.enter(channel, peer); fault != nil {
+	c := s.newConversation(alive, conn, peer, owes)
+	if fault := s.enter(c, peer); fault != nil {
+		cancel()
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
 		s.daemon.meter.Refused(fault.Data.Word)
-		_ = c.Respond(json.RawMessage("null"), nil, fault)
+		_ = c.refuse(nil, fault)
 		return
 	}
-	defer s.leave(channel)
-	s.converse(alive, channel, mux)
+	defer s.leave(c)
+	defer c.all.Wait()
+	defer cancel()
+	defer conn.Close()
+	s.converse(c)
 }
 
 // enter admits a connection or says why not.
-func (s *server) enter(c *channel, peer caller) *api.Error {
+func (s *server) enter(c *conversation, peer caller) *api.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := peer.owner.UID
@@ -119,7 +117,7 @@ func (s *server) enter(c *channel, peer caller) *api.Error {
 	return nil
 }
 
-func (s *server) leave(c *channel) {
+func (s *server) leave(c *conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := s.open[c]
@@ -130,25 +128,22 @@ func (s *server) leave(c *channel) {
 	}
 }
 
-// converse looks at the first line: a session keeps the connection to itself.
-func (s *server) converse(alive context.Context, channel *channel, mux assigner) {
-	first, err := channel.Recv()
-	if err != nil {
-		return
-	}
-	var m rpc.Message
-	if json.Unmarshal(first, &m) == nil && isSession(m.Method) {
-		s.session(channel.conn, mux.peer, m)
-		return
-	}
-	channel.first = first
-	conversation := jrpc2.NewServer(mux, &jrpc2.ServerOptions{
-		AllowPush: true, DisableBuiltin: true, Concurrency: maxPending,
-		NewContext: func() context.Context { return alive },
-	})
-	conversation.Start(channel)
-	if err := conversation.Wait(); err != nil && !errors.Is(err, io.EOF) {
-		s.log.Debug("a connection ended", "peer", mux.peer.String(), "error", err)
+// converse answers each line, until there are no more. A session keeps the connection
+// to itself, so only the first request can be one.
+func (s *server) converse(c *conversation) {
+	for first := true; ; first = false {
+		l, err := c.next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.log.Debug("a connection ended", "peer", c.peer.String(), "error", err)
+			}
+			return
+		}
+		if r := l.requests[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
+			s.session(c.conn, c.peer, r.Message())
+			return
+		}
+		c.all.Go(func() { c.answer(l) })
 	}
 }
 
@@ -156,14 +151,14 @@ func (s *server) converse(alive context.Context, channel *channel, mux assigner)
 // What has no end of its own is ended: who follows or waits asks the next cloved.
 func (s *server) drain(ctx context.Context) {
 	s.end()
-	each := func(do func(*channel)) {
+	each := func(do func(*conversation)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.open {
 			do(c)
 		}
 	}
-	each(func(c *channel) { s.all.Go(c.end) }) // one may be writing to a caller that does not read
+	each(func(c *conversation) { s.all.Go(c.end) }) // one may be writing to a caller that does not read
 	done := make(chan struct{})
 	go func() { s.all.Wait(); close(done) }()
 	select {
@@ -171,6 +166,6 @@ func (s *server) drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	each(func(c *channel) { c.conn.Close() })
+	each(func(c *conversation) { c.conn.Close() })
 	<-done
 }

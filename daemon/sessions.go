@@ -81,9 +81,6 @@ func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Con
 	if err != nil {
 		return nil, err
 	}
-	if request.JSONRPC != rpc.Version || !json.Valid(request.ID) {
-		return nil, api.Failure(api.CodeRequest, `say "jsonrpc":"2.0" and an "id"`, "it is no request")
-	}
 	if err := reachable(run); err != nil {
 		return nil, err
 	}

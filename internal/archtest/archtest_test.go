@@ -95,7 +95,6 @@ var owners = []struct {
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
-	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
 	{"github.com/netresearch/go-cron", "scheduler", "schedules are kept in one place"},
 	{"github.com/prometheus/client_golang", "daemon/metrics", "counters have one table"},
 	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
@@ -181,7 +180,7 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 
 // heavy is what only cloved may be linked with: every launch starts clove
 // twice, and there is a clove, a clove-init and a clove-gate for each agent.
-var heavy = []string{"github.com/creachadair/jrpc2", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
+var heavy = []string{"github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
 	t.Parallel()
