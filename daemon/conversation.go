@@ -260,7 +260,10 @@ func (c *conversation) release(l *line) {
 // answered gives a place back.
 func (c *conversation) answered() {
 	<-c.pending
-	c.said()
+	select {
+	case c.spoken <- struct{}{}:
+	default: // linger will look anyway
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last && len(c.pending) == 0 {
@@ -299,4 +302,18 @@ func (c *conversation) refuse(id json.RawMessage, fault *api.Error) error {
 		id = noID
 	}
 	return c.send(false, rpc.Message{ID: id, Error: text})
+}
+
+// linger waits, for a caller that has said everything and still listens, as
+// `nc -N` does, until it has all its answers, or has gone.
+func (c *conversation) linger() {
+	gone := make(chan struct{})
+	defer c.conn.WhenGone(func() { close(gone) })()
+	for len(c.pending) > 0 {
+		select {
+		case <-c.spoken:
+		case <-gone:
+			return
+		}
+	}
 }
