@@ -47,7 +47,11 @@ func decodeParams(text json.RawMessage, into any) error {
 
 // allow is the one gate between a caller and a method. What the caller does
 // not own is not there, so that nobody learns what others run.
-func (d *Daemon) allow(peer caller, m api.Method, params json.RawMessage) (agent.Run, error) {
+func (d *Daemon) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
+	if peer.isAgent() {
+		// No row of the table is marked for agents.
+		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name)
+	}
 	switch m.Access {
 	case api.AccessRoot:
 		if !peer.root() {

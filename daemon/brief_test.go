@@ -49,7 +49,7 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 		}
 		return all
 	}
-	root, other := caller{}, caller{owner: agent.Owner{UID: 6}}
+	root, other := caller{}, caller{principal: principal{owner: agent.Owner{UID: 6}}}
 	for range 2 {
 		if all := seen(root); len(all) != 2 || all[run.Spec.ID].State != agent.StateQueued || all[ended.Spec.ID].Record == nil {
 			t.Fatalf("%+v", all)

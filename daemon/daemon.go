@@ -86,7 +86,7 @@ func New(o Options) *Daemon {
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
-		paths: o.Paths, log: o.Log, config: d.config, admits: d.checkReach})
+		paths: o.Paths, log: o.Log, config: d.config, admits: func(spec agent.Spec, owner agent.Owner) error { return d.checkReach(spec, principal{owner: owner}) }})
 	return d
 }
 

@@ -54,7 +54,7 @@ func (c *conversation) serve(ctx context.Context, r rpc.Request, owed *owed) (js
 	defer done()
 	d := c.daemon
 	result, err := d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
-		run, err := d.allow(c.peer, m, r.Params)
+		run, err := d.allow(c.peer.principal, m, r.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (c *conversation) notification(ctx context.Context, r rpc.Request) {
 	defer cancel()
 	d := c.daemon
 	_, _ = d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
-		run, err := d.allow(c.peer, m, r.Params)
+		run, err := d.allow(c.peer.principal, m, r.Params)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
 		id = run.Spec.ID
 	}
 	return func(o agent.Occurrence) bool {
-		return (c.peer.root() || o.Owner.UID == c.peer.owner.UID) &&
+		return c.peer.covers(o.ID, o.Owner) &&
 			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
 			(p.Run == "" || o.Name == p.Run || o.ID == id)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // member is ownerCaller as one of the group that the tests' servers have.
-var member = caller{owner: ownerCaller.owner, groups: []uint32{50}}
+var member = caller{principal: principal{owner: ownerCaller.owner}, groups: []uint32{50}}
 
 // talk holds a conversation of a caller's with the rig, and returns the caller's end.
 func (r *rig) talk(peer caller, owes *ledger) *rpc.Conn {

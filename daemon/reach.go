@@ -10,13 +10,13 @@ import (
 )
 
 // checkReach rejects network rules that the supervisor would refuse, and those of a
-// user's run that go beyond users.allow, whoever asks for them.
-func (d *Daemon) checkReach(spec agent.Spec, owner agent.Owner) error {
-	if err := runtime.CheckRules(spec, owner); err != nil {
+// principal other than root that go beyond users.allow, whoever asks for them.
+func (d *Daemon) checkReach(spec agent.Spec, of principal) error {
+	if err := runtime.CheckRules(spec, of.owner); err != nil {
 		return err
 	}
 	ceiling := d.config().Users.ceiling()
-	if owner.UID == 0 || len(ceiling) == 0 {
+	if of.root() || len(ceiling) == 0 {
 		return nil
 	}
 	for _, target := range reached(spec) {

@@ -27,10 +27,8 @@ func start(c *call, p api.StartParams) (any, error) {
 	if err := c.checkSpec(spec); err != nil {
 		return nil, err
 	}
-	if !c.peer.root() {
-		if err := c.checkUser(spec); err != nil {
-			return nil, err
-		}
+	if err := c.checkUser(spec); err != nil {
+		return nil, err
 	}
 	var err error
 	if spec.After, err = c.comesAfter(spec.Name, spec.After); err != nil {

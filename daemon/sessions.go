@@ -77,7 +77,7 @@ func inForeground(request rpc.Message) bool {
 
 // reach connects to the supervisor of the run that a session is about.
 func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
-	run, err := d.allow(peer, m, request.Params)
+	run, err := d.allow(peer.principal, m, request.Params)
 	if err != nil {
 		return nil, err
 	}

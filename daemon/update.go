@@ -51,7 +51,7 @@ func update(c *call, p api.UpdateParams) (any, error) {
 	if p.Update.Rules != nil {
 		spec := c.run.Spec
 		spec.Egress.Rules = *p.Update.Rules
-		if err := c.checkReach(spec, c.run.Owner); err != nil {
+		if err := c.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
 			return nil, err
 		}
 	}
