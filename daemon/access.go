@@ -12,7 +12,6 @@ import (
 // call is one request on its way to its handler.
 type call struct {
 	context.Context
-	*Daemon
 	peer caller
 	run  agent.Run       // of a method with AccessOwner: the run that it is about
 	id   json.RawMessage // of the request, for its notifications
@@ -47,7 +46,7 @@ func decodeParams(text json.RawMessage, into any) error {
 
 // allow is the one gate between a caller and a method. What the caller does
 // not own is not there, so that nobody learns what others run.
-func (d *Daemon) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
+func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
 	if peer.isAgent() {
 		// No row of the table is marked for agents.
 		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name)

@@ -10,17 +10,17 @@ import (
 
 // account keeps how an engine's container ended. Its keeper says it, which is
 // root's; what is kept of it is bounded by the length of a line and by the store.
-func account(c *call, p api.ContainerParams) (any, error) {
+func (o containers) account(c *call, p api.ContainerParams) (any, error) {
 	r := p.Record
 	r.Name = p.Container.ID // the store gives it the run's
 	if !slices.Contains(agent.Statuses, r.Status) {
 		return nil, api.Failure(api.CodeParams, "clove-oci tells of containers", "%q is no way to end", r.Status)
 	}
 	var run agent.Run
-	err := c.records.change(func(s *store.Store) (err error) { run, err = s.Account(p.Container, r); return err })
+	err := o.records.change(func(s *store.Store) (err error) { run, err = s.Account(p.Container, r); return err })
 	if err != nil {
 		return nil, err
 	}
-	c.log.Info("a container of an engine's ended", "run", run.Spec.Name, "container", p.Container.ID, "status", r.Status)
+	o.log.Info("a container of an engine's ended", "run", run.Spec.Name, "container", p.Container.ID, "status", r.Status)
 	return api.Nothing{}, nil
 }

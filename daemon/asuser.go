@@ -21,8 +21,8 @@ const lookTime = 10 * time.Second
 // says what they may do: without supplementary groups, which nobody knows any
 // more when the run starts again by itself. The thread ends with it; one that
 // hangs keeps its place, of which a user has few.
-func (c *call) asUser(look func() error) error {
-	leave, err := c.looks.enter(c, c.peer.owner.UID)
+func (l limits) asUser(c *call, look func() error) error {
+	leave, err := l.looks.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}

@@ -72,9 +72,9 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
 	d.records, d.cache.records = r, r
 	must(b, d.cache.refresh())
-	c := &call{Context: context.Background(), Daemon: d, peer: caller{}}
+	c := &call{Context: context.Background(), peer: caller{}}
 	for b.Loop() {
-		result, err := list(c, p)
+		result, err := d.runs().list(c, p)
 		must(b, err)
 		_, err = result.(later).make()
 		must(b, err)

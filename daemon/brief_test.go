@@ -42,7 +42,7 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	ended := r.add("two", agent.Owner{}, agent.StateEnded)
 	seen := func(peer caller) map[agent.ID]agent.Run {
 		t.Helper()
-		answer := listed(t, r.as(peer), api.ListParams{All: true, Brief: true})
+		answer := r.listed(r.as(peer), api.ListParams{All: true, Brief: true})
 		all := map[agent.ID]agent.Run{}
 		for _, run := range answer.Runs {
 			all[run.Spec.ID] = run

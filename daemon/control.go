@@ -8,14 +8,13 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/daemon/supervisor"
 )
 
 // stop ends a run and answers when it has ended. Its policy rests.
-func stop(c *call, p api.StopParams) (any, error) {
+func (r runs) stop(c *call, p api.StopParams) (any, error) {
 	if c.run.State == agent.StateEnded {
 		// A run that waits for its restart, or has ended by itself: asked is asked.
-		return api.Nothing{}, c.noteStop()
+		return api.Nothing{}, r.noteStop(c)
 	}
 	grace := c.run.Spec.Limits.StopGrace
 	if p.GraceNS != nil {
@@ -24,56 +23,56 @@ func stop(c *call, p api.StopParams) (any, error) {
 		}
 		grace = time.Duration(*p.GraceNS)
 	}
-	return api.Nothing{}, c.end(p.Run, grace)
+	return api.Nothing{}, r.end(c, p.Run, grace)
 }
 
 // noteStop puts the wish on the disk: its policy and schedule rest from now on.
-func (c *call) noteStop() error {
+func (r runs) noteStop(c *call) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) { run.MarkForStop(by) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) { run.MarkForStop(by) })
 	return err
 }
 
 // end stops a run that has not ended, and waits until it has.
-func (c *call) end(ref string, grace time.Duration) error {
+func (r runs) end(c *call, ref string, grace time.Duration) error {
 	if err := detached(c.run); err != nil {
 		return err
 	}
-	unnoted, err := c.markForStop(ref)
+	unnoted, err := r.markForStop(c, ref)
 	if err != nil {
 		return err
 	}
 	// One that is just being started takes orders when it executes, and one that
 	// has come back to the queue is taken out of it by the reconciler.
-	run, found, err := c.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+	run, found, err := r.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		return !found || run.State == agent.StateRunning || run.State == agent.StateEnded
 	})
 	if err != nil || !found || run.State == agent.StateEnded {
 		return err
 	}
-	return c.terminate(grace, unnoted)
+	return r.terminate(c, grace, unnoted)
 }
 
 // markForStop notes that the run is to end, and ends it already if it waits. The
 // wish is on disk before anything is done: a cloved that dies here starts it not
 // again. unnoted says why there is no such note on a run that may do without.
-func (c *call) markForStop(ref string) (unnoted, err error) {
-	release, err := c.hold(ref)
+func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
+	release, err := r.hold(c, ref)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	unnoted = c.noteStop()
+	unnoted = r.noteStop(c)
 	// gofail: var endNoted string
 	// if err := failpoint(endNoted, ""); err != nil { return nil, err }
 
 	switch {
-	case unnoted != nil && !c.expendable():
+	case unnoted != nil && !expendable(c.run):
 		return nil, unnoted
 	case unnoted != nil || c.run.State != agent.StateQueued:
 		return unnoted, nil
 	}
-	err = c.dequeue()
+	err = r.dequeue(c)
 	if kind := agent.KindOf(err); err != nil && (kind == agent.KindConflict || kind == agent.KindNotFound) {
 		err = nil // its start has begun, or somebody else was faster
 	}
@@ -81,9 +80,9 @@ func (c *call) markForStop(ref string) (unnoted, err error) {
 }
 
 // terminate has the supervisor end the agent, and waits for the record.
-func (c *call) terminate(grace time.Duration, unnoted error) error {
+func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 	ns := int64(grace)
-	err := supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
+	err := r.supervisors.call(c, c.run.Spec.ID, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
 	if err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
@@ -98,7 +97,7 @@ func (c *call) terminate(grace time.Duration, unnoted error) error {
 	if err == nil && unnoted != nil {
 		err = recordLater(c.run, unnoted)
 	}
-	_, _, werr := c.cache.until(ctx, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
+	_, _, werr := r.cache.until(ctx, c.run.Spec.ID, func(run agent.Run, found bool) bool { return !found || run.State == agent.StateEnded })
 	if werr != nil && c.Err() == nil && err != nil {
 		return err
 	}
@@ -108,9 +107,9 @@ func (c *call) terminate(grace time.Duration, unnoted error) error {
 // expendable tells whether a run may be ended although the wish cannot be
 // noted: nothing would start it again. A full disk must not keep people from
 // ending what fills it.
-func (c *call) expendable() bool {
-	spec := c.run.Spec
-	return c.run.State == agent.StateRunning && spec.Schedule == "" && spec.Restart.Policy != agent.RestartAlways && spec.Restart.Policy != agent.RestartOnFailure
+func expendable(run agent.Run) bool {
+	spec := run.Spec
+	return run.State == agent.StateRunning && spec.Schedule == "" && spec.Restart.Policy != agent.RestartAlways && spec.Restart.Policy != agent.RestartOnFailure
 }
 
 // recordLater says that a run is ended and its record has no place yet.
@@ -126,7 +125,7 @@ const reapTime = 10 * time.Second
 
 // signal sends the agent a signal. One that is meant to end it lays its policy
 // to rest, as stop does.
-func signal(c *call, p api.SignalParams) (any, error) {
+func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 	if p.Signal < 1 || p.Signal > 64 {
 		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
 	}
@@ -134,34 +133,34 @@ func signal(c *call, p api.SignalParams) (any, error) {
 		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
-		if err := c.noteStop(); err != nil && !c.expendable() {
+		if err := r.noteStop(c); err != nil && !expendable(c.run) {
 			return nil, err
 		}
 	}
-	return api.Nothing{}, supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, api.MethodRunSignal, p, nil)
+	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, api.MethodRunSignal, p, nil)
 }
 
 // restart ends a run if it lives, and queues it with a clean slate.
-func restart(c *call, p api.RestartParams) (any, error) {
+func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
-		if _, err := stop(c, p.StopParams); err != nil {
+		if _, err := r.stop(c, p.StopParams); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.cache.refresh(); err != nil {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, found := c.cache.get(c.run.Spec.ID)
+	run, found := r.cache.get(c.run.Spec.ID)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 	}
 	var err error
 	switch run.State {
 	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
-		_, err = c.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
+		_, err = r.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 	case agent.StateEnded:
-		_, err = c.reconciler.requeue(run.Spec.ID, anew)
+		_, err = r.reconciler.requeue(run.Spec.ID, anew)
 	default: // what waited has been started since
 	}
 	if err != nil {
@@ -169,31 +168,31 @@ func restart(c *call, p api.RestartParams) (any, error) {
 	}
 	// Else what it waited for before is still told: a run that was stopped in the
 	// queue has its reason until the reconciler looks.
-	if err := c.reconciler.decidedAnew(c); err != nil {
+	if err := r.reconciler.decidedAnew(c); err != nil {
 		return nil, err
 	}
-	return c.startedOrWaiting()
+	return r.startedOrWaiting(c)
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or has a
 // reason to wait that does not pass in a moment.
-func (c *call) startedOrWaiting() (any, error) {
+func (r runs) startedOrWaiting(c *call) (any, error) {
 	id := c.run.Spec.ID
 	for {
-		_, looked := c.reconciler.reason(id)
-		moved := c.cache.changed()
-		if err := c.cache.refresh(); err != nil {
+		_, looked := r.reconciler.reason(id)
+		moved := r.cache.changed()
+		if err := r.cache.refresh(); err != nil {
 			return nil, err
 		}
-		run, found := c.cache.get(id)
-		reason, _ := c.reconciler.obstacle(id)
+		run, found := r.cache.get(id)
+		reason, _ := r.reconciler.obstacle(id)
 		switch {
 		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)
 			failure.Data.Step = run.Record.Error.Step
 			return nil, failure
 		case !found || run.State == agent.StateEnded || run.State == agent.StateRunning || run.State == agent.StateQueued && reason != "":
-			return c.result(id)
+			return r.result(id)
 		}
 		select {
 		case <-looked:

@@ -26,16 +26,16 @@ const (
 // what is sent without need: a line that is too long, nests too deeply, has a key twice,
 // or comes while too many wait.
 type conversation struct {
-	daemon  *Daemon
-	peer    caller
-	owes    *ledger
-	ending  context.Context // ends when cloved is to end
-	conn    *rpc.Conn
-	alive   context.Context // ends with the connection
-	pending chan struct{}   // a place for each line that is being answered
-	running chan struct{}   // a place for each request that is
-	spoken  chan struct{}   // something was answered
-	all     sync.WaitGroup  // lines that are being answered
+	dispatch dispatcher
+	peer     caller
+	owes     *ledger
+	ending   context.Context // ends when cloved is to end
+	conn     *rpc.Conn
+	alive    context.Context // ends with the connection
+	pending  chan struct{}   // a place for each line that is being answered
+	running  chan struct{}   // a place for each request that is
+	spoken   chan struct{}   // something was answered
+	all      sync.WaitGroup  // lines that are being answered
 
 	mu   sync.Mutex                    // guards the following
 	last bool                          // close with the last answer that is owed
@@ -43,7 +43,7 @@ type conversation struct {
 }
 
 func (s *server) newConversation(alive context.Context, conn *rpc.Conn, peer caller, owes *ledger) *conversation {
-	return &conversation{daemon: s.daemon, peer: peer, owes: owes, ending: s.ending, conn: conn, alive: alive, pending: make(chan struct{}, maxPending),
+	return &conversation{dispatch: s.dispatch, peer: peer, owes: owes, ending: s.ending, conn: conn, alive: alive, pending: make(chan struct{}, maxPending),
 		running: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1), open: map[string]context.CancelFunc{}}
 }
 

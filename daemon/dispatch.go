@@ -4,12 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/rpc"
 )
+
+// dispatcher gives requests to their handlers: it asks whether the caller may, counts
+// and traces.
+type dispatcher struct {
+	handlers map[string]handler
+	cache    *cache
+	streams  *slots // requests that notify until they are cancelled
+	meter    *metrics.Meter
+	tracer   *traces.Tracer
+	log      *slog.Logger
+}
+
+func (d *Daemon) dispatcher() dispatcher {
+	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+}
 
 // errEnding answers a request that waits for what may never come.
 var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
@@ -25,18 +43,18 @@ func (c *conversation) bounded(ctx context.Context, m api.Method) (context.Conte
 }
 
 // handlerOf finds what serves a request.
-func (c *conversation) handlerOf(name string) (api.Method, handler, error) {
+func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 	m, known := api.Find(name)
 	var fault *api.Error
 	switch {
 	case !known:
 		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
-	case handlers[name] == nil:
+	case d.handlers[name] == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
 	default:
-		return m, handlers[name], nil
+		return m, d.handlers[name], nil
 	}
-	c.daemon.meter.Called(name, fault.Data.Word, 0)
+	d.meter.Called(name, fault.Data.Word, 0)
 	return m, nil, fault
 }
 
@@ -46,13 +64,13 @@ func (c *conversation) serve(ctx context.Context, r rpc.Request, owed *owed) (js
 	if r.Method == api.MethodCancel {
 		return nothing, c.cancelRequest(r)
 	}
-	m, serve, err := c.handlerOf(r.Method)
+	m, serve, err := c.dispatch.handlerOf(r.Method)
 	if err != nil {
 		return nil, err
 	}
 	ctx, done := c.bounded(ctx, m)
 	defer done()
-	d := c.daemon
+	d := c.dispatch
 	result, err := d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
 		run, err := d.allow(c.peer.principal, m, r.Params)
 		if err != nil {
@@ -66,7 +84,7 @@ func (c *conversation) serve(ctx context.Context, r rpc.Request, owed *owed) (js
 			}
 			defer leave()
 		}
-		request := &call{Context: ctx, Daemon: d, peer: c.peer, run: run, id: r.ID, note: c.note}
+		request := &call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}
 		return d.answer(request, r.Method, func(request *call, params json.RawMessage) (any, error) {
 			value, err := serve(request, params)
 			if err != nil {
@@ -84,7 +102,7 @@ func (c *conversation) serve(ctx context.Context, r rpc.Request, owed *owed) (js
 
 // answer serves one request. A mistake of cloved's own in it is that request's
 // end, and nobody else's.
-func (d *Daemon) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
+func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
@@ -114,19 +132,19 @@ func (c *conversation) notification(ctx context.Context, r rpc.Request) {
 		return
 	}
 	m, known := api.Find(r.Method)
-	serve := handlers[r.Method]
+	serve := c.dispatch.handlers[r.Method]
 	if !known || serve == nil || m.Shape != api.ShapeCall {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	d := c.daemon
+	d := c.dispatch
 	_, _ = d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
 		run, err := d.allow(c.peer.principal, m, r.Params)
 		if err != nil {
 			return nil, err
 		}
-		return d.answer(&call{Context: ctx, Daemon: d, peer: c.peer, run: run}, r.Method, serve, r.Params)
+		return d.answer(&call{Context: ctx, peer: c.peer, run: run}, r.Method, serve, r.Params)
 	})
 }
 

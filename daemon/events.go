@@ -5,7 +5,18 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
 )
+
+// events serves the method that reports what happens to runs.
+type events struct {
+	cache *cache
+	meter *metrics.Meter
+}
+
+func (e events) methods() map[string]handler {
+	return map[string]handler{api.MethodEventFollow: handle(e.follow)}
+}
 
 // epitaph makes a record of what happened to a run that has been removed with
 // its end.
@@ -24,9 +35,9 @@ func (m *cache) epitaph(run agent.Run) (agent.Record, bool) {
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
+func (e events) wanted(c *call, p api.EventParams) func(agent.Occurrence) bool {
 	id := agent.ID(p.Run)
-	if run, err := c.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
+	if run, err := e.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
 	return func(o agent.Occurrence) bool {
@@ -36,30 +47,30 @@ func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
 	}
 }
 
-// followEvents gives what happened after a number, and with follow what
+// follow gives what happened after a number, and with follow what
 // happens from then on.
-func followEvents(c *call, p api.EventParams) (any, error) {
-	if err := c.cache.refresh(); err != nil {
+func (e events) follow(c *call, p api.EventParams) (any, error) {
+	if err := e.cache.refresh(); err != nil {
 		return nil, err
 	}
-	wanted := c.wanted(p)
+	wanted := e.wanted(c, p)
 	var after uint64
 	if p.After != nil {
 		after = *p.After
 	} else {
-		after = c.cache.newest()
+		after = e.cache.newest()
 	}
-	if err := c.cache.reach(after); err != nil {
+	if err := e.cache.reach(after); err != nil {
 		return nil, err
 	}
 	for {
-		moved := c.cache.changed()
-		if err := c.cache.refresh(); err != nil {
+		moved := e.cache.changed()
+		if err := e.cache.refresh(); err != nil {
 			return nil, err
 		}
-		news, last, gap := c.cache.since(after)
+		news, last, gap := e.cache.since(after)
 		if gap {
-			c.meter.Dropped(missed(after, last, news))
+			e.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {
 				return nil, err
 			}

@@ -32,7 +32,7 @@ func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
-		must(t, c.dequeue())
+		must(t, r.d.runs().dequeue(c))
 		if _, err := os.Lstat(r.d.logDir(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
@@ -47,10 +47,10 @@ func TestRemoveOfAWaitingRun(t *testing.T) {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
 		p := api.RemoveParams{RunParams: api.RunParams{Run: "waits"}}
-		if _, err := remove(c, p); err != nil {
+		if _, err := r.d.runs().remove(c, p); err != nil {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
-		_, err := remove(c, p)
+		_, err := r.d.runs().remove(c, p)
 		wantCode(t, err, api.CodeNotFound)
 	}
 }

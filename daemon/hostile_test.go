@@ -14,7 +14,7 @@ import (
 
 // as is a call of somebody's on a rig that is served by nobody.
 func (r *rig) as(peer caller) *call {
-	return &call{Context: within(r.t), Daemon: r.d, peer: peer, note: func(string, any) error { return nil }}
+	return &call{Context: within(r.t), peer: peer, note: func(string, any) error { return nil }}
 }
 
 // keep runs the rig's reconciler until the test ends.
@@ -34,7 +34,7 @@ func TestPanicIsOneRequestsEnd(t *testing.T) {
 		}()
 		_, _ = bad(nil, nil)
 	}()
-	_, err := r.d.answer(r.as(ownerCaller), "x", bad, nil)
+	_, err := r.d.dispatcher().answer(r.as(ownerCaller), "x", bad, nil)
 	wantCode(t, err, api.CodeInternal)
 }
 
@@ -53,7 +53,7 @@ func TestTailBeyondEverything(t *testing.T) {
 	c.note = func(string, any) error { lines++; return nil }
 	for _, tail := range []int{math.MaxInt, math.MaxInt / 2, 1 << 40, -1, math.MinInt} {
 		lines = 0
-		if _, err := readLogs(c, api.LogsParams{Tail: &tail}); err != nil || lines != min(1, max(0, tail)) {
+		if _, err := r.d.logReader().read(c, api.LogsParams{Tail: &tail}); err != nil || lines != min(1, max(0, tail)) {
 			t.Errorf("tail %d: %d lines, %v", tail, lines, err)
 		}
 	}
@@ -69,13 +69,13 @@ func TestIDOfAnotherIsNotTaken(t *testing.T) {
 	first := spec("victim")
 	answered := make(chan error, 1)
 	go func() {
-		_, err := start(r.as(ownerCaller), api.StartParams{Spec: first})
+		_, err := r.d.runs().start(r.as(ownerCaller), api.StartParams{Spec: first})
 		answered <- err
 	}()
 	<-began
 	second := spec("thief")
 	second.ID = first.ID
-	_, err := start(r.as(otherCaller), api.StartParams{Spec: second})
+	_, err := r.d.runs().start(r.as(otherCaller), api.StartParams{Spec: second})
 	wantCode(t, err, api.CodeConflict)
 	proceed()
 	select {
@@ -92,7 +92,7 @@ func TestOldLogIsNobodyElses(t *testing.T) {
 	r := newRig(t, nil)
 	s := spec("a")
 	must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
-	_, err := start(r.as(otherCaller), api.StartParams{Spec: s})
+	_, err := r.d.runs().start(r.as(otherCaller), api.StartParams{Spec: s})
 	wantCode(t, err, api.CodeConflict)
 }
 
@@ -104,7 +104,7 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 	for i := range 24 {
 		all.Go(func() {
 			s := spec(string(rune('a' + i)))
-			err := r.as(ownerCaller).admit(agent.Run{Spec: s, Owner: ownerCaller.owner})
+			err := r.d.runs().admit(r.as(ownerCaller), agent.Run{Spec: s, Owner: ownerCaller.owner})
 			var known *api.Error
 			if err != nil && (!errors.As(err, &known) || known.Code != api.CodeBusy) {
 				t.Error(err)
@@ -124,12 +124,12 @@ func TestKeptRunsAreCounted(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
 	r.add("one", ownerCaller.owner, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	must(t, r.as(ownerCaller).checkCount())
+	must(t, r.d.limits().checkCount(r.as(ownerCaller)))
 	r.add("two", ownerCaller.owner, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	wantCode(t, r.as(ownerCaller).checkCount(), api.CodeBusy)
-	must(t, r.as(otherCaller).checkCount())
-	must(t, r.as(rootCaller).checkCount())
+	wantCode(t, r.d.limits().checkCount(r.as(ownerCaller)), api.CodeBusy)
+	must(t, r.d.limits().checkCount(r.as(otherCaller)))
+	must(t, r.d.limits().checkCount(r.as(rootCaller)))
 }
 
 // An update leads no further than a start could have.
@@ -145,7 +145,7 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 	} {
 		c := r.as(ownerCaller)
 		c.run, _ = r.d.cache.resolve("mine", ownerCaller.sees)
-		_, err := update(c, api.UpdateParams{Update: u})
+		_, err := r.d.live().update(c, api.UpdateParams{Update: u})
 		if err == nil {
 			t.Errorf("%s: allowed", what)
 			continue

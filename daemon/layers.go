@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -19,11 +20,23 @@ import (
 // agent can make millions, and several people may ask at once.
 const maxChangeBytes = 32 << 20
 
+// layers serves the methods that read the writable layer of a run.
+type layers struct {
+	sandboxes   sandboxes
+	supervisors supervisors
+	readers     *slots // of layers
+	log         *slog.Logger
+}
+
+func (l layers) methods() map[string]handler {
+	return map[string]handler{api.MethodRunDiff: handle(l.diff), api.MethodRunApply: handle(l.apply)}
+}
+
 // diff tells what a run changed.
-func diff(c *call, _ api.RunParams) (any, error) {
+func (l layers) diff(c *call, _ api.RunParams) (any, error) {
 	var changes []agent.Change
-	err := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = c.sandboxes.Changes(ctx, reading)
+	err := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
 	if err != nil {
@@ -38,10 +51,10 @@ func diff(c *call, _ api.RunParams) (any, error) {
 }
 
 // apply writes the workspace's changes back as the caller.
-func apply(c *call, p api.ApplyParams) (any, error) {
+func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 	var changes []agent.Change
-	failure := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = c.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
+	failure := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
 			if p.Digest != "" && p.Digest != digest(found) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
@@ -61,15 +74,15 @@ func apply(c *call, p api.ApplyParams) (any, error) {
 		}
 	}
 	if failure == nil && result.Applied > 0 {
-		c.log.Info("applied", "run", c.run.Spec.Name, "changes", result.Applied, "peer", c.peer.String())
+		l.log.Info("applied", "run", c.run.Spec.Name, "changes", result.Applied, "peer", c.peer.String())
 	}
 	return result, failure
 }
 
 // read gives use the layer of the call's run, whether it executes or has ended.
 // Few are read at once: each costs threads, memory and the disk's time.
-func (c *call) read(use func(ctx context.Context, reading runtime.Reading) error) error {
-	leave, err := c.readers.enter(c, c.peer.owner.UID)
+func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Reading) error) error {
+	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}
@@ -81,7 +94,7 @@ func (c *call) read(use func(ctx context.Context, reading runtime.Reading) error
 	if err := reachable(c.run); err != nil {
 		return err
 	}
-	return supervisor.Layer(c, c.options.Paths.Run, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
+	return supervisor.Layer(c, l.supervisors.runDir, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
 		reading.Live = layer
 		return use(ctx, reading)
 	})

@@ -54,7 +54,7 @@ func (r *rig) large(number int) {
 	for i := range number {
 		s := spec(fmt.Sprintf("large-%02d", i))
 		s.Detached, s.Command = true, []string{"true", strings.Repeat("x", 80<<10)} // lists have no environment
-		must(r.t, r.as(member).checkUser(s))
+		must(r.t, r.d.limits().checkUser(r.as(member), s))
 		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
 		must(r.t, err)
 	}
@@ -85,7 +85,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const connections, requests = 8, 20
 	r := newRig(t, nil)
 	r.large(6)
-	answer := listText(t, r.as(member), api.ListParams{})
+	answer := r.listText(r.as(member), api.ListParams{})
 	held := func(bytes *slots, turns, answers int) uint64 {
 		before := heapBytes()
 		var ledgers []*ledger
@@ -136,7 +136,7 @@ func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	const connections, most = 24, 8 << 20
 	r := newRig(t, nil)
 	r.large(16)
-	answer := listText(t, r.as(rootCaller), api.ListParams{})
+	answer := r.listText(r.as(rootCaller), api.ListParams{})
 	if len(answer) < 1<<19 || len(answer) > rootPageBytes+1<<10 {
 		t.Fatalf("a part of root's list has %d bytes", len(answer))
 	}
@@ -304,6 +304,6 @@ func TestTextOfAUsersRunIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	s := spec("a")
 	s.Env = []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10), "Z=" + strings.Repeat("z", 20<<10)}
-	must(t, r.as(rootCaller).checkSpec(s))
-	wantCode(t, r.as(member).checkUser(s), api.CodeDenied)
+	must(t, r.d.limits().checkSpec(r.as(rootCaller), s))
+	wantCode(t, r.d.limits().checkUser(r.as(member), s), api.CodeDenied)
 }

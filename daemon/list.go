@@ -22,7 +22,7 @@ const (
 )
 
 // list gives the runs that are newest behind the place that p.After names.
-func list(c *call, p api.ListParams) (any, error) {
+func (r runs) list(c *call, p api.ListParams) (any, error) {
 	from, err := parsePlace(p.After)
 	if err != nil {
 		return nil, err
@@ -30,16 +30,16 @@ func list(c *call, p api.ListParams) (any, error) {
 	if p.Limit < 0 {
 		return nil, api.Failure(api.CodeParams, "leave it away for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
 	}
-	return later{make: func() (any, error) { return c.page(p, from) }}, nil
+	return later{make: func() (any, error) { return r.page(c, p, from) }}, nil
 }
 
 // page is an api.ListResult. It is put together from texts, of which brief ones are
 // kept: every caller asks for it, and nothing else is as long.
-func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
-	if err := c.cache.refresh(); err != nil {
+func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, error) {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	runs := c.cache.list(func(run *agent.Run) bool {
+	runs := r.cache.list(func(run *agent.Run) bool {
 		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded) && from.before(run)
 	})
 	most := pageBytes
@@ -54,7 +54,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 	reasons := map[agent.ID]string{}
 	next := ""
 	for i, run := range runs {
-		text, err := c.cache.text(run, p.Brief)
+		text, err := r.cache.text(run, p.Brief)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 		}
 		list = append(list, text...)
 		if run.State == agent.StateQueued {
-			reasons[run.Spec.ID], _ = c.reconciler.reason(run.Spec.ID)
+			reasons[run.Spec.ID], _ = r.reconciler.reason(run.Spec.ID)
 		}
 	}
 	rest, err := json.Marshal(struct {

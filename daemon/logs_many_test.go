@@ -51,7 +51,7 @@ func TestManyLinesInOneNotification(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := readLogs(c, p)
+		_, err := r.d.logReader().read(c, p)
 		must(t, err)
 		if next != lines || p.Many != (notes < lines/50) {
 			t.Errorf("%+v: %d lines in %d notifications", p, next, notes)

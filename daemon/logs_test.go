@@ -28,7 +28,7 @@ func TestLogsGoOnBehindALine(t *testing.T) {
 		bytes int64
 	}{{api.LogsParams{After: 2, AfterOffset: &offset}, 30}, {api.LogsParams{After: 2}, 0}} {
 		told = nil
-		_, err := readLogs(c, row.p)
+		_, err := r.d.logReader().read(c, row.p)
 		must(t, err)
 		if len(told) != 2 || told[0].LostLines != 3 || told[0].LostBytes != row.bytes || told[1].Number != 6 || told[1].Offset != 51 {
 			t.Errorf("%+v: %+v", row.p, told)

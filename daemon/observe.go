@@ -14,7 +14,7 @@ import (
 )
 
 // observed answers a call, and counts and traces that it did.
-func (d *Daemon) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
+func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
 	began := time.Now()
 	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
 	result, err := answer(ctx)

@@ -241,7 +241,7 @@ func TestLookInside(t *testing.T) {
 	wantCode(t, err, api.CodeParams)
 	params, _ := json.Marshal(api.DebugParams{Part: api.DebugQueue})
 	m, _ := api.Find(api.MethodDebug)
-	_, err = r.d.allow(ownerCaller.principal, m, params)
+	_, err = r.d.dispatcher().allow(ownerCaller.principal, m, params)
 	wantCode(t, err, api.CodeDenied)
 }
 

@@ -12,37 +12,37 @@ import (
 )
 
 // remove forgets a run, and all that is kept of it.
-func remove(c *call, p api.RemoveParams) (any, error) {
-	if err := c.forgetAll(p); err != nil {
+func (r runs) remove(c *call, p api.RemoveParams) (any, error) {
+	if err := r.forgetAll(c, p); err != nil {
 		return nil, err
 	}
 	// A start that had begun makes a log anew before it hears that its run is gone.
 	patience, cancel := context.WithTimeout(c, reapTime)
 	defer cancel()
-	c.reconciler.awaitStart(patience, c.run.Spec.ID)
+	r.reconciler.awaitStart(patience, c.run.Spec.ID)
 	return api.Nothing{}, nil
 }
 
 // forgetAll ends the call's run where it may, and forgets it.
-func (c *call) forgetAll(p api.RemoveParams) error {
+func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
-		if err := c.end(p.Run, 0); err != nil {
+		if err := r.end(c, p.Run, 0); err != nil {
 			return err
 		}
-		if _, found := c.cache.get(id); !found {
+		if _, found := r.cache.get(id); !found {
 			return nil // it had --rm
 		}
 	}
-	release, err := c.hold(p.Run)
+	release, err := r.hold(c, p.Run)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
+	if err := r.lay(c); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
-	if err := c.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
+	if err := r.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
 	return nil // it went with its end
@@ -50,24 +50,26 @@ func (c *call) forgetAll(p api.RemoveParams) error {
 
 // lay ends what waits or would wait again, and sees to it that neither policy
 // nor schedule queues it again before it is gone.
-func (c *call) lay() error {
+func (r runs) lay(c *call) error {
 	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
-		if err := c.noteStop(); err != nil {
+		if err := r.noteStop(c); err != nil {
 			return err
 		}
 	}
-	if err := c.cache.refresh(); err != nil {
+	if err := r.cache.refresh(); err != nil {
 		return err
 	}
-	if now, found := c.cache.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
-		return c.dequeue()
+	if now, found := r.cache.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+		return r.dequeue(c)
 	}
 	return nil
 }
 
 // dequeue ends the call's run while it waits. One that is being started by now
 // is its supervisor's to end: it is in conflict.
-func (c *call) dequeue() error { return c.reconciler.dequeue(c.run.Spec.ID, queued) }
+func (r runs) dequeue(c *call) error {
+	return r.reconciler.dequeue(c.run.Spec.ID, queued)
+}
 
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
@@ -96,20 +98,20 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 }
 
 // prune removes what has ended, each on its own.
-func prune(c *call, _ api.Nothing) (any, error) {
-	if err := c.cache.refresh(); err != nil {
+func (r runs) prune(c *call, _ api.Nothing) (any, error) {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
-	for _, run := range c.cache.all(c.peer.sees) {
+	for _, run := range r.cache.all(c.peer.sees) {
 		if run.State != agent.StateEnded || scheduler.StartsAgain(run) {
 			continue
 		}
 		if err := c.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
-			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
+		if err := r.sandboxes.Remove(string(run.Spec.ID)); err != nil {
+			r.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
 			continue
 		}
 		result.Removed = append(result.Removed, run.Spec.ID)

@@ -57,12 +57,12 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
-	c := &call{Context: within(t), Daemon: r.d, peer: caller{}, run: run}
+	c := &call{Context: within(t), peer: caller{}, run: run}
 	c.run.State = agent.StateRunning // as it was found
 	_, err := r.records.requeue(run.Spec.ID, func(*agent.Run) {})
 	must(t, err)
 	r.serve()
-	must(t, c.end("back", 0))
+	must(t, r.d.runs().end(c, "back", 0))
 	if now, _ := r.d.cache.get(run.Spec.ID); now.State != agent.StateEnded {
 		t.Errorf("it is %s", now.State)
 	}
@@ -78,7 +78,7 @@ func TestRestartEndsADelay(t *testing.T) {
 	must(t, err)
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
 		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 	// The hasty one has ended that delay all the same: it may run by now.
@@ -101,11 +101,11 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	if reason, _ := r.d.reconciler.reason(run.Spec.ID); reason == "" {
 		t.Fatal("control: it waits for nothing")
 	}
-	must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+	must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
 	run.State = agent.StateEnded
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
+	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
 		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 }
@@ -117,12 +117,12 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
+	c := &call{Context: within(t), peer: caller{}}
 	c.run, _ = r.d.cache.get(run.Spec.ID)
 	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
 	r.serve()
-	if result, err := restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
+	if result, err := r.d.runs().restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -161,7 +161,7 @@ func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
 		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
 		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
 		must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
-		must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+		must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
 		if _, err := os.Lstat(r.d.logDir(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
 			t.Errorf("--rm %v: %v", forget, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/api"
@@ -21,9 +22,12 @@ const (
 
 // server accepts connections and holds the conversations on them.
 type server struct {
-	daemon *Daemon
-	log    *slog.Logger
-	group  int // the id of the group whose members may connect; -1: none
+	dispatch    dispatcher
+	supervisors supervisors
+	ledger      func(caller) *ledger
+	connections *atomic.Int64
+	log         *slog.Logger
+	group       int // the id of the group whose members may connect; -1: none
 
 	ending context.Context // ends when the server is to end
 	end    context.CancelFunc
@@ -35,7 +39,7 @@ type server struct {
 }
 
 func newServer(d *Daemon, group int) *server {
-	s := &server{daemon: d, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
+	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -70,11 +74,16 @@ func (s *server) welcome(conn *net.UnixConn) {
 		s.log.Warn("a connection is refused", "error", err)
 		return
 	}
-	owes := newLedger(peer.owner.UID, s.daemon.owed)
-	if owes.makes = s.daemon.makes; peer.root() {
-		owes.makes = s.daemon.rootMakes
+	s.talk(c, peer, s.ledger(peer))
+}
+
+// ledger is that of a new connection.
+func (d *Daemon) ledger(peer caller) *ledger {
+	owes := newLedger(peer.owner.UID, d.owed)
+	if owes.makes = d.makes; peer.root() {
+		owes.makes = d.rootMakes
 	}
-	s.talk(c, peer, owes)
+	return owes
 }
 
 // talk holds the conversation with a caller who may connect. When it returns, nothing
@@ -86,7 +95,7 @@ func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {
 	if fault := s.enter(c, peer); fault != nil {
 		cancel()
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
-		s.daemon.meter.Refused(fault.Data.Word)
+		s.dispatch.meter.Refused(fault.Data.Word)
 		_ = c.refuse(nil, fault)
 		return
 	}
@@ -112,7 +121,7 @@ func (s *server) enter(c *conversation, peer caller) *api.Error {
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid
-	s.daemon.connections.Add(1)
+	s.connections.Add(1)
 	s.each[uid]++
 	return nil
 }
@@ -122,7 +131,7 @@ func (s *server) leave(c *conversation) {
 	defer s.mu.Unlock()
 	uid := s.open[c]
 	delete(s.open, c)
-	s.daemon.connections.Add(-1)
+	s.connections.Add(-1)
 	if s.each[uid]--; s.each[uid] == 0 {
 		delete(s.each, uid)
 	}

@@ -21,8 +21,8 @@ func isSession(method string) bool {
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	m, _ := api.Find(request.Method)
 	var below *rpc.Conn
-	_, err := s.daemon.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
-		below, err = s.daemon.reach(peer, m, request)
+	_, err := s.dispatch.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
+		below, err = s.reach(peer, m, request)
 		return nil, err
 	})
 	if err != nil {
@@ -76,15 +76,15 @@ func inForeground(request rpc.Message) bool {
 }
 
 // reach connects to the supervisor of the run that a session is about.
-func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
-	run, err := d.allow(peer.principal, m, request.Params)
+func (s *server) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
+	run, err := s.dispatch.allow(peer.principal, m, request.Params)
 	if err != nil {
 		return nil, err
 	}
 	if err := reachable(run); err != nil {
 		return nil, err
 	}
-	return supervisor.Connect(context.Background(), d.options.Paths.Run, run.Spec.ID)
+	return supervisor.Connect(context.Background(), s.supervisors.runDir, run.Spec.ID)
 }
 
 // lines passes bytes on and notices an answer among them: of all that a

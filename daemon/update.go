@@ -7,69 +7,88 @@ import (
 	"clove.run/clove/api"
 )
 
+// live serves the methods that a live run's supervisor answers.
+type live struct {
+	cache       *cache
+	records     records
+	limits      limits
+	supervisors supervisors
+	result      func(agent.ID) (any, error) // the run as it is now
+}
+
+func (r live) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodRunPause:     handle(r.pause),
+		api.MethodRunResume:    handle(r.resume),
+		api.MethodRunUpdate:    handle(r.update),
+		api.MethodRunStats:     handle(r.stats),
+		api.MethodRunProcesses: handle(r.processes),
+	}
+}
+
 // pause freezes a run. That it is paused is noted for those who list runs.
-func pause(c *call, p api.RunParams) (any, error) {
-	if err := c.ask(api.MethodRunPause, p, nil); err != nil {
+func (r live) pause(c *call, p api.RunParams) (any, error) {
+	if err := r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil); err != nil {
 		return nil, err
 	}
 	// gofail: var pauseAsked string
 	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
 
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
 	if err != nil {
 		// An error means that nothing changed.
-		err = errors.Join(err, c.ask(api.MethodRunResume, p, nil))
+		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil))
 	}
 	return api.Nothing{}, err
 }
 
-func resume(c *call, p api.RunParams) (any, error) {
-	if err := c.ask(api.MethodRunResume, p, nil); err != nil {
+func (r live) resume(c *call, p api.RunParams) (any, error) {
+	if err := r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil); err != nil {
 		return nil, err
 	}
 	// gofail: var resumeAsked string
 	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
 
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
 	if err != nil {
-		err = errors.Join(err, c.ask(api.MethodRunPause, p, nil))
+		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil))
 	}
 	return api.Nothing{}, err
 }
 
 // update changes what a live run is held to. The supervisor does it and notes
 // it in the stored spec; here it is only seen that a user stays within bounds.
-func update(c *call, p api.UpdateParams) (any, error) {
+func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	if err := p.Update.Validate(); err != nil {
 		return nil, err
 	}
 	if !c.peer.root() {
-		if err := c.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
+		if err := r.limits.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
 			return nil, err
 		}
 	}
 	if p.Update.Rules != nil {
 		spec := c.run.Spec
 		spec.Egress.Rules = *p.Update.Rules
-		if err := c.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
+		if err := r.limits.config().Users.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
 			return nil, err
 		}
 	}
 	if m := p.Update.MemoryBytes; m != nil {
-		if err := c.fits(*m); err != nil {
+		if err := r.fits(c, *m); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.ask(api.MethodRunUpdate, p, nil); err != nil {
+	if err := r.supervisors.ask(c, c.run, api.MethodRunUpdate, p, nil); err != nil {
 		return nil, err
 	}
 	// gofail: var updateAsked string
 	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
 
-	if _, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
+	if _, err := r.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
 		return nil, err
 	}
-	return c.result(c.run.Spec.ID)
+	return r.result(c.run.Spec.ID)
 }
 
 // updated are the limits as the update would leave them, as far as cloved
@@ -88,13 +107,13 @@ func updated(now agent.Limits, u agent.Update) agent.Limits {
 }
 
 // fits refuses more memory than is left to promise.
-func (c *call) fits(memory int64) error {
-	most := c.config().memoryBytes()
+func (r live) fits(c *call, memory int64) error {
+	most := r.limits.config().memoryBytes()
 	if most == 0 || memory <= c.run.Spec.Limits.MemoryBytes {
 		return nil
 	}
 	promised := memory
-	for _, run := range c.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
+	for _, run := range r.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
 		promised += run.Spec.Limits.MemoryBytes
 	}
 	if promised > most {

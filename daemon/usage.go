@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 
 	"clove.run/clove/agent"
@@ -9,39 +10,35 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// pass hands a call about a live run to its supervisor.
-func pass[R any](method string) handler {
-	return func(c *call, params json.RawMessage) (any, error) {
-		var p api.RunParams
-		if err := decodeParams(params, &p); err != nil {
-			return nil, err
-		}
-		var result R
-		return &result, c.ask(method, p, &result)
-	}
+// stats are what the supervisor of a live run measures.
+func (r live) stats(c *call, p api.RunParams) (any, error) {
+	var result api.StatsResult
+	return &result, r.supervisors.ask(c, c.run, api.MethodRunStats, p, &result)
 }
 
-// passLong is pass for an answer that may be as long as a line of the supervisor's.
-func passLong(method string) handler {
-	return func(c *call, params json.RawMessage) (any, error) {
-		var p api.RunParams
-		if err := decodeParams(params, &p); err != nil {
-			return nil, err
-		}
-		return later{room: rpc.MaxLine, make: func() (any, error) {
-			var result json.RawMessage
-			err := c.ask(method, p, &result)
-			return result, err
-		}}, nil
-	}
+// processes may be as long as a line of the supervisor's.
+func (r live) processes(c *call, p api.RunParams) (any, error) {
+	return later{room: rpc.MaxLine, make: func() (any, error) {
+		var result json.RawMessage
+		err := r.supervisors.ask(c, c.run, api.MethodRunProcesses, p, &result)
+		return result, err
+	}}, nil
 }
 
-// ask puts a question to the supervisor of the call's run.
-func (c *call) ask(method string, params, result any) error {
-	if err := reachable(c.run); err != nil {
+// supervisors are reached below cloved's run directory.
+type supervisors struct{ runDir string }
+
+// call asks the supervisor of a run once.
+func (s supervisors) call(ctx context.Context, run agent.ID, method string, params, result any) error {
+	return supervisor.Call(ctx, s.runDir, run, method, params, result)
+}
+
+// ask is call for a run that has to be reachable.
+func (s supervisors) ask(ctx context.Context, run agent.Run, method string, params, result any) error {
+	if err := reachable(run); err != nil {
 		return err
 	}
-	return supervisor.Call(c, c.options.Paths.Run, c.run.Spec.ID, method, params, result)
+	return s.call(ctx, run.Spec.ID, method, params, result)
 }
 
 // reachable refuses what only a supervisor can do where there is none: a run
