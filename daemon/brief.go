@@ -76,15 +76,15 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 }
 
 // brief is briefText, once for each state of a run.
-func (m *cache) brief(run *agent.Run) (json.RawMessage, error) {
+func (c *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	if scheduler.Scheduled(run) {
 		return briefText(scheduler.WithNext(*run)) // in the time zone of now
 	}
 	id := run.Spec.ID
-	m.mu.Lock()
-	text, known := m.briefs[id]
-	known = known && m.runs[id] == run
-	m.mu.Unlock()
+	c.mu.Lock()
+	text, known := c.briefs[id]
+	known = known && c.runs[id] == run
+	c.mu.Unlock()
 	if known {
 		return text, nil
 	}
@@ -92,10 +92,18 @@ func (m *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.runs[id] == run { // drop forgets the text with it
-		m.briefs[id] = text
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs[id] == run { // drop forgets the text with it
+		c.briefs[id] = text
 	}
 	return text, nil
+}
+
+// text is a run as an answer has it.
+func (c *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
+	if brief {
+		return c.brief(run)
+	}
+	return json.Marshal(scheduler.WithNext(run.WithoutEnv()))
 }

@@ -13,25 +13,21 @@ import (
 	"clove.run/clove/store"
 )
 
-// cache is the store in memory, and the last of what happened.
+// cache is a copy of the store in memory, with the last events.
 type cache struct {
 	records records
 
 	mu       sync.Mutex // guards all below
 	revision uint64     // of the file, when it was read
 	loaded   bool
-	last     uint64                  // number of the newest occurrence that was read
+	last     uint64                  // number of the newest event that was read
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[string]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
 	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
-	first    uint64                       // number of the newest occurrence that past leaves out until reach
+	first    uint64                       // number of the newest event that past leaves out until reach
 	moved    chan struct{}                // closed and replaced when something changed
 }
-
-// ringSize is how much of the past a reader of events can ask for without a
-// look into the store.
-const ringSize = 8192
 
 func newCache(r records) *cache {
 	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
@@ -39,68 +35,68 @@ func newCache(r records) *cache {
 
 // refresh reads what changed since the last time; it costs two small reads
 // when nothing did.
-func (m *cache) refresh() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	revision, err := store.Revision(m.records.path)
-	if m.loaded && err == nil && revision == m.revision {
+func (c *cache) refresh() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	revision, err := store.Revision(c.records.path)
+	if c.loaded && err == nil && revision == c.revision {
 		return nil
 	}
-	err = m.records.with(func(s *store.Store) error {
-		if m.loaded {
-			return m.advance(s)
+	err = c.records.with(func(s *store.Store) error {
+		if c.loaded {
+			return c.advance(s)
 		}
-		return m.load(s)
+		return c.load(s)
 	})
 	if err != nil {
 		return err
 	}
 	// Read before the transactions: a change in between is seen the next time.
-	m.revision = revision
+	c.revision = revision
 	return nil
 }
 
-// load reads everything. The first time that is all but what happened before:
-// hardly anybody asks for it, and everybody would wait for it.
-func (m *cache) load(s *store.Store) error {
+// load reads everything; the first time, all but the events before it. Hardly
+// any caller asks for those, and every caller would wait for them.
+func (c *cache) load(s *store.Store) error {
 	all, err := s.List()
 	if err != nil {
 		return err
 	}
 	limit := 0
-	if m.loaded { // who follows events goes on where it was
+	if c.loaded { // a caller that follows events continues where it was
 		limit = ringSize
 	}
 	past, last, err := s.Occurrences(0, limit)
 	if err != nil {
 		return err
 	}
-	m.first = 0
-	if !m.loaded {
-		m.first = last
+	c.first = 0
+	if !c.loaded {
+		c.first = last
 	}
-	clear(m.runs)
-	clear(m.names)
-	clear(m.briefs)
+	clear(c.runs)
+	clear(c.names)
+	clear(c.briefs)
 	for i := range all {
-		m.put(&all[i])
+		c.put(&all[i])
 	}
-	m.past, m.last, m.loaded = past, last, true
-	m.broadcast()
+	c.past, c.last, c.loaded = past, last, true
+	c.broadcast()
 	return nil
 }
 
 // advance reads the runs that something happened to.
-func (m *cache) advance(s *store.Store) error {
-	news, last, err := s.Occurrences(m.last, ringSize)
+func (c *cache) advance(s *store.Store) error {
+	news, last, err := s.Occurrences(c.last, ringSize)
 	if err != nil {
 		return err
 	}
 	if len(news) == 0 {
 		return nil
 	}
-	if news[0].Sequence != m.last+1 || news[len(news)-1].Sequence != last {
-		return m.load(s) // too much has happened
+	if news[0].Sequence != c.last+1 || news[len(news)-1].Sequence != last {
+		return c.load(s) // more events than the store was asked for
 	}
 	ids := map[agent.ID]bool{}
 	for _, o := range news {
@@ -110,56 +106,56 @@ func (m *cache) advance(s *store.Store) error {
 		run, err := s.Get(string(id))
 		switch {
 		case err == nil && run.Spec.ID == id:
-			m.put(&run)
+			c.put(&run)
 		case err == nil || agent.KindOf(err) == agent.KindNotFound:
-			m.drop(id)
+			c.drop(id)
 		default:
 			return err
 		}
 	}
-	m.past = append(m.past, news...)
-	if len(m.past) > 2*ringSize { // moved once for many
-		m.past = append(m.past[:0], m.past[len(m.past)-ringSize:]...)
+	c.past = append(c.past, news...)
+	if len(c.past) > 2*ringSize { // dropped at twice the size: one copy for many events
+		c.past = append(c.past[:0], c.past[len(c.past)-ringSize:]...)
 	}
-	m.last = last
-	m.broadcast()
+	c.last = last
+	c.broadcast()
 	return nil
 }
 
-// put takes a run in, or a newer state of one, which may have another name.
-func (m *cache) put(run *agent.Run) {
-	m.drop(run.Spec.ID)
-	m.runs[run.Spec.ID] = run
-	m.names[run.Spec.Name] = run.Spec.ID
+// put stores a run, or a newer state of one, which may have another name.
+func (c *cache) put(run *agent.Run) {
+	c.drop(run.Spec.ID)
+	c.runs[run.Spec.ID] = run
+	c.names[run.Spec.Name] = run.Spec.ID
 }
 
-func (m *cache) drop(id agent.ID) {
-	old, found := m.runs[id]
+func (c *cache) drop(id agent.ID) {
+	old, found := c.runs[id]
 	if !found {
 		return
 	}
-	delete(m.runs, id)
-	delete(m.briefs, id)
-	if m.names[old.Spec.Name] == id { // it may be a later run's by now
-		delete(m.names, old.Spec.Name)
+	delete(c.runs, id)
+	delete(c.briefs, id)
+	if c.names[old.Spec.Name] == id { // a later run may have the name by now
+		delete(c.names, old.Spec.Name)
 	}
 }
 
-func (m *cache) broadcast() {
-	close(m.moved)
-	m.moved = make(chan struct{})
+func (c *cache) broadcast() {
+	close(c.moved)
+	c.moved = make(chan struct{})
 }
 
 // changed returns a channel that is closed at the next change.
-func (m *cache) changed() <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.moved
+func (c *cache) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved
 }
 
-// all returns every run that wanted takes, newest first.
-func (m *cache) all(wanted func(*agent.Run) bool) []agent.Run {
-	found := m.list(wanted)
+// all returns every run that is wanted, newest first.
+func (c *cache) all(wanted func(*agent.Run) bool) []agent.Run {
+	found := c.list(wanted)
 	runs := make([]agent.Run, len(found))
 	for i, run := range found {
 		runs[i] = *run
@@ -167,39 +163,38 @@ func (m *cache) all(wanted func(*agent.Run) bool) []agent.Run {
 	return runs
 }
 
-// list is all without a copy of each: what it returns is not to be changed.
-func (m *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
-	m.mu.Lock()
+// list is all without a copy of each run: the caller must not change them.
+func (c *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
+	c.mu.Lock()
 	var found []*agent.Run
-	for _, run := range m.runs {
+	for _, run := range c.runs {
 		if wanted(run) {
 			found = append(found, run)
 		}
 	}
-	m.mu.Unlock()
+	c.mu.Unlock()
 	slices.SortFunc(found, func(a, b *agent.Run) int {
 		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Spec.ID), string(b.Spec.ID)))
 	})
 	return found
 }
 
-// current returns the runs that have not ended, and those that one of them
-// comes after: what has ended else does not matter to any turn, and there may
-// be a lot of it.
-func (m *cache) current() []agent.Run {
+// current returns the runs that have not ended, and those that one of them comes
+// after. The other ended runs are nothing to the queue, and there may be many.
+func (c *cache) current() []agent.Run {
 	first := map[string]bool{}
-	for _, run := range m.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+	for _, run := range c.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
 		for _, name := range run.Spec.After {
 			first[name] = true
 		}
 	}
-	return m.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
+	return c.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
 }
 
-func (m *cache) get(id agent.ID) (agent.Run, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if run, found := m.runs[id]; found {
+func (c *cache) get(id agent.ID) (agent.Run, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if run, found := c.runs[id]; found {
 		return *run, true
 	}
 	return agent.Run{}, false
@@ -208,18 +203,18 @@ func (m *cache) get(id agent.ID) (agent.Run, bool) {
 // minPrefix is the shortest part of an id that is taken for one.
 const minPrefix = 4
 
-// resolve finds the run that ref means among those that may be seen: an id, a
-// name, or the beginning of exactly one id.
-func (m *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, id := range []agent.ID{agent.ID(ref), m.names[ref]} {
-		if run, found := m.runs[id]; found && seen(run) {
+// resolve finds the run that ref means among those that the caller may see: an
+// id, a name, or the beginning of exactly one id.
+func (c *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range []agent.ID{agent.ID(ref), c.names[ref]} {
+		if run, found := c.runs[id]; found && seen(run) {
 			return *run, nil
 		}
 	}
 	var matches []agent.Run
-	for id, run := range m.runs {
+	for id, run := range c.runs {
 		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) && seen(run) {
 			matches = append(matches, *run)
 		}
@@ -233,63 +228,29 @@ func (m *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, erro
 	return agent.Run{}, api.Failure(api.CodeParams, "give more digits of the id", "%q begins more than one id", ref)
 }
 
-// reach reads what happened before cloved came, where that is needed to know
-// what happened after the number.
-func (m *cache) reach(after uint64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if after >= m.first {
-		return nil
+// tally counts the runs in each state, and the memory that live ones may have.
+func (c *cache) tally() (states map[agent.State]int, promised int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	states = map[agent.State]int{}
+	for _, run := range c.runs {
+		states[run.State]++
+		if run.State == agent.StateStarting || run.State == agent.StateRunning {
+			promised += run.Spec.Limits.MemoryBytes
+		}
 	}
-	var older []agent.Occurrence
-	err := m.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
-	if err != nil {
-		return err
-	}
-	newer := slices.IndexFunc(older, func(o agent.Occurrence) bool { return o.Sequence > m.first })
-	if newer >= 0 {
-		older = older[:newer]
-	}
-	m.past, m.first = append(older, m.past...), 0
-	return nil
+	return states, promised
 }
 
-// newest is the number of the last thing that happened.
-func (m *cache) newest() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last
-}
-
-// since returns what happened after the number, the number of the newest, and
-// whether something in between is not known here, or no longer (reach).
-func (m *cache) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
-	news = slices.Clone(m.past[i:])
-	// A number that has not been given yet is one of another store's.
-	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != m.last
-	return news, m.last, gap
-}
-
-// missed is how many numbers after the one are not among the news.
-func missed(after, last uint64, news []agent.Occurrence) uint64 {
-	if len(news) == 0 {
-		return last - after
-	}
-	return news[0].Sequence - after - 1
-}
-
-// until waits for a state of the run that satisfies. A run that is gone is
-// given as found = false.
-func (m *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
+// until waits for a state of the run that satisfies the caller. For a run that
+// is gone, found is false.
+func (c *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
 	for {
-		moved := m.changed()
-		if err := m.refresh(); err != nil {
+		moved := c.changed()
+		if err := c.refresh(); err != nil {
 			return agent.Run{}, false, err
 		}
-		if run, found := m.get(id); satisfies(run, found) {
+		if run, found := c.get(id); satisfies(run, found) {
 			return run, found, nil
 		}
 		select {

@@ -124,7 +124,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
-	kept.Go(func() { d.watchClock(keeping) })
+	kept.Go(func() { d.reconciler.watchClock(keeping) })
 	server := newServer(d, group)
 	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)

@@ -8,9 +8,9 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// watch waits for the end of each live run's supervisor, whoever started it:
-// one that dies leaves an agent that must be buried, and nobody else would
-// notice before the next clove comes.
+// watch waits for the end of each live run's supervisor, whoever started it. One
+// that dies leaves an agent to clean up after, and nothing else would notice that
+// before the next start of clove.
 func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,13 +29,13 @@ func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
 	}
 }
 
-// awaitDeath returns when the run is over, buried where its supervisor could
-// not end it, or when ctx ends.
+// awaitDeath returns when the run has ended, or when ctx ends. Where its
+// supervisor died, it has been cleaned up.
 func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 	if process, err := pidfd.Open(run.Lease.SupervisorPID); err == nil {
 		defer process.Close()
-		// The pid may be another's by now, but not while the run's lock is held:
-		// then it was the supervisor's when the process was opened.
+		// The pid may be another process's by now. While the run's lock is held it is
+		// not: the supervisor lives, so the process that was opened is the supervisor.
 		if r.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
 			return
 		}
@@ -44,7 +44,7 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 		return
 	}
 	if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
-		return // it came to its own end
+		return // its supervisor stored its end
 	}
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
@@ -55,8 +55,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 			return
 		}
 	}
-	// It could not be buried, or only its own supervisor sees the process that
-	// holds its lock: look again later.
+	// It could not be cleaned up, or a process that cloved cannot see holds its
+	// lock: look again later.
 	select {
 	case <-ctx.Done():
 	case <-time.After(r.retry):
@@ -65,8 +65,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 
 // clean removes what dead supervisors left, and logs it.
 func (r *reconciler) clean() {
-	buried, err := r.sandboxes.Clean()
-	for _, problem := range buried {
+	removed, err := r.sandboxes.Clean()
+	for _, problem := range removed {
 		r.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}
 	if r.cleaning.worth(err, time.Now()) {
@@ -74,12 +74,13 @@ func (r *reconciler) clean() {
 	}
 }
 
-// cleanPatience is how long callers wait for a cloved that cleans up first. A process that
-// the kernel cannot kill holds the rest of it up for much longer.
+// cleanPatience is how long callers wait for a cloved that cleans up first. A
+// process in uninterruptible sleep, which not even SIGKILL ends, may hold the
+// rest of it up for much longer.
 const cleanPatience = time.Second
 
-// cleanFirst cleans up before anything is started or answered, and where that takes long it
-// lets the rest of it go on beside.
+// cleanFirst cleans up before anything is started or answered. Where that takes
+// long, the rest of it goes on beside.
 func (r *reconciler) cleanFirst() {
 	done := make(chan struct{})
 	r.all.Go(func() { r.clean(); close(done) })

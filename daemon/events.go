@@ -18,21 +18,6 @@ func (e events) methods() map[string]handler {
 	return map[string]handler{api.MethodEventFollow: handle(e.follow)}
 }
 
-// epitaph makes a record of what happened to a run that has been removed with
-// its end.
-func (m *cache) epitaph(run agent.Run) (agent.Record, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, o := range slices.Backward(m.past) {
-		if o.ID == run.Spec.ID && o.ExitCode != nil {
-			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Command: run.Spec.Command, Started: run.Started,
-				Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
-				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy}, true
-		}
-	}
-	return agent.Record{}, false
-}
-
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
 func (e events) wanted(c *call, p api.EventParams) func(agent.Occurrence) bool {

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// guards are processes that hold engines' containers to their network rules.
+// guards start the processes that enforce the network rules of OCI containers.
 type guards interface {
 	guard(order agent.Guard) (supervisor.Answer, error)
 }
@@ -26,10 +26,10 @@ type containers struct {
 }
 
 func (o containers) methods() map[string]handler {
-	return map[string]handler{api.MethodGuard: handle(o.startGuard), api.MethodContainer: handle(o.account)}
+	return map[string]handler{api.MethodGuard: handle(o.startGuard), api.MethodContainer: handle(o.record)}
 }
 
-// startGuard answers when the rules hold, or cannot.
+// startGuard answers when the rules are enforced, or cannot be.
 func (o containers) startGuard(c *call, p api.GuardParams) (any, error) {
 	if p.Guard.PID <= 0 || !filepath.IsAbs(p.Guard.Directory) {
 		return nil, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")

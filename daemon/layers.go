@@ -32,7 +32,7 @@ func (l layers) methods() map[string]handler {
 	return map[string]handler{api.MethodRunDiff: handle(l.diff), api.MethodRunApply: handle(l.apply)}
 }
 
-// diff tells what a run changed.
+// diff sends what a run changed, as notifications.
 func (l layers) diff(c *call, _ api.RunParams) (any, error) {
 	var changes []agent.Change
 	err := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
@@ -79,8 +79,8 @@ func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 	return result, failure
 }
 
-// read gives use the layer of the call's run, whether it executes or has ended.
-// Few are read at once: each costs threads, memory and the disk's time.
+// read calls use with the layer of the call's run, whether it executes or has
+// ended. Few are read at once: each costs threads, memory and disk bandwidth.
 func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Reading) error) error {
 	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Read
 	defer leave()
 	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
 	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
-		return use(c, reading) // one that is started meanwhile waits for who reads its layer
+		return use(c, reading) // its start would wait until the layer is read
 	}
 	if err := reachable(c.run); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Read
 	})
 }
 
-// digest stands for the changes below the workspace.
+// digest identifies the changes below the workspace.
 func digest(changes []agent.Change) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)

@@ -19,17 +19,17 @@ const (
 	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
 )
 
-// ledger counts what cloved holds for one connection: a request until it is
-// answered, an answer until it is written. Answers are made one after the other,
-// and the next one to a single request only when the one before it has been
-// written: a caller that does not read holds back itself.
+// ledger counts the bytes that cloved holds for one connection: a request until
+// it is answered, an answer until it is written. Answers are made one after the
+// other, and the next one to a single request only when the one before it has
+// been written: a caller that does not read delays nobody but itself.
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
 	makes *slots // answers that are being made, root's apart; nil: no bound
 
-	making chan struct{} // held while an answer is made
-	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
+	making  chan struct{} // held while an answer is made
+	writing chan struct{} // held from then until it is written, unless it belongs to a batch
 
 	mu      sync.Mutex // guards the following
 	held    int        // bytes that are counted for this connection
@@ -41,11 +41,11 @@ type owed struct {
 	batch   bool
 	bytes   int  // that are counted
 	answers int  // of them, those of answers
-	turn    bool // it holds the connection's turn
+	writing bool // it holds the ledger's writing
 }
 
 func newLedger(uid uint32, bytes *slots) *ledger {
-	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
+	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), writing: make(chan struct{}, 1)}
 }
 
 // read counts bytes of the line that is being read.
@@ -96,19 +96,19 @@ func (l *ledger) begin(requests int, batch bool) (*owed, error) {
 	return line, nil
 }
 
-// later is an answer that is made when there is room for it: one that is long.
+// later is a long answer, which is made when there is room for it.
 type later struct {
 	room int // bytes that are set aside meanwhile; 0: answerRoom
 	make func() (any, error)
 }
 
-// answer makes the text of a request's answer when its turn has come.
+// answer makes the text of a request's answer, after the answers before it.
 func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMessage, error) {
 	if !line.batch {
-		if err := hold(ctx, l.turn); err != nil {
+		if err := hold(ctx, l.writing); err != nil {
 			return nil, err
 		}
-		line.turn = true // given back when the answer is written, also one that is an error
+		line.writing = true // given back when the answer is written, also one that is an error
 	}
 	if err := hold(ctx, l.making); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 	work, isLater := value.(later)
 	room := answerRoom
 	if isLater && work.room > 0 {
-		room = work.room // a supervisor is asked: that takes as long as it takes
+		room = work.room // a supervisor makes it, in its own time and memory
 	} else if l.makes != nil {
 		leave, err := l.makes.enter(ctx, l.uid)
 		if err != nil {
@@ -148,7 +148,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 	return text, l.count(line, len(text)-room)
 }
 
-// hold takes a place of one.
+// hold takes the one place.
 func hold(ctx context.Context, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -176,8 +176,8 @@ func (l *ledger) written(line *owed) {
 	l.mu.Lock()
 	l.give(line.bytes)
 	l.mu.Unlock()
-	if line.turn {
-		<-l.turn
+	if line.writing {
+		<-l.writing
 	}
 }
 

@@ -91,7 +91,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		var ledgers []*ledger
 		for range connections {
 			owes := newLedger(member.owner.UID, bytes)
-			owes.turn = make(chan struct{}, turns)
+			owes.writing = make(chan struct{}, turns)
 			owes.making <- struct{}{} // none is made before all are asked for
 			ledgers = append(ledgers, owes)
 			c, leave := r.talkUntil(member, owes)
@@ -104,7 +104,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		// Once an answer is stuck the library takes no request any more, so all are there first.
 		bytes.owing(t, func(sum int) bool {
-			return sum >= connections*requests*requestCost && !slices.ContainsFunc(ledgers, func(l *ledger) bool { return len(l.turn) < turns })
+			return sum >= connections*requests*requestCost && !slices.ContainsFunc(ledgers, func(l *ledger) bool { return len(l.writing) < turns })
 		})
 		for _, owes := range ledgers {
 			<-owes.making

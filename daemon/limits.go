@@ -41,11 +41,11 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 	return nil
 }
 
-// comesAfter gives the runs that must come first by their names, and refuses
-// those that there are not and those that wait for this one themselves.
+// comesAfter returns the names of the runs that must come first. It refuses a run
+// that does not exist, and one that waits for this one itself.
 func (l limits) comesAfter(c *call, name string, after []string) ([]string, error) {
 	if len(after) == 0 {
-		return nil, nil // and so it is in no circle: nothing of the past is read
+		return nil, nil // without one there is no circle
 	}
 	var names []string
 	for _, reference := range after {
@@ -92,8 +92,8 @@ func circle(name string, after []string, runs []agent.Run) string {
 const maxUserSpec = 256 << 10
 
 // checkUser refuses what a caller other than root could not do without cloved:
-// to show or change host files, to have the host's network, to do without a
-// wall, or to take more than is allowed.
+// read or change host files, use the host's network, do without a protection, or
+// take more than the configuration allows.
 func (l limits) checkUser(c *call, spec agent.Spec) error {
 	if c.peer.root() {
 		return nil
@@ -121,7 +121,7 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 	return nil
 }
 
-// checkAmounts holds a user to the configured bounds. Swap is memory that the
+// checkAmounts enforces the configured bounds of users. Swap is memory that the
 // host has to keep somewhere, so both count together.
 func (l limits) checkAmounts(asked agent.Limits) error {
 	users := l.config().Users
@@ -156,8 +156,8 @@ func checkRlimits(asked []agent.Rlimit) error {
 	return nil
 }
 
-// checkCount counts what the caller has. runs.admission is held, or many requests
-// at once would all see room for one.
+// checkCount bounds the caller's runs. runs.admission is held, or many requests at
+// once would all see room for one.
 func (l limits) checkCount(c *call) error {
 	if c.peer.root() {
 		return nil

@@ -10,7 +10,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/scheduler"
 )
 
 // How much text of runs one answer to run.list has, in bytes, unless its first run
@@ -82,14 +81,6 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 		list = append(list, ',')
 	}
 	return append(list, rest[1:]...), nil
-}
-
-// text is a run as an answer has it.
-func (m *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
-	if brief {
-		return m.brief(run)
-	}
-	return json.Marshal(scheduler.WithNext(run.WithoutEnv()))
 }
 
 // place is one in the list of all runs, which is the same at each request: a run's

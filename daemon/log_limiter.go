@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// logPause is how often an error that stays is told again.
+// logPause is between two lines about an error that stays.
 const logPause = time.Minute
 
-// logLimiter is one thing that may go on failing: a store without space fails
-// every two seconds, for days, and the log must not help to fill the disk.
+// logLimiter bounds the lines about one operation that may go on failing: a store
+// without space fails every two seconds, for days, and the log must not help to
+// fill the disk.
 type logLimiter struct {
 	mu   sync.Mutex // guards the following
 	text string     // of the last error; empty: it works
-	told time.Time
+	last time.Time  // when it was logged
 }
 
-// worth tells whether err should be told: it is another one than the last, or
-// that was told a while ago. nil says that it works again.
-func (c *logLimiter) worth(err error, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// worth reports whether to log err: it is another one than the last, or that was
+// logged a while ago. A nil err means that the operation works again.
+func (l *logLimiter) worth(err error, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err == nil {
-		c.text = ""
+		l.text = ""
 		return false
 	}
-	if err.Error() == c.text && now.Sub(c.told) < logPause {
+	if err.Error() == l.text && now.Sub(l.last) < logPause {
 		return false
 	}
-	c.text, c.told = err.Error(), now
+	l.text, l.last = err.Error(), now
 	return true
 }

@@ -113,20 +113,6 @@ func (d *Daemon) gauges() []metrics.Sample {
 	return samples
 }
 
-// tally counts the runs in each state, and the memory that live ones may have.
-func (m *cache) tally() (states map[agent.State]int, promised int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	states = map[agent.State]int{}
-	for _, run := range m.runs {
-		states[run.State]++
-		if run.State == agent.StateStarting || run.State == agent.StateRunning {
-			promised += run.Spec.Limits.MemoryBytes
-		}
-	}
-	return states, promised
-}
-
 // storeFailed tells whether an error is the store's own, and not its answer.
 func storeFailed(err error) bool {
 	switch agent.KindOf(err) {

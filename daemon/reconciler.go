@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
 	"clove.run/clove/scheduler"
+	"clove.run/clove/store"
 )
 
 // parts are what the reconciler needs of the rest of cloved.
@@ -177,6 +178,30 @@ func (r *reconciler) requeue(id agent.ID, change func(*agent.Run)) (agent.Run, e
 	// failpoint(againQueued, "")
 
 	return queued, err
+}
+
+// dequeue ends a run without a start, under the name that it has by now, if
+// wanted says so of the run as it is stored; else it is in conflict.
+func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
+	return r.records.change(func(st *store.Store) error {
+		run, err := st.Get(string(id))
+		if err != nil {
+			return err
+		}
+		if !wanted(&run) {
+			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
+		}
+		if run.Spec.Remove {
+			// A start that was put off has made it.
+			if err := r.paths.RemoveLog(run.Spec.ID); err != nil {
+				return err
+			}
+		}
+		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		return err
+	})
 }
 
 // decide starts the runs that may start, and keeps why the others wait. busy are

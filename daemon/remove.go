@@ -2,13 +2,10 @@ package daemon
 
 import (
 	"context"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/runtime"
 	"clove.run/clove/scheduler"
-	"clove.run/clove/store"
 )
 
 // remove forgets a run, and all that is kept of it.
@@ -72,30 +69,6 @@ func (r runs) dequeue(c *call) error {
 }
 
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
-
-// dequeue ends a run without a start, under the name that it has by now, if
-// wanted says so of the run as it is stored; else it is in conflict.
-func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
-	return r.records.change(func(st *store.Store) error {
-		run, err := st.Get(string(id))
-		if err != nil {
-			return err
-		}
-		if !wanted(&run) {
-			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
-		}
-		if run.Spec.Remove {
-			// A start that was put off has made it.
-			if err := r.paths.RemoveLog(run.Spec.ID); err != nil {
-				return err
-			}
-		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
-		return err
-	})
-}
 
 // prune removes what has ended, each on its own.
 func (r runs) prune(c *call, _ api.Nothing) (any, error) {

@@ -228,7 +228,7 @@ func (r runs) wait(c *call, _ api.RunParams) (any, error) {
 		return api.WaitResult{Record: *run.Record}, nil
 	}
 	// With --rm the record goes with the run; what happened says how it ended.
-	if record, known := r.cache.epitaph(last); known {
+	if record, known := r.cache.lastRecord(last); known {
 		return api.WaitResult{Record: record}, nil
 	}
 	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")

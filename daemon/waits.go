@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/store"
 )
@@ -22,6 +24,39 @@ func (r *reconciler) obstacle(id agent.ID) (string, <-chan struct{}) {
 		return wait.Reason, r.decided
 	}
 	return "", r.decided
+}
+
+// looks wakes the reconciler and waits for the end of a look, which may have begun before.
+func (r *reconciler) looks(ctx context.Context) error {
+	r.mu.Lock()
+	ended := r.ended
+	r.mu.Unlock()
+	r.nudge()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// decidedAnew waits for a look that has seen what is stored by now: the next to
+// end may have begun before, the one behind it has not.
+func (r *reconciler) decidedAnew(ctx context.Context) error {
+	for range 2 {
+		if err := r.looks(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookEnded reports the end of a look, whatever came of it.
+func (r *reconciler) lookEnded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.ended)
+	r.ended = make(chan struct{})
 }
 
 // queue says how many wait for what, and whether cloved is drained.

@@ -8,9 +8,10 @@ import (
 	"clove.run/clove/store"
 )
 
-// account keeps how an engine's container ended. Its keeper says it, which is
-// root's; what is kept of it is bounded by the length of a line and by the store.
-func (o containers) account(c *call, p api.ContainerParams) (any, error) {
+// record stores how an OCI container ended. Its monitor, a process of root's,
+// reports it. What is stored is bounded by the length of a request's line and by
+// the store.
+func (o containers) record(c *call, p api.ContainerParams) (any, error) {
 	r := p.Record
 	r.Name = p.Container.ID // the store gives it the run's
 	if !slices.Contains(agent.Statuses, r.Status) {
