@@ -49,18 +49,24 @@ func (s *server) newConversation(alive context.Context, conn *rpc.Conn, peer cal
 
 // line is what a caller sent at once: one request, or a batch.
 type line struct {
-	requests []rpc.Request
-	contexts []context.Context // of each request that has an id
-	batch    bool
-	owed     *owed
+	batch bool
+	notes []rpc.Request // want no answer
+	calls []task
+	owed  *owed // with calls
+}
+
+// task is a request that wants an answer.
+type task struct {
+	rpc.Request
+	ctx context.Context // ends with the connection, or when the request is cancelled
 }
 
 // id is that of a request that is alone in its line; nil: there is none.
 func (l *line) id() json.RawMessage {
-	if len(l.requests) == 1 && !l.batch {
-		return l.requests[0].ID
+	if l.batch || len(l.calls) != 1 {
+		return nil
 	}
-	return nil
+	return l.calls[0].ID
 }
 
 // end closes the connection as soon as nothing is owed on it.
@@ -111,10 +117,8 @@ func (c *conversation) next() (*line, error) {
 			continue
 		}
 		// The requests of a batch are known by now: its notifications may cancel them.
-		for _, r := range l.requests {
-			if r.Notification() {
-				c.notification(c.alive, r)
-			}
+		for _, r := range l.notes {
+			c.notification(r)
 		}
 		if l.owed != nil {
 			c.pending <- struct{}{}
@@ -125,65 +129,63 @@ func (c *conversation) next() (*line, error) {
 
 // read refuses what no caller has a good reason to send.
 func read(text []byte) (*line, *api.Error) {
+	l := &line{}
 	elements, err := rpc.Examine(text)
 	switch {
 	case err != nil:
-		return &line{}, api.Failure(api.CodeParse, "", "%v", err)
+		return l, api.Failure(api.CodeParse, "", "%v", err)
 	case elements > maxBatch:
-		return &line{}, api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
+		return l, api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
 	}
-	l := &line{}
-	l.requests, l.batch = rpc.Requests(text)
+	requests, batch := rpc.Requests(text)
 	switch {
-	case len(text) > maxSmall && !l.startsOne():
-		// Else many requests that wait could hold much memory for one user.
-		return &line{}, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
-	case len(l.requests) == 0:
+	case len(requests) == 0:
 		return l, api.Failure(api.CodeRequest, "", "there is no request")
+	case len(text) > maxSmall && (batch || requests[0].Method != api.MethodRunStart && requests[0].Method != api.MethodRunExec):
+		// Else many requests that wait could hold much memory for one user.
+		return l, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
+	}
+	l.batch = batch
+	for _, r := range requests {
+		if r.Notification() {
+			l.notes = append(l.notes, r)
+		} else {
+			l.calls = append(l.calls, task{Request: r})
+		}
 	}
 	return l, nil
 }
 
-// startsOne tells whether a line is one request that has a reason to be large.
-func (l *line) startsOne() bool {
-	return !l.batch && (l.requests[0].Method == api.MethodRunStart || l.requests[0].Method == api.MethodRunExec)
-}
-
-// admit counts a line that wants an answer until it has it. Each id can be cancelled
-// from then on, and belongs to that line alone.
+// admit counts a line's requests until they are answered. Each id can be cancelled from
+// then on, and belongs to that request alone.
 func (c *conversation) admit(l *line) *api.Error {
-	wanted := false
-	for _, r := range l.requests {
-		wanted = wanted || !r.Notification()
-	}
-	if !wanted {
+	if len(l.calls) == 0 {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, r := range l.requests {
-		if r.ID != nil && c.open[string(r.ID)] != nil {
+	for _, r := range l.calls {
+		if c.open[string(r.ID)] != nil {
 			return api.Failure(api.CodeRequest, "give each request an id of its own", "another request with the id %.64s is being answered", r.ID)
 		}
 	}
 	var err error
-	if l.owed, err = c.owes.begin(len(l.requests), l.batch); err != nil {
+	if l.owed, err = c.owes.begin(len(l.calls)+len(l.notes), l.batch); err != nil {
 		return api.ErrorOf(err)
 	}
-	l.contexts = make([]context.Context, len(l.requests))
 	first := map[string]int{}
-	for i, r := range l.requests {
-		if r.ID == nil {
-			continue
-		}
+	for i, r := range l.calls {
 		id := string(r.ID)
-		if other, twice := first[id]; twice { // then neither answer could be told from the other
+		if id == "" {
+			continue // a message with a fault
+		}
+		if other, twice := first[id]; twice { // neither answer could be told from the other
 			fault := &rpc.Fault{Code: rpc.CodeRequest, Message: "another request of the batch has the same id"}
-			l.requests[other].Fault, l.requests[i].Fault = fault, fault
+			l.calls[other].Fault, l.calls[i].Fault = fault, fault
 			continue
 		}
 		first[id] = i
-		l.contexts[i], c.open[id] = context.WithCancel(c.alive)
+		l.calls[i].ctx, c.open[id] = context.WithCancel(c.alive)
 	}
 	return nil
 }
@@ -199,59 +201,42 @@ func (c *conversation) cancel(id json.RawMessage) {
 
 // answer gives a line its answer, which has a part for each request.
 func (c *conversation) answer(l *line) {
-	answers := make([]rpc.Message, len(l.requests))
+	answers := make([]rpc.Message, len(l.calls))
 	var all sync.WaitGroup
-	for i, r := range l.requests {
-		switch {
-		case r.Notification():
-		case !l.batch:
-			answers[i] = c.respond(l.contexts[i], r, l.owed)
-		default:
-			all.Go(func() { answers[i] = c.respond(l.contexts[i], r, l.owed) })
-		}
+	for i, r := range l.calls {
+		all.Go(func() { answers[i] = c.respond(r, l.owed) })
 	}
 	all.Wait()
-	c.release(l) // before the write: then its caller may use the ids again
-	given := answers[:0]
-	for _, m := range answers {
-		if m.ID != nil {
-			given = append(given, m)
-		}
-	}
-	_ = c.send(l.batch, given...) // a caller that has gone needs none
+	c.release(l)                    // before the write: then its caller may use the ids again
+	_ = c.send(l.batch, answers...) // a caller that has gone needs none
 	c.owes.written(l.owed)
 	c.answered() // behind the write: linger and end go by it
 }
 
 // respond makes the answer to one request.
-func (c *conversation) respond(ctx context.Context, r rpc.Request, owed *owed) rpc.Message {
-	m := rpc.Message{ID: r.ID}
-	if m.ID == nil {
-		m.ID = noID
-	}
+func (c *conversation) respond(r task, owed *owed) rpc.Message {
+	var result json.RawMessage
 	var err error
 	if r.Fault != nil {
 		err = api.Failure(api.Code(r.Fault.Code), "docs/api.md says what a request looks like", "%s", r.Fault.Message)
-	} else if err = hold(ctx, c.running); err == nil {
-		m.Result, err = c.serve(ctx, r, owed)
+	} else if err = hold(r.ctx, c.running); err == nil {
+		result, err = c.serve(r, owed)
 		<-c.running
 	}
-	if err != nil {
-		m.Result = nil
-		m.Error, _ = json.Marshal(faultOf(err)) // of plain fields: it cannot fail
+	if err == nil {
+		return rpc.Message{ID: r.ID, Result: result}
 	}
-	return m
+	fault, _ := json.Marshal(faultOf(err)) // of plain fields: it cannot fail
+	return rpc.Message{ID: r.ID, Error: fault}
 }
-
-var noID = json.RawMessage("null")
 
 // release frees a line's ids.
 func (c *conversation) release(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, r := range l.requests {
-		if l.contexts[i] != nil {
-			c.open[string(r.ID)]()
+	for _, r := range l.calls {
+		if cancel := c.open[string(r.ID)]; cancel != nil {
+			cancel()
 			delete(c.open, string(r.ID))
 		}
 	}
@@ -273,35 +258,31 @@ func (c *conversation) answered() {
 
 // send writes one line; a caller that does not read loses its connection.
 func (c *conversation) send(batch bool, messages ...rpc.Message) error {
-	err := c.conn.Deliver(batch, messages...)
+	return c.cut(c.conn.Deliver(batch, messages...))
+}
+
+func (c *conversation) cut(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.conn.Close()
 	}
 	return err
 }
 
+// refuse answers a line that goes no further; id is nil where it cannot be known.
+func (c *conversation) refuse(id json.RawMessage, fault *api.Error) error {
+	return c.cut(c.conn.Respond(id, nil, fault))
+}
+
 // note sends a notification of a stream.
 func (c *conversation) note(method string, params any) error {
-	text, raw := params.(json.RawMessage)
-	if !raw {
+	text, made := params.(json.RawMessage)
+	if !made {
 		var err error
 		if text, err = json.Marshal(params); err != nil {
 			return err
 		}
 	}
 	return c.send(false, rpc.Message{Method: method, Params: text})
-}
-
-// refuse answers a line that goes no further; id is nil where it cannot be known.
-func (c *conversation) refuse(id json.RawMessage, fault *api.Error) error {
-	text, err := json.Marshal(fault)
-	if err != nil {
-		return err
-	}
-	if id == nil {
-		id = noID
-	}
-	return c.send(false, rpc.Message{ID: id, Error: text})
 }
 
 // linger waits, for a caller that has said everything and still listens, as

@@ -93,11 +93,6 @@ func New(o Options) *Daemon {
 // config is the configuration that holds now.
 func (d *Daemon) config() Config { return *d.current.Load() }
 
-// logDir is where a run's log is.
-func (d *Daemon) logDir(id agent.ID) string {
-	return d.options.Paths.Log(id)
-}
-
 // drainTime is how long requests that are being answered get at the end.
 const drainTime = 10 * time.Second
 

@@ -60,15 +60,15 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 
 // serve gives a request to its method's handler, if its caller may ask for that, and
 // returns the text of the result.
-func (c *conversation) serve(ctx context.Context, r rpc.Request, owed *owed) (json.RawMessage, error) {
+func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	if r.Method == api.MethodCancel {
-		return nothing, c.cancelRequest(r)
+		return nothing, c.cancelRequest(r.Params)
 	}
 	m, serve, err := c.dispatch.handlerOf(r.Method)
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := c.bounded(ctx, m)
+	ctx, done := c.bounded(r.ctx, m)
 	defer done()
 	d := c.dispatch
 	result, err := d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
@@ -115,9 +115,9 @@ func (d dispatcher) answer(c *call, method string, serve handler, params json.Ra
 var nothing = json.RawMessage("{}")
 
 // cancelRequest ends another request of the connection.
-func (c *conversation) cancelRequest(r rpc.Request) error {
+func (c *conversation) cancelRequest(params json.RawMessage) error {
 	var p api.CancelParams
-	if err := decodeParams(r.Params, &p); err != nil {
+	if err := decodeParams(params, &p); err != nil {
 		return err
 	}
 	c.cancel(p.ID)
@@ -126,9 +126,9 @@ func (c *conversation) cancelRequest(r rpc.Request) error {
 
 // notification acts on a request that wants no answer. It has little time:
 // the caller's next request waits for it.
-func (c *conversation) notification(ctx context.Context, r rpc.Request) {
+func (c *conversation) notification(r rpc.Request) {
 	if r.Method == api.MethodCancel {
-		_ = c.cancelRequest(r)
+		_ = c.cancelRequest(r.Params)
 		return
 	}
 	m, known := api.Find(r.Method)
@@ -136,7 +136,7 @@ func (c *conversation) notification(ctx context.Context, r rpc.Request) {
 	if !known || serve == nil || m.Shape != api.ShapeCall {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	ctx, cancel := context.WithTimeout(c.alive, noteTime)
 	defer cancel()
 	d := c.dispatch
 	_, _ = d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {

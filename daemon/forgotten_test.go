@@ -18,7 +18,7 @@ func (r *rig) waiting(forget bool) *call {
 	s.Remove = forget
 	_, err := r.records.enqueue(agent.Run{Spec: s, Owner: ownerCaller.owner})
 	must(r.t, err)
-	must(r.t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+	must(r.t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))
 	must(r.t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
 	c.run, _ = r.d.cache.get(s.ID)
@@ -33,7 +33,7 @@ func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
 		must(t, r.d.runs().dequeue(c))
-		if _, err := os.Lstat(r.d.logDir(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(r.d.options.Paths.Log(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
 	}

@@ -14,8 +14,8 @@ func TestLogsGoOnBehindALine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
-	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
-	must(t, os.WriteFile(r.d.logDir(run.Spec.ID)+"/log", []byte(`{"head":true,"stream":"clove","lost_lines":5,"lost_bytes":50}`+"\n"+
+	must(t, os.MkdirAll(r.d.options.Paths.Log(run.Spec.ID), 0o700))
+	must(t, os.WriteFile(r.d.options.Paths.Log(run.Spec.ID)+"/log", []byte(`{"head":true,"stream":"clove","lost_lines":5,"lost_bytes":50}`+"\n"+
 		`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
 	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)

@@ -142,10 +142,10 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 		go func() { removed <- c.Remove(within(t), "begun", force) }()
 		_, _, err := r.d.cache.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
 		must(t, err)
-		must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+		must(t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))
 		proceed()
 		must(t, <-removed)
-		if _, err := os.Lstat(r.d.logDir(s.ID)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(r.d.options.Paths.Log(s.ID)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("force %v: a log is left: %v", force, err)
 		}
 		wantCode(t, <-started, api.CodeConflict)
@@ -160,9 +160,9 @@ func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
 		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
-		must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
+		must(t, os.MkdirAll(r.d.options.Paths.Log(run.Spec.ID), 0o700))
 		must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
-		if _, err := os.Lstat(r.d.logDir(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
+		if _, err := os.Lstat(r.d.options.Paths.Log(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
 	}

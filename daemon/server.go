@@ -148,7 +148,7 @@ func (s *server) converse(c *conversation) {
 			}
 			return
 		}
-		if r := l.requests[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
+		if r := l.calls[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
 			s.session(c.conn, c.peer, r.Message())
 			return
 		}

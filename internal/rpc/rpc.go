@@ -35,12 +35,11 @@ const MaxLine = 8 << 20
 
 // Message is a request, a notification or a response.
 type Message struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   json.RawMessage `json:"error,omitempty"`
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
 }
 
 // ErrTooLong says that a line passed MaxLine.
@@ -156,7 +155,7 @@ func longNote(line []byte) (m Message, is bool) {
 	if !found || bytes.ContainsAny(method, `\"`) || !bytes.HasSuffix(params, []byte("}")) {
 		return m, false
 	}
-	return Message{JSONRPC: Version, Method: string(method), Params: params[:len(params)-1]}, true
+	return Message{Method: string(method), Params: params[:len(params)-1]}, true
 }
 
 // Send writes one message. Its raw fields go as they are: they must have no line end.
@@ -195,12 +194,18 @@ func (c *Conn) write(line net.Buffers) error {
 	return err
 }
 
+// Line is the message as it is sent.
+func (m Message) Line() []byte { return append(bytes.Join(m.parts(nil), nil), '\n') }
+
 // parts appends the message's text to a line. A result may be megabytes long: the raw
 // fields are not copied.
 func (m Message) parts(line net.Buffers) net.Buffers {
 	text := []byte(`{"jsonrpc":"` + Version + `"`)
-	if len(m.ID) > 0 {
+	switch {
+	case len(m.ID) > 0:
 		text = append(append(text, `,"id":`...), m.ID...)
+	case m.Method == "": // the answer to what has no id that can be known
+		text = append(text, `,"id":null`...)
 	}
 	if m.Method != "" {
 		method, _ := json.Marshal(m.Method) // a string: it cannot fail
