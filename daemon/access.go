@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 )
 
 // call is one request on its way to its handler.
@@ -42,6 +45,17 @@ func decodeParams(text json.RawMessage, into any) error {
 		return api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err)
 	}
 	return nil
+}
+
+// dispatcher gives requests to their handlers: it asks whether the caller may, counts
+// and traces.
+type dispatcher struct {
+	handlers map[string]handler
+	cache    *cache
+	streams  *slots // requests that notify until they are cancelled
+	meter    *metrics.Meter
+	tracer   *traces.Tracer
+	log      *slog.Logger
 }
 
 // allow is the one gate between a caller and a method. What the caller does

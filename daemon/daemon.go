@@ -17,14 +17,6 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
-type sandboxes interface {
-	leftovers
-	Remove(ref string) error
-	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
-	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
-}
-
 // Options are what a Daemon is made of.
 type Options struct {
 	Paths      runtime.Paths
@@ -86,7 +78,9 @@ func New(o Options) *Daemon {
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
-		paths: o.Paths, log: o.Log, config: d.config, admits: func(spec agent.Spec, owner agent.Owner) error { return d.checkReach(spec, principal{owner: owner}) }})
+		paths: o.Paths, log: o.Log, config: d.config, admits: func(spec agent.Spec, owner agent.Owner) error {
+			return d.config().Users.checkReach(spec, principal{owner: owner})
+		}})
 	return d
 }
 

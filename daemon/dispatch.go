@@ -4,30 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/metrics"
-	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/rpc"
 )
-
-// dispatcher gives requests to their handlers: it asks whether the caller may, counts
-// and traces.
-type dispatcher struct {
-	handlers map[string]handler
-	cache    *cache
-	streams  *slots // requests that notify until they are cancelled
-	meter    *metrics.Meter
-	tracer   *traces.Tracer
-	log      *slog.Logger
-}
-
-func (d *Daemon) dispatcher() dispatcher {
-	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
-}
 
 // errEnding answers a request that waits for what may never come.
 var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
@@ -98,6 +81,20 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	}
 	text, _ := result.(json.RawMessage) // none with an error
 	return text, err
+}
+
+// observed answers a call, and counts and traces that it did.
+func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
+	began := time.Now()
+	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
+	result, err := answer(ctx)
+	word := metrics.Done
+	if err != nil {
+		word = faultOf(err).Data.Word
+	}
+	d.meter.Called(method, word, time.Since(began))
+	span.End(word)
+	return result, err
 }
 
 // answer serves one request. A mistake of cloved's own in it is that request's

@@ -16,6 +16,14 @@ import (
 	"clove.run/clove/runtime"
 )
 
+// sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
+type sandboxes interface {
+	leftovers
+	Remove(ref string) error
+	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
+}
+
 // maxChangeBytes bounds what cloved holds of a list of changes in memory: an
 // agent can make millions, and several people may ask at once.
 const maxChangeBytes = 32 << 20

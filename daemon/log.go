@@ -12,21 +12,6 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// level reads a word of the configuration.
-func level(word string) (slog.Level, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(word)); err != nil {
-		return l, fmt.Errorf("log_level: %q is not debug, info, warn or error", word)
-	}
-	return l, nil
-}
-
-// Level is the configured level of cloved's own log.
-func (c Config) Level() slog.Level {
-	l, _ := level(c.LogLevel) // it was checked
-	return l
-}
-
 // tailLines is how much of its own log cloved remembers.
 const tailLines = 1000
 

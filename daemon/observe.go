@@ -2,30 +2,14 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/scheduler"
 )
-
-// observed answers a call, and counts and traces that it did.
-func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
-	began := time.Now()
-	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
-	result, err := answer(ctx)
-	word := metrics.Done
-	if err != nil {
-		word = faultOf(err).Data.Word
-	}
-	d.meter.Called(method, word, time.Since(began))
-	span.End(word)
-	return result, err
-}
 
 // follow counts, traces and logs what happens to runs after the numbered occurrence,
 // until ctx ends. It reads the store's own list, so it misses nothing that
@@ -111,13 +95,4 @@ func (d *Daemon) gauges() []metrics.Sample {
 		set(metrics.StoreSize, float64(info.Size()))
 	}
 	return samples
-}
-
-// storeFailed tells whether an error is the store's own, and not its answer.
-func storeFailed(err error) bool {
-	switch agent.KindOf(err) {
-	case agent.KindNotFound, agent.KindConflict, agent.KindInvalid:
-		return false
-	}
-	return err != nil && api.ErrorOf(err).Code != api.CodeCancelled
 }

@@ -9,12 +9,6 @@ import (
 	"clove.run/clove/runtime"
 )
 
-func (d *Daemon) checkReach(spec agent.Spec, of principal) error {
-	return d.config().Users.checkReach(spec, of)
-}
-
-// checkReach rejects network rules that the supervisor would refuse, and those of a
-// principal other than root that go beyond users.allow, whoever asks for them.
 func (u UserLimits) checkReach(spec agent.Spec, of principal) error {
 	if err := runtime.CheckRules(spec, of.owner); err != nil {
 		return err

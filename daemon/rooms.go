@@ -42,3 +42,16 @@ func (d *Daemon) containers() containers {
 func (d *Daemon) limits() limits { return limits{cache: d.cache, config: d.config, looks: d.looks} }
 
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
+
+func (d *Daemon) dispatcher() dispatcher {
+	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+}
+
+// ledger is that of a new connection.
+func (d *Daemon) ledger(peer caller) *ledger {
+	owes := newLedger(peer.owner.UID, d.owed)
+	if owes.makes = d.makes; peer.root() {
+		owes.makes = d.rootMakes
+	}
+	return owes
+}

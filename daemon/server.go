@@ -77,15 +77,6 @@ func (s *server) welcome(conn *net.UnixConn) {
 	s.talk(c, peer, s.ledger(peer))
 }
 
-// ledger is that of a new connection.
-func (d *Daemon) ledger(peer caller) *ledger {
-	owes := newLedger(peer.owner.UID, d.owed)
-	if owes.makes = d.makes; peer.root() {
-		owes.makes = d.rootMakes
-	}
-	return owes
-}
-
 // talk holds the conversation with a caller who may connect. When it returns, nothing
 // of it is left.
 func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
 )
 
 // live serves the methods that a live run's supervisor answers.
@@ -121,4 +123,19 @@ func (r live) fits(c *call, memory int64) error {
 			"all agents together would be promised %d of %d MiB of memory", promised>>20, most>>20)
 	}
 	return nil
+}
+
+// stats are what the supervisor of a live run measures.
+func (r live) stats(c *call, p api.RunParams) (any, error) {
+	var result api.StatsResult
+	return &result, r.supervisors.ask(c, c.run, api.MethodRunStats, p, &result)
+}
+
+// processes may be as long as a line of the supervisor's.
+func (r live) processes(c *call, p api.RunParams) (any, error) {
+	return later{room: rpc.MaxLine, make: func() (any, error) {
+		var result json.RawMessage
+		err := r.supervisors.ask(c, c.run, api.MethodRunProcesses, p, &result)
+		return result, err
+	}}, nil
 }

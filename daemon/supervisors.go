@@ -2,28 +2,11 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
-	"clove.run/clove/internal/rpc"
 )
-
-// stats are what the supervisor of a live run measures.
-func (r live) stats(c *call, p api.RunParams) (any, error) {
-	var result api.StatsResult
-	return &result, r.supervisors.ask(c, c.run, api.MethodRunStats, p, &result)
-}
-
-// processes may be as long as a line of the supervisor's.
-func (r live) processes(c *call, p api.RunParams) (any, error) {
-	return later{room: rpc.MaxLine, make: func() (any, error) {
-		var result json.RawMessage
-		err := r.supervisors.ask(c, c.run, api.MethodRunProcesses, p, &result)
-		return result, err
-	}}, nil
-}
 
 // supervisors are reached below cloved's run directory.
 type supervisors struct{ runDir string }
