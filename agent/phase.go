@@ -1,14 +1,11 @@
 package agent
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Phase is where a run stands between and during its starts, more finely than
-// State. It is not stored: it is derived from State and three marks of Turn
-// (StopAsked, GivenUp, Scheduled). Turn's Paused and Fresh are no part of it: an
-// agent in any phase with a process may be frozen, and any start may be fresh.
+// State. It is not stored: it is derived from State and three marks of QueueState
+// (StopAsked, GivenUp, Scheduled). Paused and Fresh are no part of it: a live
+// agent of any phase may be frozen, and any start may be fresh.
 type Phase string
 
 // The phases.
@@ -34,12 +31,6 @@ const (
 	EventRestarted Event = "restarted"  // a person wants it to run again, now
 )
 
-// Phases and PhaseEvents list every value, for tests and the diagram.
-var (
-	Phases      = []Phase{PhaseScheduled, PhaseWaiting, PhaseLeaving, PhaseStarting, PhaseRunning, PhaseStopping, PhaseEnded, PhaseGivenUp, PhaseStopped}
-	PhaseEvents = slices.Concat(AllEvents, []Event{EventDue, EventStopAsked, EventGivenUp, EventScheduled, EventRestarted})
-)
-
 // phases is the table of phases; a pair that is absent changes nothing.
 var phases = map[Phase]map[Event]Phase{
 	PhaseScheduled: {EventDue: PhaseWaiting, EventRestarted: PhaseWaiting, EventStopAsked: PhaseLeaving, EventRecorded: PhaseEnded, EventLost: PhaseEnded},
@@ -56,7 +47,7 @@ var phases = map[Phase]map[Event]Phase{
 
 // Phase derives the phase from what is stored.
 func (r *Run) Phase() Phase {
-	t := r.Turn
+	t := &r.Queue
 	switch {
 	case r.State == StateQueued && t.StopAsked:
 		return PhaseLeaving
@@ -85,10 +76,10 @@ func (r *Run) mark(e Event) bool {
 	if _, found := phases[r.Phase()][e]; !found {
 		return false
 	}
-	t := &r.Turn
+	t := &r.Queue
 	switch e {
 	case EventStopAsked:
-		t.StopAsked = true // GivenUp and Scheduled stay, for those who read how it came to its end
+		t.StopAsked = true // GivenUp and Scheduled stay: they say how the run came to wait, or to end
 	case EventGivenUp:
 		t.GivenUp = true
 	case EventDue, EventRequeued:
@@ -101,9 +92,9 @@ func (r *Run) mark(e Event) bool {
 	return true
 }
 
-// NewTurn is that of a run that is queued for the first time.
-func NewTurn(s Spec, now time.Time) Turn {
-	t := Turn{Since: now, Starts: 1}
+// NewQueueState is that of a run that is queued for the first time.
+func NewQueueState(s Spec, now time.Time) QueueState {
+	t := QueueState{Since: now, Starts: 1}
 	if s.Schedule != "" {
 		t.Scheduled, t.Settled = true, now
 	}
@@ -114,7 +105,7 @@ func NewTurn(s Spec, now time.Time) Turn {
 // nor schedule starts it again. It is possible in every phase.
 func (r *Run) MarkForStop(by Stopped) {
 	r.mark(EventStopAsked)
-	r.Turn.Stopped = &by
+	r.Queue.Stopped = &by
 }
 
 // GiveUp notes that the restart policy has no restarts left.
@@ -123,7 +114,7 @@ func (r *Run) GiveUp() { r.mark(EventGivenUp) }
 // Due notes that a time of the schedule has come: the run waits from now on.
 func (r *Run) Due(now time.Time) {
 	if r.mark(EventDue) {
-		r.Turn.NotBefore, r.Turn.Since = time.Time{}, now
+		r.Queue.NotBefore, r.Queue.Since = time.Time{}, now
 	}
 }
 
@@ -132,7 +123,7 @@ func (r *Run) Due(now time.Time) {
 func (r *Run) RequeueByPolicy(restarts int, notBefore, now time.Time) {
 	if r.mark(EventRequeued) {
 		r.join(now)
-		r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Fresh = restarts, notBefore, false
+		r.Queue.Restarts, r.Queue.NotBefore, r.Queue.Fresh = restarts, notBefore, false
 	}
 }
 
@@ -141,7 +132,7 @@ func (r *Run) RequeueByPolicy(restarts int, notBefore, now time.Time) {
 func (r *Run) RequeueBySchedule(now time.Time) {
 	if r.mark(EventScheduled) {
 		r.join(now)
-		r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Fresh = 0, time.Time{}, !r.Spec.KeepFiles
+		r.Queue.Restarts, r.Queue.NotBefore, r.Queue.Fresh = 0, time.Time{}, !r.Spec.KeepFiles
 	}
 }
 
@@ -154,7 +145,7 @@ func (r *Run) Restart(fresh bool, now time.Time) {
 	if r.State == StateEnded {
 		r.join(now)
 	}
-	t := &r.Turn
+	t := &r.Queue
 	t.NotBefore, t.Restarts, t.Stopped, t.Paused, t.Fresh = time.Time{}, 0, nil, false, fresh
 	if r.Spec.Schedule != "" {
 		t.Settled = now // the times until now are not made up for
@@ -163,20 +154,20 @@ func (r *Run) Restart(fresh bool, now time.Time) {
 
 // join is what every way from an end into the queue has in common.
 func (r *Run) join(now time.Time) {
-	r.Turn.Since, r.Turn.Starts, r.Turn.Paused = now, r.Turn.Starts+1, false
+	r.Queue.Since, r.Queue.Starts, r.Queue.Paused = now, r.Queue.Starts+1, false
 }
 
 // SetPaused notes that the agent was frozen, or thawed.
-func (r *Run) SetPaused(paused bool) { r.Turn.Paused = paused }
+func (r *Run) SetPaused(paused bool) { r.Queue.Paused = paused }
 
 // Paused reports whether the agent is frozen now: an end leaves the note as it is.
-func (r *Run) Paused() bool { return r.Turn.Paused && r.State == StateRunning }
+func (r *Run) Paused() bool { return r.Queue.Paused && r.State == StateRunning }
 
 // DropStaleLayer forgets the layer that a fresh start does not continue with;
-// who begins the run removes the image.
+// the process that begins the run removes the image.
 func (r *Run) DropStaleLayer() {
-	if r.Turn.Fresh {
-		r.Layer, r.Turn.Fresh = "", false
+	if r.Queue.Fresh {
+		r.Layer, r.Queue.Fresh = "", false
 	}
 }
 
@@ -184,7 +175,7 @@ func (r *Run) DropStaleLayer() {
 // on. A run that waits for its schedule, or was stopped while it did, has it in
 // Previous.
 func (r *Run) LastRecord() *Record {
-	if r.Turn.Scheduled {
+	if r.Queue.Scheduled {
 		return r.Previous
 	}
 	return r.Record

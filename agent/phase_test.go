@@ -8,20 +8,26 @@ import (
 	"time"
 )
 
+// Every value, in the order of the diagram.
+var (
+	allPhases      = []Phase{PhaseScheduled, PhaseWaiting, PhaseLeaving, PhaseStarting, PhaseRunning, PhaseStopping, PhaseEnded, PhaseGivenUp, PhaseStopped}
+	allPhaseEvents = slices.Concat(AllEvents, []Event{EventDue, EventStopAsked, EventGivenUp, EventScheduled, EventRestarted})
+)
+
 // stored are the forms that a run of each phase has in the store: a live one
 // that is marked for stop may be in two states, and an end forgets no mark.
 func stored() map[Phase][]Run {
-	run := func(s State, t Turn) Run { return Run{State: s, Turn: t, Spec: Spec{Schedule: "@daily"}} }
+	run := func(s State, t QueueState) Run { return Run{State: s, Queue: t, Spec: Spec{Schedule: "@daily"}} }
 	return map[Phase][]Run{
-		PhaseScheduled: {run(StateQueued, Turn{Scheduled: true})},
-		PhaseWaiting:   {run(StateQueued, Turn{})},
-		PhaseLeaving:   {run(StateQueued, Turn{StopAsked: true}), run(StateQueued, Turn{StopAsked: true, Scheduled: true})},
-		PhaseStarting:  {run(StateStarting, Turn{})},
-		PhaseRunning:   {run(StateRunning, Turn{}), run(StateRunning, Turn{Paused: true})},
-		PhaseStopping:  {run(StateStarting, Turn{StopAsked: true}), run(StateRunning, Turn{StopAsked: true, Paused: true})},
-		PhaseEnded:     {run(StateEnded, Turn{}), run(StateEnded, Turn{Paused: true})},
-		PhaseGivenUp:   {run(StateEnded, Turn{GivenUp: true})},
-		PhaseStopped:   {run(StateEnded, Turn{StopAsked: true}), run(StateEnded, Turn{StopAsked: true, GivenUp: true}), run(StateEnded, Turn{StopAsked: true, Scheduled: true})},
+		PhaseScheduled: {run(StateQueued, QueueState{Scheduled: true})},
+		PhaseWaiting:   {run(StateQueued, QueueState{})},
+		PhaseLeaving:   {run(StateQueued, QueueState{StopAsked: true}), run(StateQueued, QueueState{StopAsked: true, Scheduled: true})},
+		PhaseStarting:  {run(StateStarting, QueueState{})},
+		PhaseRunning:   {run(StateRunning, QueueState{}), run(StateRunning, QueueState{Paused: true})},
+		PhaseStopping:  {run(StateStarting, QueueState{StopAsked: true}), run(StateRunning, QueueState{StopAsked: true, Paused: true})},
+		PhaseEnded:     {run(StateEnded, QueueState{}), run(StateEnded, QueueState{Paused: true})},
+		PhaseGivenUp:   {run(StateEnded, QueueState{GivenUp: true})},
+		PhaseStopped:   {run(StateEnded, QueueState{StopAsked: true}), run(StateEnded, QueueState{StopAsked: true, GivenUp: true}), run(StateEnded, QueueState{StopAsked: true, Scheduled: true})},
 	}
 }
 
@@ -41,8 +47,8 @@ var happened = map[Event]func(*Run, time.Time){
 func TestEveryPhaseAndEvent(t *testing.T) {
 	t.Parallel()
 	forms := stored()
-	for _, p := range Phases {
-		for _, e := range PhaseEvents {
+	for _, p := range allPhases {
+		for _, e := range allPhaseEvents {
 			for _, run := range forms[p] {
 				if run.Phase() != p {
 					t.Fatalf("%+v is %s, want %s", run, run.Phase(), p)
@@ -53,8 +59,8 @@ func TestEveryPhaseAndEvent(t *testing.T) {
 				}
 				wanted, found := phases[p][e]
 				if !found {
-					if _, noted := happened[e]; noted && run.Turn != before.Turn {
-						t.Errorf("%s on %s became %+v", p, e, run.Turn)
+					if _, noted := happened[e]; noted && run.Queue != before.Queue {
+						t.Errorf("%s on %s became %+v", p, e, run.Queue)
 					}
 					continue
 				}
@@ -80,12 +86,12 @@ func move(run *Run, e Event) {
 // A person can end and restart whatever waits or has ended.
 func TestEveryPhaseLeadsToAnother(t *testing.T) {
 	t.Parallel()
-	for _, p := range Phases {
+	for _, p := range allPhases {
 		if phases[p][EventStopAsked] == "" {
 			t.Errorf("%s cannot be stopped", p)
 		}
 		reached := map[Phase]bool{p: true}
-		for range Phases {
+		for range allPhases {
 			for _, from := range slices.Collect(maps.Keys(reached)) {
 				for _, next := range phases[from] {
 					reached[next] = true
@@ -101,7 +107,7 @@ func TestEveryPhaseLeadsToAnother(t *testing.T) {
 // The phase is derived: its marks are stored under the names that they always had.
 func TestPhasesAreStoredAsMarks(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(Turn{StopAsked: true, GivenUp: true, Paused: true, Fresh: true, Scheduled: true})
+	text, err := json.Marshal(QueueState{StopAsked: true, GivenUp: true, Paused: true, Fresh: true, Scheduled: true})
 	if want := `{"stop_asked":true,"given_up":true,"paused":true,"fresh":true,"scheduled":true}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -83,7 +83,7 @@ func TestDiagramIsCurrent(t *testing.T) {
 
 // diagram draws both tables; events with one target share a line.
 func diagram() string {
-	return "\n" + draw(States, AllEvents, transitions) + "\n" + draw(Phases, PhaseEvents, phases) + "\n"
+	return "\n" + draw(States, AllEvents, transitions) + "\n" + draw(allPhases, allPhaseEvents, phases) + "\n"
 }
 
 func draw[S ~string](all []S, events []Event, table map[S]map[Event]S) string {

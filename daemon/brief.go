@@ -12,15 +12,15 @@ import (
 // briefRun is as much of an agent.Run as a table shows, under the same names.
 // What it leaves out is not on the wire either: a list is long.
 type briefRun struct {
-	Spec    briefSpec    `json:"spec"`
-	State   agent.State  `json:"state"`
-	Owner   agent.Owner  `json:"owner,omitzero"`
-	Turn    agent.Turn   `json:"turn,omitzero"`
-	Created time.Time    `json:"created"`
-	Started time.Time    `json:"started,omitzero"`
-	PID     int          `json:"pid,omitempty"`
-	Layer   string       `json:"layer,omitempty"`
-	Record  *briefRecord `json:"record,omitempty"`
+	Spec    briefSpec        `json:"spec"`
+	State   agent.State      `json:"state"`
+	Owner   agent.Owner      `json:"owner,omitzero"`
+	Queue   agent.QueueState `json:"turn,omitzero"`
+	Created time.Time        `json:"created"`
+	Started time.Time        `json:"started,omitzero"`
+	PID     int              `json:"pid,omitempty"`
+	Layer   string           `json:"layer,omitempty"`
+	Record  *briefRecord     `json:"record,omitempty"`
 }
 
 type briefSpec struct {
@@ -67,7 +67,7 @@ func briefCommand(words []string) []string {
 // briefText encodes what a table shows of a run.
 func briefText(run agent.Run) (json.RawMessage, error) {
 	s := run.Spec
-	brief := briefRun{State: run.State, Owner: run.Owner, Turn: run.Turn, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
+	brief := briefRun{State: run.State, Owner: run.Owner, Queue: run.Queue, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
 		Spec: briefSpec{s.ID, s.Name, s.Labels, briefCommand(s.Command), s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
 	if r := run.Record; r != nil {
 		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal}

@@ -19,7 +19,7 @@ func TestClockSetBack(t *testing.T) {
 	next := time.Now().UTC().Add(year)
 	delayed := spec("delayed")
 	delayed.Detached = true
-	_, err := r.records.enqueue(agent.Run{Spec: delayed, Turn: agent.Turn{Since: next, NotBefore: next.Add(2 * time.Second)}})
+	_, err := r.records.enqueue(agent.Run{Spec: delayed, Queue: agent.QueueState{Since: next, NotBefore: next.Add(2 * time.Second)}})
 	must(t, err)
 	// Ended in that future, with a policy that starts it again.
 	failed := spec("failed")
@@ -36,10 +36,10 @@ func TestClockSetBack(t *testing.T) {
 	r.serve()
 	for _, s := range []agent.Spec{delayed, failed} {
 		run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
-			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Turn.NotBefore.After(time.Now().Add(scheduler.MaxBackoff))
+			return run.State == agent.StateRunning || run.State == agent.StateQueued && !run.Queue.NotBefore.After(time.Now().Add(scheduler.MaxBackoff))
 		})
 		must(t, err)
-		t.Logf("%s: %s, not before %s", s.Name, run.State, run.Turn.NotBefore)
+		t.Logf("%s: %s, not before %s", s.Name, run.State, run.Queue.NotBefore)
 	}
 	_, _, err = r.d.cache.until(within(t), delayed.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)

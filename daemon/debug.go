@@ -91,7 +91,7 @@ func (s system) describeQueue() (string, error) {
 	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, s.config().memoryBytes()>>20, draining, waiting)
 	for _, run := range s.cache.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
 		reason, _ := s.reconciler.reason(run.Spec.ID)
-		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Turn.Since.Format(time.RFC3339), run.Spec.Priority, reason)
+		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Queue.Since.Format(time.RFC3339), run.Spec.Priority, reason)
 	}
 	return text.String(), nil
 }

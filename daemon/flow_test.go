@@ -119,15 +119,15 @@ func TestRestartsAndGivesUp(t *testing.T) {
 	}()
 	r.end("flaky", 3)
 	run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
-		return run.State == agent.StateRunning && run.Turn.Restarts == 1
+		return run.State == agent.StateRunning && run.Queue.Restarts == 1
 	})
 	must(t, err)
-	if run.Previous == nil || run.Previous.ExitCode != 3 || run.Turn.Starts != 2 {
+	if run.Previous == nil || run.Previous.ExitCode != 3 || run.Queue.Starts != 2 {
 		t.Errorf("%+v", run)
 	}
 	r.end("flaky", 4)
 	must(t, <-waited)
-	_, _, err = r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Turn.GivenUp })
+	_, _, err = r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Queue.GivenUp })
 	must(t, err)
 }
 
@@ -148,7 +148,7 @@ func TestStopLaysThePolicyToRest(t *testing.T) {
 	}
 	run, err := c.Get(within(t), "always")
 	must(t, err)
-	if run.Run.State != agent.StateEnded || !run.Run.Turn.StopAsked {
+	if run.Run.State != agent.StateEnded || !run.Run.Queue.StopAsked {
 		t.Errorf("%+v", run)
 	}
 }
@@ -293,7 +293,7 @@ func TestForegroundRuns(t *testing.T) {
 	}
 	found, err := c.Get(within(t), "live")
 	must(t, err)
-	if found.Run.Turn.StopAsked {
+	if found.Run.Queue.StopAsked {
 		t.Error("a stop is noted that could not be made")
 	}
 	_, err = c.Restart(within(t), "over", nil)

@@ -189,7 +189,7 @@ func (r *rig) add(name string, owner agent.Owner, state agent.State) agent.Run {
 	r.t.Helper()
 	s := spec(name)
 	s.Detached = true
-	run, err := r.records.enqueue(agent.Run{Spec: s, Owner: owner, Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+	run, err := r.records.enqueue(agent.Run{Spec: s, Owner: owner, Queue: agent.QueueState{NotBefore: time.Now().Add(time.Hour)}})
 	must(r.t, err)
 	if state != agent.StateQueued {
 		_, _, err := r.start(supervisor.Order{Spec: s})

@@ -55,7 +55,7 @@ func (r *rig) large(number int) {
 		s := spec(fmt.Sprintf("large-%02d", i))
 		s.Detached, s.Command = true, []string{"true", strings.Repeat("x", 80<<10)} // lists have no environment
 		must(r.t, r.d.limits().checkUser(r.as(member), s))
-		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Queue: agent.QueueState{NotBefore: time.Now().Add(time.Hour)}})
 		must(r.t, err)
 	}
 	must(r.t, r.d.cache.refresh())

@@ -39,7 +39,7 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 }
 
 func lifeOf(run agent.Run, began time.Time) traces.Life {
-	return traces.Life{Began: began, Trace: run.Turn.Trace, Starts: run.Turn.Starts}
+	return traces.Life{Began: began, Trace: run.Queue.Trace, Starts: run.Queue.Starts}
 }
 
 // lived traces an agent's life when it has ended, whoever started it. With --rm

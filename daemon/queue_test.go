@@ -18,7 +18,7 @@ func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	c := &call{Context: within(t), peer: caller{}}
 	s := spec("brief")
 	_, decided := r.d.reconciler.reason(s.ID)
-	_, err := r.records.enqueue(agent.Run{Spec: s, Turn: agent.Turn{Since: time.Now()}})
+	_, err := r.records.enqueue(agent.Run{Spec: s, Queue: agent.QueueState{Since: time.Now()}})
 	must(t, err)
 	c.run.Spec = s
 	must(t, r.d.runs().dequeue(c))

@@ -164,14 +164,14 @@ func (r *reconciler) settleRun(run agent.Run, now time.Time) (wake time.Time, er
 			return wake, err
 		}
 		if change.What == agent.WhatGivenUp {
-			r.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
+			r.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Queue.Restarts)
 		}
 	}
 }
 
 // requeue queues an ended run; change notes why. It is in conflict where the run
 // has not ended, or not any more. Its layer stays, if only for clove diff, until
-// it is started (Turn.Fresh).
+// it is started (Queue.Fresh).
 func (r *reconciler) requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error) {
 	queued, err := r.records.requeue(id, change)
 	// gofail: var againQueued string

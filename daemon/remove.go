@@ -13,7 +13,7 @@ func (r runs) remove(c *call, p api.RemoveParams) (any, error) {
 	if err := r.forgetAll(c, p); err != nil {
 		return nil, err
 	}
-	// A start that had begun makes a log anew before it hears that its run is gone.
+	// A start that had begun creates the log again before it finds its run gone.
 	patience, cancel := context.WithTimeout(c, reapTime)
 	defer cancel()
 	r.reconciler.awaitStart(patience, c.run.Spec.ID)

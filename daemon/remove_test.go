@@ -32,9 +32,9 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	stopped, wanted := r.add("stopped", agent.Owner{}, agent.StateQueued), r.add("wanted", agent.Owner{}, agent.StateQueued)
 	for _, run := range []agent.Run{stopped, wanted} {
 		_, err := r.records.amend(run.Spec.ID, agent.WhatStopped, "", func(now *agent.Run) {
-			now.Turn.NotBefore = time.Time{}
+			now.Queue.NotBefore = time.Time{}
 			if now.Spec.ID == stopped.Spec.ID {
-				now.Turn.StopAsked, now.Turn.Stopped = true, &agent.Stopped{By: "uid 0"}
+				now.Queue.StopAsked, now.Queue.Stopped = true, &agent.Stopped{By: "uid 0"}
 			}
 		})
 		must(t, err)
@@ -119,7 +119,7 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	must(t, r.d.cache.refresh())
 	c := &call{Context: within(t), peer: caller{}}
 	c.run, _ = r.d.cache.get(run.Spec.ID)
-	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
+	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Queue.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
 	r.serve()
 	if result, err := r.d.runs().restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {

@@ -68,15 +68,15 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 		return nil, err
 	}
 	now := time.Now().UTC()
-	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.NewTurn(spec, now)}
+	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Queue: agent.NewQueueState(spec, now)}
 	if p.DelayNS > 0 && spec.Foreground {
 		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
 	}
 	if p.DelayNS > 0 {
-		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
+		run.Queue.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
 	r.tracer.About(c, run)
-	run.Turn.Trace = r.tracer.Carry(c)
+	run.Queue.Trace = r.tracer.Carry(c)
 	_, decided := r.reconciler.reason(spec.ID)
 	answer := r.reconciler.expect(spec.ID)
 	defer r.reconciler.forget(spec.ID, answer)

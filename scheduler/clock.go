@@ -17,15 +17,15 @@ const setBack = "the clock was set back"
 // date, and not for as long as it was to wait. A clock that was set forward only
 // shortens waits.
 func misdated(run *agent.Run, now time.Time) bool {
-	return run.State == agent.StateQueued && run.Turn.Since.After(now.Add(clockSlack)) && run.Turn.NotBefore.After(run.Turn.Since)
+	return run.State == agent.StateQueued && run.Queue.Since.After(now.Add(clockSlack)) && run.Queue.NotBefore.After(run.Queue.Since)
 }
 
 // redate has the run join the queue now. The wait itself, NotBefore less Since,
 // was right.
 func redate(run *agent.Run, now time.Time) {
 	if misdated(run, now) {
-		run.Turn.NotBefore = now.Add(run.Turn.NotBefore.Sub(run.Turn.Since))
-		run.Turn.Since = now
+		run.Queue.NotBefore = now.Add(run.Queue.NotBefore.Sub(run.Queue.Since))
+		run.Queue.Since = now
 	}
 }
 

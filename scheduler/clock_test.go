@@ -22,7 +22,7 @@ func TestMisdated(t *testing.T) {
 		"set back, nothing due":  {1000 * time.Hour, 0, agent.StateQueued, false},
 		"set back while it runs": {1000 * time.Hour, 1001 * time.Hour, agent.StateRunning, false},
 	} {
-		run := agent.Run{State: c.state, Turn: agent.Turn{Since: now.Add(c.since), NotBefore: now.Add(c.due)}}
+		run := agent.Run{State: c.state, Queue: agent.QueueState{Since: now.Add(c.since), NotBefore: now.Add(c.due)}}
 		if misdated(&run, now) != c.want {
 			t.Errorf("%s", name)
 		}

@@ -18,7 +18,7 @@
 //
 // A run waits for one Wait at a time. The queue is ordered by priority, which
 // waiting raises, and then by age. A run that waits for memory or for a place
-// among the starts holds up those behind it; any other wait holds up nobody.
+// among the starts holds up those behind it; any other wait holds up no run.
 //
 // It refuses to know how a run is started, stored or stopped, and to remember
 // anything between two calls.

@@ -70,7 +70,7 @@ func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[string]*a
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b *agent.Run) int {
-		return cmp.Or(cmp.Compare(q.rank(b), q.rank(a)), a.Turn.Since.Compare(b.Turn.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
+		return cmp.Or(cmp.Compare(q.rank(b), q.rank(a)), a.Queue.Since.Compare(b.Queue.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
 	})
 	return queue, byName
 }
@@ -78,11 +78,11 @@ func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[string]*a
 // held is the run, with the time of its hold where that is to come.
 func (q Queue) held(run *agent.Run) *agent.Run {
 	hold := q.Held[run.Spec.ID]
-	if !hold.Until.After(q.Now) || !hold.Until.After(run.Turn.NotBefore) {
+	if !hold.Until.After(q.Now) || !hold.Until.After(run.Queue.NotBefore) {
 		return run
 	}
 	later := *run // the caller's stays as it is
-	later.Turn.NotBefore = hold.Until
+	later.Queue.NotBefore = hold.Until
 	return &later
 }
 
@@ -91,9 +91,9 @@ const risesEach = time.Minute
 
 // rank is the priority with what waiting added to it. A delay is no waiting.
 func (q Queue) rank(run *agent.Run) int {
-	since := run.Turn.Since
-	if run.Turn.NotBefore.After(since) {
-		since = run.Turn.NotBefore
+	since := run.Queue.Since
+	if run.Queue.NotBefore.After(since) {
+		since = run.Queue.NotBefore
 	}
 	return run.Spec.Priority + int(max(0, q.Now.Sub(since)/risesEach))
 }
@@ -159,7 +159,7 @@ func wait(kind, format string, values ...any) Wait { return Wait{kind, fmt.Sprin
 // unready says what a run waits for that is not room on the host, and brings
 // wake forward to the time that it waits for.
 func (q Queue) unready(run *agent.Run, byName map[string]*agent.Run, wake *time.Time) Wait {
-	switch due := run.Turn.NotBefore; {
+	switch due := run.Queue.NotBefore; {
 	case q.Draining:
 		return wait(ForDrain, "cloved is drained for maintenance, until clove drain --undo")
 	case run.Phase() == agent.PhaseScheduled:

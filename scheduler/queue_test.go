@@ -14,7 +14,7 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 // queuedRun joined the queue so many seconds after noon.
 func queuedRun(name string, joined int, change func(*agent.Run)) agent.Run {
 	run := agent.Run{Spec: agent.Spec{ID: agent.ID(name), Name: name, Limits: agent.Limits{MemoryBytes: 100 << 20}}, State: agent.StateQueued,
-		Turn: agent.Turn{Since: noon.Add(time.Duration(joined) * time.Second)}}
+		Queue: agent.QueueState{Since: noon.Add(time.Duration(joined) * time.Second)}}
 	if change != nil {
 		change(&run)
 	}
@@ -34,7 +34,7 @@ func TestQueue(t *testing.T) {
 	memory := func(mib int64) func(*agent.Run) { return func(r *agent.Run) { r.Spec.Limits.MemoryBytes = mib << 20 } }
 	priority := func(p int) func(*agent.Run) { return func(r *agent.Run) { r.Spec.Priority = p } }
 	due := func(seconds int) func(*agent.Run) {
-		return func(r *agent.Run) { r.Turn.NotBefore = noon.Add(time.Duration(seconds) * time.Second) }
+		return func(r *agent.Run) { r.Queue.NotBefore = noon.Add(time.Duration(seconds) * time.Second) }
 	}
 	for _, c := range []struct {
 		what    string
@@ -59,7 +59,7 @@ func TestQueue(t *testing.T) {
 		{"after one that is gone", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, after("db"))}, "", "a: not exist"},
 		{"after each other", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, after("b")), queuedRun("b", 2, after("a"))}, "", "a: is queued; b: is queued"},
 		{"after a schedule's run that succeeded", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, func(r *agent.Run) {
-			r.Spec.Schedule, r.Turn.Scheduled, r.Turn.Settled, r.Previous = "CRON_TZ=UTC @daily", true, noon, &agent.Record{}
+			r.Spec.Schedule, r.Queue.Scheduled, r.Queue.Settled, r.Previous = "CRON_TZ=UTC @daily", true, noon, &agent.Record{}
 		}), queuedRun("a", 1, after("db"))}, "a", "db: its schedule starts it at 2030-01-02T00:00:00Z"},
 		{"what can never fit holds up nobody", Queue{AtOnce: 9, MemoryBytes: 250 << 20}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
 		{"who has waited goes first", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, nil), queuedRun("new", 0, priority(10))}, "old new", ""},
@@ -95,7 +95,7 @@ func TestQueueWakeAtTheNextDelay(t *testing.T) {
 	t.Parallel()
 	var runs []agent.Run
 	for i, seconds := range []int{90, 30, 60} {
-		runs = append(runs, queuedRun(string(rune('a'+i)), i, func(r *agent.Run) { r.Turn.NotBefore = noon.Add(time.Duration(seconds) * time.Second) }))
+		runs = append(runs, queuedRun(string(rune('a'+i)), i, func(r *agent.Run) { r.Queue.NotBefore = noon.Add(time.Duration(seconds) * time.Second) }))
 	}
 	if d := (Queue{Now: noon, AtOnce: 1}).Decide(runs); !d.Wake.Equal(noon.Add(30 * time.Second)) {
 		t.Errorf("wakes at %v", d.Wake)
@@ -109,7 +109,7 @@ func TestRestartPolicies(t *testing.T) {
 	t.Parallel()
 	run := func(policy agent.RestartPolicy, maximum, code, restarts int, change func(*agent.Run)) agent.Run {
 		r := queuedRun("a", 0, endedWith(code))
-		r.Spec.Restart, r.Turn.Restarts, r.Record.Ended = agent.Restart{Policy: policy, Max: maximum}, restarts, noon
+		r.Spec.Restart, r.Queue.Restarts, r.Record.Ended = agent.Restart{Policy: policy, Max: maximum}, restarts, noon
 		if change != nil {
 			change(&r)
 		}
@@ -127,8 +127,8 @@ func TestRestartPolicies(t *testing.T) {
 		{"always", run(agent.RestartAlways, 0, 0, 2, nil), nextStart{again: true, restarts: 3, notBefore: noon.Add(4 * time.Second)}},
 		{"the last of them", run(agent.RestartAlways, 3, 1, 2, nil), nextStart{again: true, restarts: 3, notBefore: noon.Add(4 * time.Second)}},
 		{"one too many", run(agent.RestartAlways, 3, 1, 3, nil), nextStart{giveUp: true}},
-		{"given up before", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Turn.GivenUp = true }), nextStart{}},
-		{"somebody stopped it", run(agent.RestartAlways, 0, 137, 0, func(r *agent.Run) { r.Turn.StopAsked = true }), nextStart{}},
+		{"given up before", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Queue.GivenUp = true }), nextStart{}},
+		{"somebody stopped it", run(agent.RestartAlways, 0, 137, 0, func(r *agent.Run) { r.Queue.StopAsked = true }), nextStart{}},
 		{"it ran for long", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Record.WallMS = steady.Milliseconds() }), nextStart{again: true, restarts: 1, notBefore: noon.Add(time.Second)}},
 		{"it lives", run(agent.RestartAlways, 0, 1, 0, in(agent.StateRunning)), nextStart{}},
 	} {

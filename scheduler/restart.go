@@ -10,8 +10,8 @@ import (
 const (
 	firstBackoff = time.Second
 	MaxBackoff   = 5 * time.Minute
-	// steady is how long a run must have lasted to be told from one that fails
-	// as soon as it starts: its next failure is the first one again.
+	// steady is how long a run must have lasted to count as one that worked: its
+	// next failure is the first one again.
 	steady = 2 * time.Minute
 )
 
@@ -36,7 +36,7 @@ func nextStartOf(run *agent.Run) nextStart {
 		onTime := run.Spec.Schedule != ""
 		return nextStart{again: onTime, scheduled: onTime}
 	}
-	restarts := run.Turn.Restarts
+	restarts := run.Queue.Restarts
 	if time.Duration(run.Record.WallMS)*time.Millisecond >= steady {
 		restarts = 0
 	}

@@ -60,12 +60,12 @@ const maxSkipped = 1000
 
 // clockEventOf compares a scheduled run with the clock.
 //
-// Turn.Settled is the line between the times that are dealt with and those that
+// Queue.Settled is the line between the times that are dealt with and those that
 // are not. A run that waits for its schedule is due at the first time behind it,
 // once, however many have passed: while cloved was dead, or the clock was set
 // forward. While a run is busy, times that come are skipped.
 func clockEventOf(run *agent.Run, times timetable, now time.Time) clockEvent {
-	settled := run.Turn.Settled
+	settled := run.Queue.Settled
 	if settled.After(now.Add(clockTolerance)) {
 		return clockEvent{what: agent.WhatUpdated, detail: setBack, settled: now, wake: now}
 	}
@@ -105,9 +105,9 @@ func skipped(times timetable, first, until time.Time) clockEvent {
 // nextTime is the first time that is not dealt with. A delay that was asked for
 // comes before the first of them.
 func nextTime(run *agent.Run, times timetable) time.Time {
-	from := run.Turn.Settled
-	if run.Phase() == agent.PhaseScheduled && run.Turn.NotBefore.After(from) {
-		from = run.Turn.NotBefore
+	from := run.Queue.Settled
+	if run.Phase() == agent.PhaseScheduled && run.Queue.NotBefore.After(from) {
+		from = run.Queue.NotBefore
 	}
 	next := times.Next(from.Local())
 	if next.IsZero() {
@@ -139,7 +139,7 @@ func Scheduled(run *agent.Run) bool {
 func WithNext(run agent.Run) agent.Run {
 	if Scheduled(&run) {
 		if times, err := crontab.Parse(run.Spec.Schedule); err == nil {
-			run.Turn.Next = nextTime(&run, times)
+			run.Queue.Next = nextTime(&run, times)
 		}
 	}
 	return run

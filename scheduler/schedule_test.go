@@ -13,7 +13,7 @@ import (
 // on returns a run with a schedule that is settled up to noon.
 func on(schedule string, change func(*agent.Run)) agent.Run {
 	run := queuedRun("a", 0, func(r *agent.Run) {
-		r.Spec.Schedule, r.Turn.Scheduled, r.Turn.Settled = schedule, true, noon
+		r.Spec.Schedule, r.Queue.Scheduled, r.Queue.Settled = schedule, true, noon
 	})
 	if change != nil {
 		change(&run)
@@ -24,12 +24,12 @@ func on(schedule string, change func(*agent.Run)) agent.Run {
 // endedAt is a run of a schedule that ended so many minutes after noon.
 func endedAt(minutes int) func(*agent.Run) {
 	return func(r *agent.Run) {
-		r.State, r.Turn.Scheduled = agent.StateEnded, false
+		r.State, r.Queue.Scheduled = agent.StateEnded, false
 		r.Record = &agent.Record{Ended: noon.Add(time.Duration(minutes) * time.Minute)}
 	}
 }
 
-func busy(r *agent.Run) { r.State, r.Turn.Scheduled = agent.StateRunning, false }
+func busy(r *agent.Run) { r.State, r.Queue.Scheduled = agent.StateRunning, false }
 
 func TestClockEvents(t *testing.T) {
 	t.Parallel()
@@ -44,12 +44,12 @@ func TestClockEvents(t *testing.T) {
 		{"not yet", on(everyTen, nil), at(9), clockEvent{wake: at(10)}},
 		{"its time has come", on(everyTen, nil), at(10), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(10), due: true}},
 		{"missed: once, however often", on(everyTen, nil), at(95), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(95), due: true}},
-		{"first the delay", on(everyTen, func(r *agent.Run) { r.Turn.NotBefore = at(35) }), at(36), clockEvent{wake: at(40)}},
-		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Turn.NotBefore = at(35) }), at(40), clockEvent{what: agent.WhatDue, detail: "12:40", settled: at(40), due: true}},
+		{"first the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(36), clockEvent{wake: at(40)}},
+		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(40), clockEvent{what: agent.WhatDue, detail: "12:40", settled: at(40), due: true}},
 		{"it runs", on(everyTen, busy), at(9), clockEvent{wake: at(10)}},
 		{"it still runs", on(everyTen, busy), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z: the time", settled: at(10)}},
 		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
-		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Turn.Scheduled = false }), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(10)}},
+		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Queue.Scheduled = false }), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(10)}},
 		{"it ended in time", on(everyTen, endedAt(5)), at(25), clockEvent{wake: at(10)}},
 		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(15)}},
 		{"a clock that is a little slow", on(everyTen, nil), noon.Add(-time.Second), clockEvent{wake: at(10)}},
@@ -141,12 +141,12 @@ func TestClockEventsSettle(t *testing.T) {
 				if o.settled.After(now) {
 					t.Fatalf("settles the future: %v at %v", o.settled, now)
 				}
-				if run.Turn.Settled = o.settled; o.due {
+				if run.Queue.Settled = o.settled; o.due {
 					busy(&run)
 				}
 			}
 			if rapid.Bool().Draw(t, "ends") {
-				run.State, run.Turn.Scheduled = agent.StateQueued, true
+				run.State, run.Queue.Scheduled = agent.StateQueued, true
 			}
 		}
 	})

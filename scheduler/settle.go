@@ -20,7 +20,7 @@ type Change struct {
 // many runs that have neither a policy nor a schedule.
 func MayChange(run *agent.Run, now time.Time) bool {
 	return run.Spec.Schedule != "" || run.State == agent.StateEnded && run.Spec.Restart.Policy.Restarts() ||
-		run.Phase() == agent.PhaseLeaving || misdated(run, now)
+		run.State == agent.StateQueued && (run.Phase() == agent.PhaseLeaving || misdated(run, now))
 }
 
 // Settle returns the change that is due for a run, the first where there are
@@ -52,7 +52,7 @@ func onTime(run *agent.Run, now time.Time) (change Change, wake time.Time) {
 	}
 	e := clockEventOf(run, times, now)
 	return Change{e.what, e.detail, func(r *agent.Run) {
-		r.Turn.Settled = e.settled
+		r.Queue.Settled = e.settled
 		if e.due {
 			r.Due(now)
 		}

@@ -30,11 +30,11 @@ func TestSettle(t *testing.T) {
 		{"nothing to do", queuedRun("a", 0, nil), noon, nil, agent.PhaseWaiting, time.Time{}},
 		{"its time has come", on(everyTen, nil), at(10), []agent.What{agent.WhatDue}, agent.PhaseWaiting, at(20)},
 		{"skipped, and then restarted by its policy", on(everyTen, failing), at(16), []agent.What{agent.WhatSkipped, agent.WhatAgain}, agent.PhaseWaiting, at(20)},
-		{"skipped, given up, and on to its next time", on(everyTen, func(r *agent.Run) { failing(r); r.Turn.Restarts = 1 }), at(16),
+		{"skipped, given up, and on to its next time", on(everyTen, func(r *agent.Run) { failing(r); r.Queue.Restarts = 1 }), at(16),
 			[]agent.What{agent.WhatSkipped, agent.WhatGivenUp, agent.WhatAgain}, agent.PhaseScheduled, at(20)},
 		{"stopped in the queue", on(everyTen, func(r *agent.Run) { r.MarkForStop(agent.Stopped{}) }), at(10), []agent.What{agent.WhatEnded}, agent.PhaseLeaving, time.Time{}},
 		{"stopped after its end", on(everyTen, func(r *agent.Run) { failing(r); r.MarkForStop(agent.Stopped{}) }), at(16), nil, agent.PhaseStopped, time.Time{}},
-		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Turn.NotBefore = at(61) }), noon, []agent.What{agent.WhatUpdated}, agent.PhaseWaiting, time.Time{}},
+		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Queue.NotBefore = at(61) }), noon, []agent.What{agent.WhatUpdated}, agent.PhaseWaiting, time.Time{}},
 	} {
 		var whats []agent.What
 		var wake time.Time

@@ -180,7 +180,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
 		}
 		// Whoever writes the record may not know: cloved was asked, and noted it here.
-		record.Stopped = run.Turn.Stopped
+		record.Stopped = run.Queue.Stopped
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})
