@@ -58,11 +58,11 @@ type dispatcher struct {
 	log      *slog.Logger
 }
 
-// allow is the one gate between a caller and a method. What the caller does
-// not own is not there, so that nobody learns what others run.
+// allow applies the access rule of a method. A run that the principal does not own is
+// reported as not found, so that users do not learn what others run.
 func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
 	if peer.isAgent() {
-		// No row of the table is marked for agents.
+		// Refused without a look at the rule: no row of the table is for agents.
 		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name)
 	}
 	switch m.Access {
@@ -92,6 +92,6 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 	return agent.Run{}, nil
 }
 
-// ofRecords are the methods about one run that want no more of it than its
-// record, which is all that there is of an engine's container.
+// ofRecords are the methods about one run that need only its record, which is all that
+// cloved has of an OCI container.
 var ofRecords = map[string]bool{api.MethodRunGet: true, api.MethodRunWait: true, api.MethodRunRemove: true}

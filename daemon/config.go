@@ -96,7 +96,7 @@ func LoadConfig(path string) (Config, error) {
 }
 
 // decode reads YAML in which nothing is unknown or named twice. Its mistakes are
-// told in the file's words.
+// reported with the file's field names.
 func decode(text []byte, into *Config) error {
 	document, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {

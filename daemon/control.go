@@ -10,10 +10,10 @@ import (
 	"clove.run/clove/api"
 )
 
-// stop ends a run and answers when it has ended. Its policy rests.
+// stop ends a run and answers when it has ended. Its restart policy is suspended.
 func (r runs) stop(c *call, p api.StopParams) (any, error) {
 	if c.run.State == agent.StateEnded {
-		// A run that waits for its restart, or has ended by itself: asked is asked.
+		// Its restart policy may start it again: the stop is stored all the same.
 		return api.Nothing{}, r.noteStop(c)
 	}
 	grace := c.run.Spec.Limits.StopGrace
@@ -26,7 +26,8 @@ func (r runs) stop(c *call, p api.StopParams) (any, error) {
 	return api.Nothing{}, r.end(c, p.Run, grace)
 }
 
-// noteStop puts the wish on the disk: its policy and schedule rest from now on.
+// noteStop stores that a stop was asked for: policy and schedule are suspended from
+// now on, also for the next cloved.
 func (r runs) noteStop(c *call) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
 	_, err := r.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) { run.MarkForStop(by) })
@@ -42,8 +43,8 @@ func (r runs) end(c *call, ref string, grace time.Duration) error {
 	if err != nil {
 		return err
 	}
-	// One that is just being started takes orders when it executes, and one that
-	// has come back to the queue is taken out of it by the reconciler.
+	// A run that is just being started can be stopped once it executes. One that its
+	// policy has queued again is ended by the reconciler.
 	run, found, err := r.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		return !found || run.State == agent.StateRunning || run.State == agent.StateEnded
 	})
@@ -53,9 +54,10 @@ func (r runs) end(c *call, ref string, grace time.Duration) error {
 	return r.terminate(c, grace, unnoted)
 }
 
-// markForStop notes that the run is to end, and ends it already if it waits. The
-// wish is on disk before anything is done: a cloved that dies here starts it not
-// again. unnoted says why there is no such note on a run that may do without.
+// markForStop stores that the run is to end, and ends it at once if it is queued. The
+// mark is on disk before anything is done: if cloved dies here, the next one does not
+// start the run again. unnoted is why the mark could not be stored, of a run that may
+// be ended without (expendable).
 func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 	release, err := r.hold(c, ref)
 	if err != nil {
@@ -74,7 +76,7 @@ func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 	}
 	err = r.dequeue(c)
 	if kind := agent.KindOf(err); err != nil && (kind == agent.KindConflict || kind == agent.KindNotFound) {
-		err = nil // its start has begun, or somebody else was faster
+		err = nil // its start has begun, or another request ended it
 	}
 	return nil, err
 }
@@ -88,8 +90,9 @@ func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 	}
 	ctx := c.Context
 	if err != nil || unnoted != nil {
-		// It is ending by itself, or its supervisor has died and it is buried
-		// in a moment, or its record has no place; else nobody can be asked.
+		// It ends by itself, or its supervisor has died and cloved cleans up after it
+		// in a moment, or its record cannot be stored. There is no supervisor to wait
+		// for, so the wait has a limit.
 		patience, cancel := context.WithTimeout(c, reapTime)
 		defer cancel()
 		ctx = patience
@@ -104,15 +107,15 @@ func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 	return werr
 }
 
-// expendable tells whether a run may be ended although the wish cannot be
-// noted: nothing would start it again. A full disk must not keep people from
-// ending what fills it.
+// expendable tells whether a run may be ended although the stop cannot be stored:
+// neither policy nor schedule would start it again. On a full disk, users must be able
+// to end the run that fills it.
 func expendable(run agent.Run) bool {
 	spec := run.Spec
 	return run.State == agent.StateRunning && spec.Schedule == "" && spec.Restart.Policy != agent.RestartAlways && spec.Restart.Policy != agent.RestartOnFailure
 }
 
-// recordLater says that a run is ended and its record has no place yet.
+// recordLater is the answer for a run that is ended and whose record could not be stored yet.
 func recordLater(run agent.Run, cause error) error {
 	failure := api.Failure(api.CodeInternal, agent.FailureOf(cause).Hint,
 		"%s is ended, and its record is stored as soon as that works: %s", run.Spec.Name, agent.FailureOf(cause).Message)
@@ -123,8 +126,8 @@ func recordLater(run agent.Run, cause error) error {
 // reapTime is how long the end of a run may take whose supervisor is gone.
 const reapTime = 10 * time.Second
 
-// signal sends the agent a signal. One that is meant to end it lays its policy
-// to rest, as stop does.
+// signal sends the agent a signal. KILL, TERM and the run's stop signal suspend its
+// restart policy, as stop does.
 func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 	if p.Signal < 1 || p.Signal > 64 {
 		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
@@ -140,7 +143,7 @@ func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, api.MethodRunSignal, p, nil)
 }
 
-// restart ends a run if it lives, and queues it with a clean slate.
+// restart ends a live run and queues it. Its policy and schedule are active again.
 func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
@@ -157,25 +160,25 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	}
 	var err error
 	switch run.State {
-	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
+	case agent.StateQueued: // perhaps by its policy, after the access check
 		_, err = r.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
 	case agent.StateEnded:
 		_, err = r.reconciler.requeue(run.Spec.ID, anew)
-	default: // what waited has been started since
+	default: // it was queued, and has been started meanwhile
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Else what it waited for before is still told: a run that was stopped in the
-	// queue has its reason until the reconciler looks.
+	// Without this the answer could have the reason of before: a run that was stopped in
+	// the queue keeps its reason until the reconciler looks.
 	if err := r.reconciler.decidedAnew(c); err != nil {
 		return nil, err
 	}
 	return r.startedOrWaiting(c)
 }
 
-// startedOrWaiting answers when a queued run executes, has failed, or has a
-// reason to wait that does not pass in a moment.
+// startedOrWaiting answers when a queued run executes, has failed, or waits for more
+// than other starts.
 func (r runs) startedOrWaiting(c *call) (any, error) {
 	id := c.run.Spec.ID
 	for {

@@ -179,7 +179,7 @@ func (c *conversation) admit(l *line) *api.Error {
 		if id == "" {
 			continue // a message with a fault
 		}
-		if other, twice := first[id]; twice { // neither answer could be told from the other
+		if other, twice := first[id]; twice { // the caller could not assign the answers
 			fault := &rpc.Fault{Code: rpc.CodeRequest, Message: "another request of the batch has the same id"}
 			l.calls[other].Fault, l.calls[i].Fault = fault, fault
 			continue

@@ -26,7 +26,7 @@ type Options struct {
 	Version    string
 	Log        *slog.Logger
 	Clove      string // path of the clove program
-	// Reloaded hears of each new configuration.
+	// Reloaded is called with each new configuration.
 	Reloaded func(Config)
 	Scrapes  Scrapes
 	LogTail  *Tail          // the last of what Log wrote; nil: unknown
@@ -49,7 +49,7 @@ type Daemon struct {
 	streams    *slots // requests that notify until they are cancelled
 	owed       *slots // bytes of requests and answers that are held
 	makes      *slots // answers that are being made, which takes several times their length
-	rootMakes  *slots // the same of root, who waits for nobody else
+	rootMakes  *slots // the same of root, which must not wait for users
 	watches    watch.Source
 	admission  sync.Mutex // from counting a user's runs until the next one is stored
 

@@ -44,8 +44,8 @@ func (s system) debug(_ *call, p api.DebugParams) (any, error) {
 	return api.DebugResult{Text: text}, err
 }
 
-// versions tells two reports apart: what was built, from which modules, and where
-// it keeps its files.
+// versions identifies a report: what was built, from which modules, and where it keeps
+// its files.
 func (s system) versions() (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cloved %s, API %d, %s %s/%s\nprocess %d, since %s\nroot %s, run directory %s\nclove %s\n\n", s.options.Version, api.Version,
@@ -58,8 +58,8 @@ func (s system) versions() (string, error) {
 	return text.String(), nil
 }
 
-// stackBytes bounds the listing of single goroutines. What is alike is told
-// once, before it, whatever its number.
+// stackBytes bounds the listing of single goroutines. Goroutines with the same stack
+// are listed once before it, with their number.
 const stackBytes = 1 << 20
 
 // goroutines lists what each waits for: alike ones together with their number
@@ -80,7 +80,7 @@ func heap() (string, error) {
 	return text.String(), err
 }
 
-// describeQueue lists who waits, and what holds places.
+// describeQueue lists the queued runs with their reasons, and what is promised.
 func (s system) describeQueue() (string, error) {
 	if err := s.cache.refresh(); err != nil {
 		return "", err

@@ -28,7 +28,7 @@ func (r live) methods() map[string]handler {
 	}
 }
 
-// pause freezes a run. That it is paused is noted for those who list runs.
+// pause freezes a run, and stores that for the list of runs.
 func (r live) pause(c *call, p api.RunParams) (any, error) {
 	if err := r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 // tailLines is how much of its own log cloved remembers.
 const tailLines = 1000
 
-// Tail remembers the last lines that were written to it: who reports a cloved
-// that misbehaves may have no journal.
+// Tail remembers the last lines that were written to it, for clove debug: a host
+// may have no journal.
 type Tail struct {
 	mu    sync.Mutex // guards the following
 	lines [][]byte
@@ -113,7 +113,7 @@ func fieldName(key string) string {
 	}, key)
 }
 
-// priority is syslog's word for a level.
+// priority is the syslog priority of a level.
 func priority(level slog.Level) journal.Priority {
 	switch {
 	case level >= slog.LevelError:

@@ -27,7 +27,7 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 		for _, o := range news {
 			d.lived(o)
 			d.logEnd(o)
-			d.meter.Happened(o) // last: who sees the count finds the span, too
+			d.meter.Happened(o) // last: a test that sees the count also finds the span
 		}
 		after = last
 		select {
@@ -57,7 +57,8 @@ func (d *Daemon) lived(o agent.Occurrence) {
 	}
 }
 
-// logEnd tells of an agent's end, whoever started it; starts are logged by who makes them.
+// logEnd logs an agent's end, whichever process started it. Starts are logged where they
+// are made.
 func (d *Daemon) logEnd(o agent.Occurrence) {
 	switch o.What {
 	case agent.WhatEnded:

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// principal is who asks: a user, or an agent.
+// principal is the identity that access rules check: a user, or an agent.
 type principal struct {
 	owner agent.Owner // the user, or the owner of the agent's run
 	run   agent.ID    // the agent's run; empty: it is a user
@@ -22,7 +22,7 @@ type principal struct {
 func (p principal) isAgent() bool { return p.run != "" }
 
 // root tells whether the principal sees and may do everything. An agent never may,
-// whoever owns its run: what an agent is told to do comes from anywhere.
+// whoever owns its run: its instructions can come from any web page that it reads.
 func (p principal) root() bool { return p.owner.UID == 0 && !p.isAgent() }
 
 // covers tells whether a run exists to the principal.
@@ -64,7 +64,7 @@ func (c caller) String() string {
 // soPeerGroups is a socket option of socket(7) that x/sys has no call for.
 const soPeerGroups = 59
 
-// peerOf asks the kernel who connected. The credentials are those of the
+// peerOf returns the identity of the process that connected. The credentials are those of the
 // moment of connect(2); the groups too.
 func peerOf(conn *net.UnixConn) (caller, error) {
 	var c caller

@@ -53,7 +53,7 @@ func (u UserLimits) ceiling() egress.Ceiling {
 	return ceiling
 }
 
-// checkAllow tells the mistake with its hint, for the configuration's one line.
+// checkAllow puts the hint into the message: a mistake in the configuration is one line.
 func (u UserLimits) checkAllow() error {
 	_, err := egress.NewCeiling(u.Allow)
 	var wrong *agent.Error

@@ -8,19 +8,19 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// remove forgets a run, and all that is kept of it.
+// remove removes a run: record, layer, log and name.
 func (r runs) remove(c *call, p api.RemoveParams) (any, error) {
 	if err := r.forgetAll(c, p); err != nil {
 		return nil, err
 	}
-	// A start that had begun creates the log again before it finds its run gone.
+	// A start that has begun creates the log again before it finds that its run is gone.
 	patience, cancel := context.WithTimeout(c, reapTime)
 	defer cancel()
 	r.reconciler.awaitStart(patience, c.run.Spec.ID)
 	return api.Nothing{}, nil
 }
 
-// forgetAll ends the call's run where it may, and forgets it.
+// forgetAll ends the call's run where force allows that, and removes it.
 func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
@@ -28,7 +28,7 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 			return err
 		}
 		if _, found := r.cache.get(id); !found {
-			return nil // it had --rm
+			return nil // with --rm it is removed with its end
 		}
 	}
 	release, err := r.hold(c, p.Run)
@@ -42,11 +42,11 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	if err := r.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
-	return nil // it went with its end
+	return nil // with --rm it is removed with its end
 }
 
-// lay ends what waits or would wait again, and sees to it that neither policy
-// nor schedule queues it again before it is gone.
+// lay ends a queued run, and suspends policy and schedule: they must not queue the run
+// again before it is removed.
 func (r runs) lay(c *call) error {
 	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
 		if err := r.noteStop(c); err != nil {
@@ -62,15 +62,15 @@ func (r runs) lay(c *call) error {
 	return nil
 }
 
-// dequeue ends the call's run while it waits. One that is being started by now
-// is its supervisor's to end: it is in conflict.
+// dequeue ends the call's queued run. If its start has begun, the error is a conflict:
+// then only its supervisor can end it.
 func (r runs) dequeue(c *call) error {
 	return r.reconciler.dequeue(c.run.Spec.ID, queued)
 }
 
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
-// prune removes what has ended, each on its own.
+// prune removes the ended runs. One that cannot be removed does not keep the others.
 func (r runs) prune(c *call, _ api.Nothing) (any, error) {
 	if err := r.cache.refresh(); err != nil {
 		return nil, err

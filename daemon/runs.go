@@ -46,15 +46,14 @@ func (r runs) methods() map[string]handler {
 	}
 }
 
-// start stores a run, and answers when it executes or has a reason to wait that
-// does not pass in a moment.
+// start stores a run, and answers when it executes or waits for more than other starts.
 func (r runs) start(c *call, p api.StartParams) (any, error) {
 	spec := p.Spec
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
 	}
 	spec.Detached = true
-	if err := r.cache.refresh(); err != nil { // what it comes after may be new
+	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
 		return nil, err
 	}
 	if err := r.limits.checkSpec(c, spec); err != nil {
@@ -97,8 +96,8 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	return r.firstTurn(c, spec, answer, decided)
 }
 
-// firstTurn answers for a run that was just queued. Others may have ended it
-// before the reconciler came to it: then there will be no answer.
+// firstTurn answers for a run that was just queued. Another request may end it before
+// the reconciler starts it: then no start reports an answer.
 func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
 	for {
 		select {
@@ -121,7 +120,7 @@ func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answe
 				return nil, err
 			}
 			run, found := r.cache.get(spec.ID)
-			// Looked at last: a start that ended it has given its answer by then.
+			// Checked last: a start that ended the run has reported its answer by then.
 			if !r.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
@@ -131,8 +130,8 @@ func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answe
 	}
 }
 
-// withdraw takes a foreground run that would have to wait out of the queue again:
-// nobody sits before it until its turn comes.
+// withdraw takes a foreground run that would have to wait out of the queue again: its
+// caller waits for output, not for a place.
 func (r runs) withdraw(spec agent.Spec, reason string) error {
 	if err := r.reconciler.dequeue(spec.ID, queued); err != nil {
 		return err
@@ -153,8 +152,8 @@ func (r runs) admit(c *call, run agent.Run) error {
 	if err := r.limits.checkCount(c); err != nil {
 		return err
 	}
-	// A log outlives a run that kept nothing else. Whoever names its id again
-	// would have the log of somebody else.
+	// The log of a run can outlive its record. A caller that chooses the same id could
+	// read the log of another user.
 	_, known := r.cache.get(run.Spec.ID)
 	if _, err := os.Lstat(r.paths.Log(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
 		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
@@ -163,7 +162,7 @@ func (r runs) admit(c *call, run agent.Run) error {
 	return r.mask(c, err)
 }
 
-// mask hides from a user whose run it is that has a name.
+// mask hides whose run has a name: users must not learn of each other's runs.
 func (r runs) mask(c *call, err error) error {
 	if err == nil || c.peer.root() || agent.KindOf(err) != agent.KindConflict {
 		return err
@@ -191,8 +190,8 @@ func (r runs) show(run agent.Run) api.RunResult {
 	return result
 }
 
-// hold keeps what the caller called the run from meaning another one, or none,
-// until release. It fails where that has happened already.
+// hold prevents renames until release, so that ref goes on meaning the call's run. It
+// fails if ref means another run, or none, by now.
 func (r runs) hold(c *call, ref string) (release func(), err error) {
 	r.reconciler.names.RLock()
 	if err = r.cache.refresh(); err == nil {
@@ -208,8 +207,8 @@ func (r runs) hold(c *call, ref string) (release func(), err error) {
 	return nil, err
 }
 
-// get shows the run as it was when the caller's word meant it: a moment later
-// it may have another name.
+// get shows the run as it was when the access rule resolved its name: a moment later it
+// may have another one.
 func (r runs) get(c *call, _ api.RunParams) (any, error) { return r.show(c.run), nil }
 
 // wait answers when the run has ended for good.
@@ -227,7 +226,7 @@ func (r runs) wait(c *call, _ api.RunParams) (any, error) {
 	case found:
 		return api.WaitResult{Record: *run.Record}, nil
 	}
-	// With --rm the record goes with the run; what happened says how it ended.
+	// With --rm the record is removed with the run, and only its last event is left.
 	if record, known := r.cache.lastRecord(last); known {
 		return api.WaitResult{Record: record}, nil
 	}

@@ -18,7 +18,7 @@ import (
 
 // Scrapes are the listeners of the metrics; both may be absent.
 type Scrapes struct {
-	Address net.Listener      // TCP: nobody knows who asks
+	Address net.Listener      // TCP: the caller is unknown
 	Socket  *net.UnixListener // for root and the group
 }
 
@@ -41,7 +41,7 @@ func ListenScrapes(config Config) (s Scrapes, err error) {
 	return s, nil
 }
 
-// maxScrapers bounds the connections of those whom nobody knows.
+// maxScrapers bounds the connections of unknown callers.
 const maxScrapers = 32
 
 func (s Scrapes) close() error {
@@ -84,11 +84,12 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 	all.Wait()
 }
 
-// scraper is the key of who asks in a request's context.
+// scraper is the key of the caller in a request's context.
 type scraper struct{}
 
-// membersOnly refuses who could not connect to the API. The socket's mode says
-// the same; only the kernel's word on the peer cannot be passed on.
+// membersOnly refuses a caller that could not connect to the API. The socket's mode
+// does the same, but a connected socket can be passed to another process; the kernel
+// names the process that connected.
 func (d *Daemon) membersOnly(group int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := r.Context().Value(scraper{}).(caller)
@@ -134,7 +135,7 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 			switch {
 			case err == nil:
 				agents = append(agents, metrics.Usage{Name: run.Spec.Name, Stats: result.Stats})
-			case agent.KindOf(err) != agent.KindConflict: // it has ended meanwhile
+			case agent.KindOf(err) != agent.KindConflict: // a conflict: the run has ended meanwhile
 				leftOut++
 			}
 		})

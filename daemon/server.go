@@ -44,8 +44,8 @@ func newServer(d *Daemon, group int) *server {
 	return s
 }
 
-// acceptAgain is how long nobody is let in when the process has too many files
-// open: some are closed in the meantime.
+// acceptAgain is the pause after an accept(2) that failed, as it does while the process
+// has too many files open: without one the loop would take a CPU.
 const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the listener is closed.
@@ -56,7 +56,7 @@ func (s *server) accept(listener *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			// Too many open files, or the caller left: neither is the end.
+			// Too many open files, or the caller has gone: cloved serves on.
 			s.log.Error("cannot accept a connection", "error", err)
 			<-time.After(acceptAgain)
 			continue
@@ -65,7 +65,7 @@ func (s *server) accept(listener *net.UnixListener) error {
 	}
 }
 
-// welcome holds one connection from its beginning to its end.
+// welcome serves one connection until it ends.
 func (s *server) welcome(conn *net.UnixConn) {
 	c := rpc.New(conn)
 	defer c.Close()
@@ -77,8 +77,8 @@ func (s *server) welcome(conn *net.UnixConn) {
 	s.talk(c, peer, s.ledger(peer))
 }
 
-// talk holds the conversation with a caller who may connect. When it returns, nothing
-// of it is left.
+// talk serves a known caller, if it may connect. When it returns, no goroutine and no
+// counted byte of the connection is left.
 func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {
 	defer owes.close()
 	alive, cancel := context.WithCancel(context.Background())
@@ -108,7 +108,7 @@ func (s *server) enter(c *conversation, peer caller) *api.Error {
 	case s.ending.Err() != nil:
 		return api.Failure(api.CodeDraining, "connect again in a moment", "cloved is ending")
 	case !peer.root() && (len(s.open) >= maxConnections || s.each[uid] >= maxConnectionsEach):
-		// Root is never kept out by others.
+		// Users must not be able to keep root out.
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid
@@ -148,7 +148,8 @@ func (s *server) converse(c *conversation) {
 }
 
 // drain lets what is being answered come to its end, at most until ctx ends.
-// What has no end of its own is ended: who follows or waits asks the next cloved.
+// Streams and run.wait have no end of their own and are ended: their callers ask the next
+// cloved.
 func (s *server) drain(ctx context.Context) {
 	s.end()
 	each := func(do func(*conversation)) {
@@ -158,7 +159,7 @@ func (s *server) drain(ctx context.Context) {
 			do(c)
 		}
 	}
-	each(func(c *conversation) { s.all.Go(c.end) }) // one may be writing to a caller that does not read
+	each((*conversation).end)
 	done := make(chan struct{})
 	go func() { s.all.Wait(); close(done) }()
 	select {

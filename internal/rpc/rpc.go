@@ -49,7 +49,7 @@ var ErrTooLong = errors.New("the message is too long")
 var ErrGone = errors.New("the other side has gone")
 
 // IsGone tells whether err, of sending or receiving, means that the other side
-// has gone. Who closes its listener resets the connections that it has not
+// has gone. A listener that is closed resets the connections that were not
 // accepted yet (unix(7)).
 func IsGone(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
