@@ -174,6 +174,7 @@ func TestSlowReader(t *testing.T) {
 	other := r.dial()
 	say(t, other, ping)
 	hear(t, other)
+	must(t, r.d.reconciler.looks(within(t))) // it waits for the supervisor of each run from then on
 	before := used(t)
 	var slow []*rpc.Conn
 	var sent sync.WaitGroup
