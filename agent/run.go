@@ -4,21 +4,24 @@ import "time"
 
 // Run is what the store keeps of one run, from its first moment on.
 type Run struct {
-	Spec    Spec      `json:"spec"`
-	State   State     `json:"state"`
-	Owner   Owner     `json:"owner,omitzero"`
-	Turn    Turn      `json:"turn,omitzero"`
-	Created time.Time `json:"created"`
-	Started time.Time `json:"started,omitzero"` // when the agent first executed
-	Lease   *Lease    `json:"lease,omitempty"`  // nil once released
-	PID     int       `json:"pid,omitempty"`    // host pid of clove-init, while running
-	Layer   string    `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
-	Record  *Record   `json:"record,omitempty"` // set when State is StateEnded
+	Spec    Spec       `json:"spec"`
+	State   State      `json:"state"`
+	Owner   Owner      `json:"owner,omitzero"`
+	Queue   QueueState `json:"turn,omitzero"`
+	Created time.Time  `json:"created"`
+	Started time.Time  `json:"started,omitzero"` // when the agent first executed
+	Lease   *Lease     `json:"lease,omitempty"`  // nil once released
+	PID     int        `json:"pid,omitempty"`    // host pid of clove-init, while running
+	Layer   string     `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
+	Record  *Record    `json:"record,omitempty"` // set when State is StateEnded
 	// Previous is the record of the time before, of a run that was restarted.
 	Previous *Record `json:"previous,omitempty"`
 	// Container is set where the record is that of an engine's container. Such a
 	// run has ended, has no layer and no log, and never starts.
 	Container *Container `json:"container,omitempty"`
+	// Parent is the run whose agent started this one; empty: a person did. Only
+	// cloved will set it, from the socket that asked: a caller cannot name one.
+	Parent ID `json:"parent,omitempty"`
 }
 
 // Lease is what a live run owns on this host.

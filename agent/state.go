@@ -19,10 +19,10 @@ type Event string
 
 // The events.
 const (
-	EventAdmitted Event = "admitted" // its turn has come
+	EventAdmitted Event = "admitted" // a supervisor begins it
 	EventStarted  Event = "started"  // the agent executes
 	EventRecorded Event = "recorded" // it ended, or a launch step failed, and the record says how
-	EventLost     Event = "lost"     // the supervisor died; another clove cleaned up
+	EventLost     Event = "lost"     // its supervisor died, and another process cleaned up
 	EventRequeued Event = "requeued" // it is to run again
 )
 

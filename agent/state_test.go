@@ -81,16 +81,27 @@ func TestDiagramIsCurrent(t *testing.T) {
 	}
 }
 
+// diagram draws both tables; events with one target share a line.
 func diagram() string {
+	return "\n" + draw(States, AllEvents, transitions) + "\n" + draw(allPhases, allPhaseEvents, phases) + "\n"
+}
+
+func draw[S ~string](all []S, events []Event, table map[S]map[Event]S) string {
 	var b strings.Builder
-	b.WriteString("\n```\n")
-	for _, s := range States {
-		for _, e := range AllEvents {
-			if next, ok := transitions[s][e]; ok {
-				fmt.Fprintf(&b, "%-10s -- %-8s --> %s\n", s, e, next)
+	b.WriteString("```\n")
+	for _, s := range all {
+		for _, next := range all {
+			var names []string
+			for _, e := range events {
+				if table[s][e] == next {
+					names = append(names, string(e))
+				}
+			}
+			if len(names) > 0 {
+				fmt.Fprintf(&b, "%-9s -- %-19s --> %s\n", s, strings.Join(names, ", "), next)
 			}
 		}
 	}
-	b.WriteString("```\n\n")
+	b.WriteString("```\n")
 	return b.String()
 }

@@ -12,7 +12,7 @@ const (
 	NoteEvent         = "event.happened"
 )
 
-// EventParams chooses what is told. What a caller does not own is left out.
+// EventParams choose the events. Those of runs that the caller does not own are left out.
 type EventParams struct {
 	// After is the sequence number of the last event that the caller knows;
 	// absent: tell only what happens from now on. 0 asks for all that is kept.

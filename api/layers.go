@@ -30,7 +30,7 @@ type ChangeNote struct {
 	Change agent.Change `json:"change"`
 }
 
-// DiffResult sums up what was told.
+// DiffResult sums up the notifications.
 type DiffResult struct {
 	Changes int `json:"changes"`
 	// Digest stands for the changes of the workspace, the only ones that can be
@@ -38,7 +38,7 @@ type DiffResult struct {
 	Digest string `json:"digest"`
 }
 
-// ApplyResult counts what was told.
+// ApplyResult counts the notifications.
 type ApplyResult struct {
 	Applied int `json:"applied"`
 	Refused int `json:"refused"`

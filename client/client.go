@@ -150,7 +150,7 @@ func request(ctx context.Context, conn *rpc.Conn, method string, params any) err
 
 func fault(text json.RawMessage) error { return api.ParseError(text) }
 
-// lost tells people that cloved went away in the middle.
+// lost is the error for a cloved that ended before its answer.
 func lost(err error) error {
 	if rpc.IsGone(err) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &agent.Error{Kind: agent.KindBusy, Message: "cloved ended before it answered", Err: err,

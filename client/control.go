@@ -15,8 +15,8 @@ func (c *Client) Stop(ctx context.Context, ref string, grace *time.Duration) err
 	return c.Call(ctx, api.MethodRunStop, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, nil)
 }
 
-// Signal sends the agent a signal, 1 to 64, and waits for no effect of it. After
-// KILL and TERM the restart policy rests.
+// Signal sends the agent a signal, 1 to 64, and does not wait for its effect. KILL
+// and TERM suspend the restart policy.
 func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) error {
 	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Signal: int(number)}, nil)
 }

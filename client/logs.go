@@ -9,7 +9,7 @@ import (
 
 // Logs gives the chosen lines of a run's log to each, in order, as many at once as
 // have come. A line with
-// LostLines stands for those that are not there any more. Who goes on later asks
+// LostLines stands for those that are not there any more. To continue later, ask
 // behind the Number and Offset of its last line. An error of each ends
 // the stream and is returned.
 func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func([]api.LogLine) error) error {

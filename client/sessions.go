@@ -41,7 +41,7 @@ func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, erro
 	return c.Open(ctx, api.MethodRunAttach, p)
 }
 
-// Foreground is Attach for who started the run with Spec.Foreground: nothing is lost, the
+// Foreground is Attach for the caller that started the run with Spec.Foreground: no output is lost, the
 // run ends with the session, and once it was granted cloved may end.
 func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, error) {
 	p.Foreground = true
@@ -101,7 +101,7 @@ func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) e
 	return err
 }
 
-// watched remembers why its reader failed, to tell that from a writer's failure.
+// watched keeps the error of its reader, to distinguish it from the writer's.
 type watched struct {
 	io.Reader
 	err error
@@ -167,19 +167,19 @@ func (s *Session) CloseInput() error {
 	return s.conn.Notify(api.NoteCloseInput, api.Nothing{})
 }
 
-// Signal tells the supervisor of a foreground run what its caller was sent: HUP, INT,
+// Signal passes a signal on to the supervisor of a foreground run: HUP, INT,
 // QUIT, TERM, USR1 or USR2. The third INT kills the agent.
 func (s *Session) Signal(number syscall.Signal) error {
 	return s.conn.Notify(api.NoteSignal, api.SessionSignal{Signal: int(number)})
 }
 
-// CloseOutput tells that nobody reads stdout or stderr of a foreground run any more: the
-// agent meets EPIPE there.
+// CloseOutput reports that stdout or stderr of a foreground run is not read any more: the
+// agent gets EPIPE there.
 func (s *Session) CloseOutput(stream string) error {
 	return s.conn.Notify(api.NoteCloseOutput, api.SessionStream{Stream: stream})
 }
 
-// Resize tells the size of the caller's terminal.
+// Resize sends the size of the caller's terminal.
 func (s *Session) Resize(size api.SessionSize) error { return s.conn.Notify(api.NoteResize, size) }
 
 // Detach leaves an attached run, which goes on; Answer returns with what was

@@ -7,7 +7,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// Stats tells what a live run uses. A figure that the host cannot supply is nil.
+// Stats returns what a live run uses. A figure that the host cannot supply is nil.
 func (c *Client) Stats(ctx context.Context, ref string) (agent.Stats, error) {
 	var r api.StatsResult
 	err := c.Call(ctx, api.MethodRunStats, api.RunParams{Run: ref}, &r)
@@ -15,7 +15,7 @@ func (c *Client) Stats(ctx context.Context, ref string) (agent.Stats, error) {
 }
 
 // Processes lists the processes of a live run with the ids that they have
-// inside. Their command lines are the agent's own words.
+// inside. Their command lines come from the agent: do not trust them.
 func (c *Client) Processes(ctx context.Context, ref string) ([]agent.Process, error) {
 	var r api.ProcessesResult
 	err := c.Call(ctx, api.MethodRunProcesses, api.RunParams{Run: ref}, &r)

@@ -14,8 +14,8 @@ import (
 // method is known: TestMembers.
 var (
 	rootCaller  = caller{}
-	ownerCaller = caller{owner: agent.Owner{UID: 1000, GID: 1000}}
-	otherCaller = caller{owner: agent.Owner{UID: 1001, GID: 1001}}
+	ownerCaller = caller{principal: principal{owner: agent.Owner{UID: 1000, GID: 1000}}}
+	otherCaller = caller{principal: principal{owner: agent.Owner{UID: 1001, GID: 1001}}}
 )
 
 // TestAccessMatrix walks identity × method: what each access rule says is said
@@ -24,7 +24,7 @@ func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	const passes = api.Code(0)
 	want := map[api.Access]map[string]api.Code{
 		api.AccessMember: {"root": passes, "owner": passes, "other": passes},
@@ -35,7 +35,7 @@ func TestAccessMatrix(t *testing.T) {
 	must(t, err)
 	for _, m := range api.Methods {
 		for identity, peer := range map[string]caller{"root": rootCaller, "owner": ownerCaller, "other": otherCaller} {
-			run, err := r.d.allow(peer, m, params)
+			run, err := r.d.dispatcher().allow(peer.principal, m, params)
 			var known *api.Error
 			errors.As(err, &known)
 			switch code := want[m.Access][identity]; {
@@ -50,6 +50,33 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
+// TestAgentsMayNothingOfOthers: an agent is not its run's owner. The control is the
+// owner, root, who may call every method.
+func TestAgentsMayNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	own, other := r.add("own", agent.Owner{}, agent.StateRunning), r.add("other", agent.Owner{}, agent.StateRunning)
+	must(t, r.d.cache.refresh())
+	a := principal{owner: own.Owner, run: own.Spec.ID}
+	for _, m := range api.Methods {
+		for _, name := range []string{"own", "other"} {
+			params, err := json.Marshal(api.RunParams{Run: name})
+			must(t, err)
+			_, err = r.d.dispatcher().allow(a, m, params)
+			wantCode(t, err, api.CodeDenied)
+			_, err = r.d.dispatcher().allow(rootCaller.principal, m, params)
+			must(t, err)
+		}
+	}
+	if a.root() || !a.sees(&own) || a.sees(&other) || (caller{principal: a}).member(0) {
+		t.Errorf("root %t, sees its own run %t and another %t", a.root(), a.sees(&own), a.sees(&other))
+	}
+	s := spec("child")
+	s.Network = agent.NetworkHost
+	wantCode(t, r.d.limits().checkUser(r.as(caller{principal: a}), s), api.CodeDenied)
+	must(t, r.d.limits().checkUser(r.as(rootCaller), s))
+}
+
 // Whatever way a run is named, to others it is not there; and a name that is
 // not there is told in the same words.
 func TestOthersCannotTellWhatExists(t *testing.T) {
@@ -59,13 +86,13 @@ func TestOthersCannotTellWhatExists(t *testing.T) {
 	m, _ := api.Find(api.MethodRunGet)
 	for _, ref := range []string{"secret", string(run.Spec.ID), string(run.Spec.ID)[:6]} {
 		params, _ := json.Marshal(api.RunParams{Run: ref})
-		if _, err := r.d.allow(ownerCaller, m, params); err != nil {
+		if _, err := r.d.dispatcher().allow(ownerCaller.principal, m, params); err != nil {
 			t.Errorf("the owner names it %q: %v", ref, err)
 		}
-		_, hidden := r.d.allow(otherCaller, m, params)
+		_, hidden := r.d.dispatcher().allow(otherCaller.principal, m, params)
 		wantCode(t, hidden, api.CodeNotFound)
 		absent, _ := json.Marshal(api.RunParams{Run: "x" + ref})
-		_, missing := r.d.allow(otherCaller, m, absent)
+		_, missing := r.d.dispatcher().allow(otherCaller.principal, m, absent)
 		if a, b := api.ErrorOf(hidden), api.ErrorOf(missing); len(a.Message)+1 != len(b.Message) || a.Data != b.Data {
 			t.Errorf("%q and %q differ in more than the name", a.Message, b.Message)
 		}
@@ -82,10 +109,10 @@ func TestMembers(t *testing.T) {
 	}{
 		{"root", rootCaller, 50, true},
 		{"root without a group", rootCaller, -1, true},
-		{"primary group", caller{owner: agent.Owner{UID: 7, GID: 50}}, 50, true},
-		{"another group", caller{owner: agent.Owner{UID: 7, GID: 7}, groups: []uint32{4, 50}}, 50, true},
-		{"no member", caller{owner: agent.Owner{UID: 7, GID: 7}, groups: []uint32{4}}, 50, false},
-		{"no group at all", caller{owner: agent.Owner{UID: 7, GID: 0}, groups: []uint32{0}}, -1, false},
+		{"primary group", caller{principal: principal{owner: agent.Owner{UID: 7, GID: 50}}}, 50, true},
+		{"another group", caller{principal: principal{owner: agent.Owner{UID: 7, GID: 7}}, groups: []uint32{4, 50}}, 50, true},
+		{"no member", caller{principal: principal{owner: agent.Owner{UID: 7, GID: 7}}, groups: []uint32{4}}, 50, false},
+		{"no group at all", caller{principal: principal{owner: agent.Owner{UID: 7, GID: 0}}, groups: []uint32{0}}, -1, false},
 	} {
 		if c.peer.member(c.group) != c.member {
 			t.Errorf("%s: %v", c.who, !c.member)
@@ -96,6 +123,7 @@ func TestMembers(t *testing.T) {
 // TestEveryMethodIsServed: a row without a handler would be a promise.
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
+	handlers := newRig(t, nil).d.handlers()
 	for _, m := range api.Methods {
 		served := handlers[m.Name] != nil || m.Name == api.MethodCancel
 		if served == (m.Shape == api.ShapeSession) {
@@ -114,7 +142,7 @@ func TestEveryMethodIsServed(t *testing.T) {
 func TestUsersMayNotHave(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
-	user := &call{Context: within(t), Daemon: r.d, peer: ownerCaller}
+	user := &call{Context: within(t), peer: ownerCaller}
 	for what, change := range map[string]func(*agent.Spec){
 		"binds":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc/shadow", Target: "/x"}} },
 		"rootfs":    func(s *agent.Spec) { s.Files.Rootfs = "/srv" },
@@ -139,20 +167,20 @@ func TestUsersMayNotHave(t *testing.T) {
 	} {
 		bad := spec("a")
 		change(&bad)
-		if err := user.checkUser(bad); err == nil {
+		if err := r.d.limits().checkUser(user, bad); err == nil {
 			t.Errorf("%s: allowed", what)
 		} else {
 			wantCode(t, err, api.CodeDenied)
 		}
 	}
-	if err := user.checkUser(spec("a")); err != nil {
+	if err := r.d.limits().checkUser(user, spec("a")); err != nil {
 		t.Errorf("the plain spec: %v", err)
 	}
 	r.add("one", ownerCaller.owner, agent.StateQueued)
 	r.add("two", ownerCaller.owner, agent.StateRunning)
 	r.add("not-mine", otherCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
-	wantCode(t, user.checkCount(), api.CodeBusy)
+	must(t, r.d.cache.refresh())
+	wantCode(t, r.d.limits().checkCount(user), api.CodeBusy)
 }
 
 func address(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }

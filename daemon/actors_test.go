@@ -34,9 +34,9 @@ func newActors(t *testing.T, change func(*Config)) *actors {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	a := &actors{rig: newRigIn(t, dir, change), live: map[*actor]bool{}}
-	a.d.starter = a
-	a.d.keeper.retry = retryTime / 20 // they have no processes whose deaths are waited for
-	t.Cleanup(func() {                // cloved has ended by then, and starts none
+	a.d.reconciler.starter = a
+	a.d.reconciler.retry = retryTime / 20 // they have no processes whose deaths are waited for
+	t.Cleanup(func() {                    // cloved has ended by then, and starts none
 		a.mu.Lock()
 		for one := range a.live {
 			one.listener.Close()

@@ -13,16 +13,16 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// lookTime is how long a look with a caller's rights may take: a file system
-// of their own (fuse) can let it wait for ever.
+// lookTime is how long a check with a caller's rights may take: a file system of the
+// caller's own (fuse) can block it for ever.
 const lookTime = 10 * time.Second
 
-// asUser runs look as the owner of a run to come, so that the kernel itself
-// says what they may do: without supplementary groups, which nobody knows any
-// more when the run starts again by itself. The thread ends with it; one that
-// hangs keeps its place, of which a user has few.
-func (c *call) asUser(look func() error) error {
-	leave, err := c.looks.enter(c, c.peer.owner.UID)
+// asUser runs look with the ids of the run's future owner, so that the kernel decides
+// what is allowed. It has no supplementary groups: they are not known any more when
+// cloved starts the run again. The thread ends with look. While look hangs, it keeps its
+// slot, so a user can block only a few threads.
+func (l limits) asUser(c *call, look func() error) error {
+	leave, err := l.looks.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (c *call) asUser(look func() error) error {
 	}
 }
 
-// shown tells whether the calling thread's user could show all host paths of a spec:
-// read them, and of directories pass through them.
+// shown checks that the calling thread's user can read all host paths of a spec, and
+// search those that are directories.
 func shown(files agent.Files) error {
 	if files.Workspace != "" {
 		if err := readable(files.Workspace, true); err != nil {
@@ -62,8 +62,8 @@ func shown(files agent.Files) error {
 	return nil
 }
 
-// readable is rootfs's own rule, told before anything is stored: of what is neither a
-// directory nor, where one is asked for, a regular file nothing is opened.
+// readable is the rule of package rootfs, applied before anything is stored. Nothing but
+// a directory or regular file is opened: opening a FIFO or a device has effects.
 func readable(path string, wantDir bool) error {
 	handle, err := os.OpenFile(path, unix.O_PATH, 0)
 	if err != nil {

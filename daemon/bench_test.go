@@ -58,7 +58,7 @@ func livedOnce(s *store.Store, name string) error {
 func BenchmarkLoad(b *testing.B) {
 	r := remembered(b, pastRuns)
 	for b.Loop() {
-		must(b, newMirror(r).refresh())
+		must(b, newCache(r).refresh())
 	}
 }
 
@@ -70,11 +70,11 @@ func BenchmarkListPast(b *testing.B) {
 // benchmarkList asks the handler and encodes its answer.
 func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
-	d.records, d.mirror = r, newMirror(r)
-	must(b, d.mirror.refresh())
-	c := &call{Context: context.Background(), Daemon: d, peer: caller{}}
+	d.records, d.cache.records = r, r
+	must(b, d.cache.refresh())
+	c := &call{Context: context.Background(), peer: caller{}}
 	for b.Loop() {
-		result, err := list(c, p)
+		result, err := d.runs().list(c, p)
 		must(b, err)
 		_, err = result.(later).make()
 		must(b, err)
@@ -90,7 +90,7 @@ func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
 func overTheSocket(b *testing.B, number int) {
 	r := newRig(b, nil)
 	r.d.records = remembered(b, number)
-	r.d.mirror = newMirror(r.d.records)
+	r.d.cache.records = r.d.records
 	c := r.serve()
 	for b.Loop() {
 		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
@@ -118,7 +118,7 @@ const loggedLines = 190_000
 func logsOverTheSocket(b *testing.B, p api.LogsParams, want int) {
 	r := newRig(b, nil)
 	run := r.add("talker", rootCaller.owner, agent.StateEnded)
-	log, err := logs.Open(r.d.logDir(run.Spec.ID), logs.DefaultCap)
+	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), logs.DefaultCap)
 	must(b, err)
 	_, _ = log.Stream("stdout").Write(bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), loggedLines))
 	must(b, log.Close())

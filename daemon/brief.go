@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/scheduler"
 )
 
 // briefRun is as much of an agent.Run as a table shows, under the same names.
 // What it leaves out is not on the wire either: a list is long.
 type briefRun struct {
-	Spec    briefSpec    `json:"spec"`
-	State   agent.State  `json:"state"`
-	Owner   agent.Owner  `json:"owner,omitzero"`
-	Turn    agent.Turn   `json:"turn,omitzero"`
-	Created time.Time    `json:"created"`
-	Started time.Time    `json:"started,omitzero"`
-	PID     int          `json:"pid,omitempty"`
-	Layer   string       `json:"layer,omitempty"`
-	Record  *briefRecord `json:"record,omitempty"`
+	Spec    briefSpec        `json:"spec"`
+	State   agent.State      `json:"state"`
+	Owner   agent.Owner      `json:"owner,omitzero"`
+	Queue   agent.QueueState `json:"turn,omitzero"`
+	Created time.Time        `json:"created"`
+	Started time.Time        `json:"started,omitzero"`
+	PID     int              `json:"pid,omitempty"`
+	Layer   string           `json:"layer,omitempty"`
+	Record  *briefRecord     `json:"record,omitempty"`
 }
 
 type briefSpec struct {
@@ -66,7 +67,7 @@ func briefCommand(words []string) []string {
 // briefText encodes what a table shows of a run.
 func briefText(run agent.Run) (json.RawMessage, error) {
 	s := run.Spec
-	brief := briefRun{State: run.State, Owner: run.Owner, Turn: run.Turn, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
+	brief := briefRun{State: run.State, Owner: run.Owner, Queue: run.Queue, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
 		Spec: briefSpec{s.ID, s.Name, s.Labels, briefCommand(s.Command), s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
 	if r := run.Record; r != nil {
 		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal}
@@ -75,15 +76,15 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 }
 
 // brief is briefText, once for each state of a run.
-func (m *mirror) brief(run *agent.Run) (json.RawMessage, error) {
-	if scheduled(run) {
-		return briefText(withNext(*run)) // in the time zone of now
+func (c *cache) brief(run *agent.Run) (json.RawMessage, error) {
+	if scheduler.Scheduled(run) {
+		return briefText(scheduler.WithNext(*run)) // in the time zone of now
 	}
 	id := run.Spec.ID
-	m.mu.Lock()
-	text, known := m.briefs[id]
-	known = known && m.runs[id] == run
-	m.mu.Unlock()
+	c.mu.Lock()
+	text, known := c.briefs[id]
+	known = known && c.runs[id] == run
+	c.mu.Unlock()
 	if known {
 		return text, nil
 	}
@@ -91,10 +92,18 @@ func (m *mirror) brief(run *agent.Run) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.runs[id] == run { // drop forgets the text with it
-		m.briefs[id] = text
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs[id] == run { // drop forgets the text with it
+		c.briefs[id] = text
 	}
 	return text, nil
+}
+
+// text is a run as an answer has it.
+func (c *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
+	if brief {
+		return c.brief(run)
+	}
+	return json.Marshal(scheduler.WithNext(run.WithoutEnv()))
 }

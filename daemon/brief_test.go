@@ -18,7 +18,7 @@ func TestBriefIsPartOfARun(t *testing.T) {
 	signal := "SIGKILL"
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := agent.Run{Spec: agent.Spec{ID: "1234567890abcdef", Name: "a", Labels: map[string]string{"k": "v"}, Command: []string{"x", "<&>"}, Detached: true,
-		Schedule: "@daily", Limits: agent.Limits{MemoryBytes: 5}}, State: agent.StateEnded, Owner: agent.Owner{UID: 7, GID: 8}, Turn: agent.Turn{Starts: 2, Paused: true},
+		Schedule: "@daily", Limits: agent.Limits{MemoryBytes: 5}}, State: agent.StateEnded, Owner: agent.Owner{UID: 7, GID: 8}, Queue: agent.QueueState{Starts: 2, Paused: true},
 		Created: at, Started: at, PID: 9, Layer: "/l", Record: &agent.Record{Version: 1, ID: "1234567890abcdef", Name: "a", Started: at, Ended: at, WallMS: 3,
 			Status: agent.StatusKilled, ExitCode: 137, Signal: &signal}}
 	whole := want
@@ -42,14 +42,14 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	ended := r.add("two", agent.Owner{}, agent.StateEnded)
 	seen := func(peer caller) map[agent.ID]agent.Run {
 		t.Helper()
-		answer := listed(t, r.as(peer), api.ListParams{All: true, Brief: true})
+		answer := r.listed(r.as(peer), api.ListParams{All: true, Brief: true})
 		all := map[agent.ID]agent.Run{}
 		for _, run := range answer.Runs {
 			all[run.Spec.ID] = run
 		}
 		return all
 	}
-	root, other := caller{}, caller{owner: agent.Owner{UID: 6}}
+	root, other := caller{}, caller{principal: principal{owner: agent.Owner{UID: 6}}}
 	for range 2 {
 		if all := seen(root); len(all) != 2 || all[run.Spec.ID].State != agent.StateQueued || all[ended.Spec.ID].Record == nil {
 			t.Fatalf("%+v", all)
@@ -61,8 +61,8 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 	if all := seen(root); len(all) != 1 || all[run.Spec.ID].Spec.Name != "other" {
 		t.Errorf("after the change: %+v", all)
 	}
-	if len(r.d.mirror.briefs) != 1 {
-		t.Errorf("%d texts are kept of 1 run", len(r.d.mirror.briefs))
+	if len(r.d.cache.briefs) != 1 {
+		t.Errorf("%d texts are kept of 1 run", len(r.d.cache.briefs))
 	}
 	if all := seen(other); len(all) != 0 {
 		t.Errorf("somebody else sees %+v", all)

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchClock wakes the keeper whenever the wall clock jumps: somebody set it,
-// or the host slept. A timer that counts seconds would notice too late.
-func (d *Daemon) watchClock(ctx context.Context) {
+// watchClock asks for a look whenever the wall clock jumps: it was set, or the
+// host slept. A timer counts seconds of CLOCK_MONOTONIC and would notice too late.
+func (r *reconciler) watchClock(ctx context.Context) {
 	clock, err := openClock()
 	if err != nil {
-		d.log.Warn("schedules do not notice at once when the clock is set", "error", err)
+		r.log.Warn("schedules do not notice at once when the clock is set", "error", err)
 		return
 	}
 	defer context.AfterFunc(ctx, func() { clock.Close() })()
@@ -22,8 +22,8 @@ func (d *Daemon) watchClock(ctx context.Context) {
 		// timerfd_create(2): the read fails with ECANCELED when the clock was set.
 		_, err := clock.Read(make([]byte, 8))
 		if errors.Is(err, unix.ECANCELED) && armClock(clock) == nil {
-			d.log.Info("the clock was set")
-			d.keeper.nudge()
+			r.log.Info("the clock was set")
+			r.nudge()
 			continue
 		}
 		clock.Close()

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/netip"
 	"os"
 	"reflect"
 	"runtime"
@@ -94,7 +96,7 @@ func LoadConfig(path string) (Config, error) {
 }
 
 // decode reads YAML in which nothing is unknown or named twice. Its mistakes are
-// told in the file's words.
+// reported with the file's field names.
 func decode(text []byte, into *Config) error {
 	document, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -185,4 +187,31 @@ func parseSize(text string) (int64, error) {
 		return 0, nil
 	}
 	return agent.ParseSize(text)
+}
+
+// checkLoopback refuses an address that others than this host can reach.
+func checkLoopback(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("metrics_address: %q is not an address and a port such as 127.0.0.1:9464", address)
+	case !at.Addr().IsLoopback():
+		return fmt.Errorf("metrics_address: %s is not a loopback address: let a proxy that knows who asks stand before it", at.Addr())
+	}
+	return nil
+}
+
+// level reads a word of the configuration.
+func level(word string) (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(word)); err != nil {
+		return l, fmt.Errorf("log_level: %q is not debug, info, warn or error", word)
+	}
+	return l, nil
+}
+
+// Level is the configured level of cloved's own log.
+func (c Config) Level() slog.Level {
+	l, _ := level(c.LogLevel) // it was checked
+	return l
 }

@@ -17,16 +17,6 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
-type sandboxes interface {
-	Refuse(id agent.ID, cause error) error
-	Remove(ref string) error
-	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
-	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
-	Clean() ([]runtime.Problem, error)
-	Supervised(id agent.ID) bool
-}
-
 // Options are what a Daemon is made of.
 type Options struct {
 	Paths      runtime.Paths
@@ -36,7 +26,7 @@ type Options struct {
 	Version    string
 	Log        *slog.Logger
 	Clove      string // path of the clove program
-	// Reloaded hears of each new configuration.
+	// Reloaded is called with each new configuration.
 	Reloaded func(Config)
 	Scrapes  Scrapes
 	LogTail  *Tail          // the last of what Log wrote; nil: unknown
@@ -45,24 +35,23 @@ type Options struct {
 
 // Daemon is one cloved.
 type Daemon struct {
-	options   Options
-	log       *slog.Logger
-	started   time.Time
-	records   records
-	mirror    *mirror
-	keeper    *keeper
-	starter   starter
-	guards    guards
-	sandboxes sandboxes
-	current   atomic.Pointer[Config]
-	readers   *slots // of layers
-	looks     *slots // with the rights of callers
-	streams   *slots // requests that notify until they are cancelled
-	owed      *slots // bytes of requests and answers that are held
-	makes     *slots // answers that are being made, which takes several times their length
-	rootMakes *slots // the same of root, who waits for nobody else
-	watches   watch.Source
-	admission sync.Mutex // from counting a user's runs until the next one is stored
+	options    Options
+	log        *slog.Logger
+	started    time.Time
+	records    records
+	cache      *cache
+	reconciler *reconciler
+	guards     guards
+	sandboxes  sandboxes
+	current    atomic.Pointer[Config]
+	readers    *slots // of layers
+	looks      *slots // with the rights of callers
+	streams    *slots // requests that notify until they are cancelled
+	owed       *slots // bytes of requests and answers that are held
+	makes      *slots // answers that are being made, which takes several times their length
+	rootMakes  *slots // the same of root, which must not wait for users
+	watches    watch.Source
+	admission  sync.Mutex // from counting a user's runs until the next one is stored
 
 	meter       *metrics.Meter
 	tracer      *traces.Tracer
@@ -74,9 +63,9 @@ type Daemon struct {
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		tracer: o.Tracer, lives: map[agent.ID]traces.Life{},
-		starter: processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}}
-	d.guards = d.starter.(processes)
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}}
+	supervisors := processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}
+	d.guards = supervisors
 	d.current.Store(&o.Config)
 	d.readers = newSlots("layers that are read", 4, 2)
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
@@ -87,18 +76,16 @@ func New(o Options) *Daemon {
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
-	d.mirror = newMirror(d.records)
-	d.keeper = newKeeper(d)
+	d.cache = newCache(d.records)
+	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
+		paths: o.Paths, log: o.Log, config: d.config, admits: func(spec agent.Spec, owner agent.Owner) error {
+			return d.config().Users.checkReach(spec, principal{owner: owner})
+		}})
 	return d
 }
 
 // config is the configuration that holds now.
 func (d *Daemon) config() Config { return *d.current.Load() }
-
-// logDir is where a run's log is.
-func (d *Daemon) logDir(id agent.ID) string {
-	return d.options.Paths.Log(id)
-}
 
 // drainTime is how long requests that are being answered get at the end.
 const drainTime = 10 * time.Second
@@ -107,13 +94,13 @@ const drainTime = 10 * time.Second
 // lets what is being answered come to its end. ready is called when it serves.
 // The agents go on without it.
 func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) error {
-	if err := d.mirror.refresh(); err != nil {
+	if err := d.cache.refresh(); err != nil {
 		return err
 	}
-	if err := d.keeper.recall(); err != nil {
+	if err := d.reconciler.recall(); err != nil {
 		return err
 	}
-	d.keeper.cleanFirst()
+	d.reconciler.cleanFirst()
 	defer d.watches.Close()
 	written, err := d.watches.Dir(d.options.Paths.State)
 	if err != nil {
@@ -122,11 +109,11 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	defer written.Close()
 	keeping, stop := context.WithCancel(context.Background())
 	var kept sync.WaitGroup
-	last := d.mirror.newest()
-	kept.Go(func() { d.keeper.run(keeping, written) })
+	last := d.cache.newest()
+	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
-	kept.Go(func() { d.watchClock(keeping) })
+	kept.Go(func() { d.reconciler.watchClock(keeping) })
 	server := newServer(d, group)
 	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
@@ -144,7 +131,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	server.drain(patience)
 	stop()
 	kept.Wait()
-	d.keeper.all.Wait()
+	d.reconciler.all.Wait()
 	return errors.Join(err)
 }
 
@@ -158,7 +145,7 @@ func (d *Daemon) Reload() error {
 	if d.options.Reloaded != nil {
 		d.options.Reloaded(config)
 	}
-	d.keeper.nudge()
+	d.reconciler.nudge()
 	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
 	return nil
 }

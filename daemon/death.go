@@ -8,84 +8,85 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// watch waits for the end of each live run's supervisor, whoever started it:
-// one that dies leaves an agent that must be buried, and nobody else would
-// notice before the next clove comes.
-func (k *keeper) watch(ctx context.Context, runs []agent.Run) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// watch waits for the end of each live run's supervisor, whoever started it. One
+// that dies leaves an agent to clean up after, and nothing else would notice that
+// before the next start of clove.
+func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, run := range runs {
-		if run.Lease == nil || k.watched[run.Spec.ID] {
+		if run.Lease == nil || r.watched[run.Spec.ID] {
 			continue
 		}
-		k.watched[run.Spec.ID] = true
-		k.all.Go(func() {
-			k.awaitDeath(ctx, run)
-			k.mu.Lock()
-			delete(k.watched, run.Spec.ID)
-			k.mu.Unlock()
-			k.nudge()
+		r.watched[run.Spec.ID] = true
+		r.all.Go(func() {
+			r.awaitDeath(ctx, run)
+			r.mu.Lock()
+			delete(r.watched, run.Spec.ID)
+			r.mu.Unlock()
+			r.nudge()
 		})
 	}
 }
 
-// awaitDeath returns when the run is over, buried where its supervisor could
-// not end it, or when ctx ends.
-func (k *keeper) awaitDeath(ctx context.Context, run agent.Run) {
+// awaitDeath returns when the run has ended, or when ctx ends. Where its
+// supervisor died, it has been cleaned up.
+func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 	if process, err := pidfd.Open(run.Lease.SupervisorPID); err == nil {
 		defer process.Close()
-		// The pid may be another's by now, but not while the run's lock is held:
-		// then it was the supervisor's when the process was opened.
-		if k.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
+		// The pid may be another process's by now. While the run's lock is held it is
+		// not: the supervisor lives, so the process that was opened is the supervisor.
+		if r.sandboxes.Supervised(run.Spec.ID) && !process.Wait(ctx) {
 			return
 		}
 	}
-	if ctx.Err() != nil || k.mirror.refresh() != nil {
+	if ctx.Err() != nil || r.cache.refresh() != nil {
 		return
 	}
-	if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
-		return // it came to its own end
+	if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
+		return // its supervisor stored its end
 	}
 	// gofail: var deathSeen string
 	// failpoint(deathSeen, "")
 
-	k.clean()
-	if k.mirror.refresh() == nil {
-		if now, found := k.mirror.get(run.Spec.ID); !found || now.Lease == nil {
+	r.clean()
+	if r.cache.refresh() == nil {
+		if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
 			return
 		}
 	}
-	// It could not be buried, or only its own supervisor sees the process that
-	// holds its lock: look again later.
+	// It could not be cleaned up, or a process that cloved cannot see holds its
+	// lock: look again later.
 	select {
 	case <-ctx.Done():
-	case <-time.After(k.retry):
+	case <-time.After(r.retry):
 	}
 }
 
 // clean removes what dead supervisors left, and logs it.
-func (k *keeper) clean() {
-	buried, err := k.sandboxes.Clean()
-	for _, problem := range buried {
-		k.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
+func (r *reconciler) clean() {
+	removed, err := r.sandboxes.Clean()
+	for _, problem := range removed {
+		r.log.Warn("cleaned up", "kind", problem.Kind, "subject", problem.Subject, "what", problem.Message)
 	}
-	if k.cleaning.worth(err, time.Now()) {
-		k.log.Error("cannot clean up", "error", err)
+	if r.cleaning.worth(err, time.Now()) {
+		r.log.Error("cannot clean up", "error", err)
 	}
 }
 
-// cleanPatience is how long callers wait for a cloved that cleans up first. A process that
-// the kernel cannot kill holds the rest of it up for much longer.
+// cleanPatience is how long callers wait for a cloved that cleans up first. A
+// process in uninterruptible sleep, which not even SIGKILL ends, may hold the
+// rest of it up for much longer.
 const cleanPatience = time.Second
 
-// cleanFirst cleans up before anything is started or answered, and where that takes long it
-// lets the rest of it go on beside.
-func (k *keeper) cleanFirst() {
+// cleanFirst cleans up before anything is started or answered. Where that takes
+// long, the rest of it goes on beside.
+func (r *reconciler) cleanFirst() {
 	done := make(chan struct{})
-	k.all.Go(func() { k.clean(); close(done) })
+	r.all.Go(func() { r.clean(); close(done) })
 	select {
 	case <-done:
 	case <-time.After(cleanPatience):
-		k.log.Warn("cleaning up takes long; cloved serves meanwhile")
+		r.log.Warn("cleaning up takes long; cloved serves meanwhile")
 	}
 }

@@ -17,39 +17,39 @@ import (
 
 // debugParts make what clove debug asks for. The first three need no lock of
 // cloved's: they are there when everything else hangs.
-var debugParts = map[api.DebugPart]func(*Daemon) (string, error){
-	api.DebugVersions:   (*Daemon).versions,
-	api.DebugGoroutines: func(*Daemon) (string, error) { return goroutines() },
-	api.DebugHeap:       func(*Daemon) (string, error) { return heap() },
-	api.DebugConfiguration: func(d *Daemon) (string, error) {
-		text, err := json.MarshalIndent(d.config(), "", "  ")
+var debugParts = map[api.DebugPart]func(system) (string, error){
+	api.DebugVersions:   system.versions,
+	api.DebugGoroutines: func(system) (string, error) { return goroutines() },
+	api.DebugHeap:       func(system) (string, error) { return heap() },
+	api.DebugConfiguration: func(s system) (string, error) {
+		text, err := json.MarshalIndent(s.config(), "", "  ")
 		return string(text) + "\n", err
 	},
-	api.DebugQueue: (*Daemon).describeQueue,
-	api.DebugMetrics: func(d *Daemon) (string, error) {
+	api.DebugQueue: system.describeQueue,
+	api.DebugMetrics: func(s system) (string, error) {
 		var text bytes.Buffer
-		err := d.meter.Write(&text)
+		err := s.meter.Write(&text)
 		return text.String(), err
 	},
-	api.DebugLog: func(d *Daemon) (string, error) { return d.options.LogTail.String(), nil },
+	api.DebugLog: func(s system) (string, error) { return s.options.LogTail.String(), nil },
 }
 
-// lookInside answers with one part.
-func lookInside(c *call, p api.DebugParams) (any, error) {
+// debug answers with one part.
+func (s system) debug(_ *call, p api.DebugParams) (any, error) {
 	part, known := debugParts[p.Part]
 	if !known {
 		return nil, api.Failure(api.CodeParams, fmt.Sprintf("the parts are %v", api.DebugParts), "there is no part %.64q", p.Part)
 	}
-	text, err := part(c.Daemon)
+	text, err := part(s)
 	return api.DebugResult{Text: text}, err
 }
 
-// versions tells two reports apart: what was built, from which modules, and where
-// it keeps its files.
-func (d *Daemon) versions() (string, error) {
+// versions identifies a report: what was built, from which modules, and where it keeps
+// its files.
+func (s system) versions() (string, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "cloved %s, API %d, %s %s/%s\nprocess %d, since %s\nroot %s, run directory %s\nclove %s\n\n", d.options.Version, api.Version,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, os.Getpid(), d.started.Format(time.RFC3339), d.options.Paths.State, d.options.Paths.Run, d.options.Clove)
+	fmt.Fprintf(&text, "cloved %s, API %d, %s %s/%s\nprocess %d, since %s\nroot %s, run directory %s\nclove %s\n\n", s.options.Version, api.Version,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, os.Getpid(), s.started.Format(time.RFC3339), s.options.Paths.State, s.options.Paths.Run, s.options.Clove)
 	if build, known := debug.ReadBuildInfo(); known {
 		for _, module := range build.Deps {
 			fmt.Fprintln(&text, module.Path, module.Version)
@@ -58,8 +58,8 @@ func (d *Daemon) versions() (string, error) {
 	return text.String(), nil
 }
 
-// stackBytes bounds the listing of single goroutines. What is alike is told
-// once, before it, whatever its number.
+// stackBytes bounds the listing of single goroutines. Goroutines with the same stack
+// are listed once before it, with their number.
 const stackBytes = 1 << 20
 
 // goroutines lists what each waits for: alike ones together with their number
@@ -80,18 +80,18 @@ func heap() (string, error) {
 	return text.String(), err
 }
 
-// describeQueue lists who waits, and what holds places.
-func (d *Daemon) describeQueue() (string, error) {
-	if err := d.mirror.refresh(); err != nil {
+// describeQueue lists the queued runs with their reasons, and what is promised.
+func (s system) describeQueue() (string, error) {
+	if err := s.cache.refresh(); err != nil {
 		return "", err
 	}
-	states, promised := d.mirror.tally()
-	waiting, draining := d.keeper.queue()
+	states, promised := s.cache.tally()
+	waiting, draining := s.reconciler.queue()
 	var text strings.Builder
-	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, d.config().memoryBytes()>>20, draining, waiting)
-	for _, run := range d.mirror.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
-		reason, _ := d.keeper.reason(run.Spec.ID)
-		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Turn.Since.Format(time.RFC3339), run.Spec.Priority, reason)
+	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, s.config().memoryBytes()>>20, draining, waiting)
+	for _, run := range s.cache.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+		reason, _ := s.reconciler.reason(run.Spec.ID)
+		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Queue.Since.Format(time.RFC3339), run.Spec.Priority, reason)
 	}
 	return text.String(), nil
 }

@@ -2,35 +2,35 @@
 //
 //	callers ── socket ── conn (limits, peer) ── access ── handlers
 //	                                                        │
-//	        store ◀── short transactions ── records ── mirror ── keeper
-//	                                                              │ starts, restarts, buries
+//	        store ◀── short transactions ── records ── cache ── reconciler
+//	                                                              │ starts, restarts, cleans up
 //	        RUN/ID/supervisor.sock ◀── calls, sessions ── supervisors
 //
 // The store is the truth, and cloved is one of the processes that write it:
-// foreground runs and supervisors are the others. The mirror is the store in
-// memory; it looks at the file's revision before each answer, so what was
-// acknowledged by anybody is seen. What happened to runs is read from the
-// store's own numbered list, whoever did it.
+// foreground runs and supervisors are the others. The cache is a copy of the
+// store in memory. It checks the file's revision before each answer, so that
+// cloved sees every change that any process was told is stored. What happened to
+// runs is read from the store's own numbered events.
 //
-// The keeper is one goroutine that compares what is with what was asked for:
-// it starts what waits when its turn has come (turns.go), starts again what a
-// policy or the clock wants (restart.go, schedule.go), ends what waits although
-// it was stopped, and lets a run be buried whose supervisor died. It hears of the end of a time as of a clock that is
-// set (clock.go).
-// It holds no state that a restart of cloved would lose: kill -9 at any moment,
-// and the next cloved finds the same store and the same supervisors.
+// The reconciler (reconciler.go) is one goroutine that carries out what package
+// scheduler decides from the stored runs: it starts queued runs (starts.go),
+// queues ended ones again, and ends those in the queue that were stopped. It also
+// cleans up after supervisors that died (death.go). It looks again when the store
+// changes, at the time that the scheduler names, and when the wall clock is set
+// (clock.go). It keeps nothing that a restart of cloved would lose: kill -9 at any
+// moment, and the next cloved finds the same store and the same supervisors.
 //
-// A store that fails, full or read-only, is tried again every few seconds and
-// complained of once: living agents need nothing of it, a start that could not
-// be noted waits (postpone.go), and what has ended meanwhile has left its record
-// in its run directory, or has a supervisor that waits for a place for it.
+// A store that fails, full or read-only, is tried again every few seconds, and
+// logged once. Live agents do not need it. A start whose failure could not be
+// stored is held back for a while. The record of a run that ends meanwhile is in
+// its run directory, or its supervisor waits until it can store it.
 //
 // A run is started by a supervisor process of its own (package supervisor),
 // and all that acts on a live agent is passed on to it.
 //
-// Who calls is what the kernel says of the socket's other end. A caller sees
-// its own runs and root sees all; to others a run does not exist. What
-// somebody other than root may ask for is in limits.go.
+// The kernel's credentials of the socket's peer say who calls. A caller sees its
+// own runs and root sees all; to others a run does not exist. What a user other
+// than root may ask for is in limits.go.
 //
 // It refuses to hold the store open, to keep an agent's fate in memory, and to
 // do anything for a caller that the caller could not do itself.

@@ -5,61 +5,57 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
 )
 
-// epitaph makes a record of what happened to a run that has been removed with
-// its end.
-func (m *mirror) epitaph(run agent.Run) (agent.Record, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, o := range slices.Backward(m.past) {
-		if o.ID == run.Spec.ID && o.ExitCode != nil {
-			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Command: run.Spec.Command, Started: run.Started,
-				Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
-				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy}, true
-		}
-	}
-	return agent.Record{}, false
+// events serves the method that reports what happens to runs.
+type events struct {
+	cache *cache
+	meter *metrics.Meter
+}
+
+func (e events) methods() map[string]handler {
+	return map[string]handler{api.MethodEventFollow: handle(e.follow)}
 }
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
+func (e events) wanted(c *call, p api.EventParams) func(agent.Occurrence) bool {
 	id := agent.ID(p.Run)
-	if run, err := c.mirror.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
+	if run, err := e.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
 	return func(o agent.Occurrence) bool {
-		return (c.peer.root() || o.Owner.UID == c.peer.owner.UID) &&
+		return c.peer.covers(o.ID, o.Owner) &&
 			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
 			(p.Run == "" || o.Name == p.Run || o.ID == id)
 	}
 }
 
-// followEvents gives what happened after a number, and with follow what
+// follow gives what happened after a number, and with follow what
 // happens from then on.
-func followEvents(c *call, p api.EventParams) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+func (e events) follow(c *call, p api.EventParams) (any, error) {
+	if err := e.cache.refresh(); err != nil {
 		return nil, err
 	}
-	wanted := c.wanted(p)
+	wanted := e.wanted(c, p)
 	var after uint64
 	if p.After != nil {
 		after = *p.After
 	} else {
-		after = c.mirror.newest()
+		after = e.cache.newest()
 	}
-	if err := c.mirror.reach(after); err != nil {
+	if err := e.cache.reach(after); err != nil {
 		return nil, err
 	}
 	for {
-		moved := c.mirror.changed()
-		if err := c.mirror.refresh(); err != nil {
+		moved := e.cache.changed()
+		if err := e.cache.refresh(); err != nil {
 			return nil, err
 		}
-		news, last, gap := c.mirror.since(after)
+		news, last, gap := e.cache.since(after)
 		if gap {
-			c.meter.Dropped(missed(after, last, news))
+			e.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {
 				return nil, err
 			}

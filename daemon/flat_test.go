@@ -64,14 +64,14 @@ func (a *actors) lives(c *client.Client, number int) {
 	a.settle()
 }
 
-// settle waits until the keeper watches nobody any more.
+// settle waits until the reconciler watches nobody any more.
 func (a *actors) settle() {
 	a.t.Helper()
 	for {
-		_, looked := a.d.keeper.reason("")
-		a.d.keeper.mu.Lock()
-		left := len(a.d.keeper.watched) + len(a.d.keeper.starting)
-		a.d.keeper.mu.Unlock()
+		_, looked := a.d.reconciler.reason("")
+		a.d.reconciler.mu.Lock()
+		left := len(a.d.reconciler.watched) + len(a.d.reconciler.starting)
+		a.d.reconciler.mu.Unlock()
 		if left == 0 {
 			break
 		}

@@ -62,7 +62,7 @@ func TestQueueHasReasons(t *testing.T) {
 	// To restart one that waits is to start it now; the other follows.
 	_, err = c.Restart(within(t), "first", nil)
 	must(t, err)
-	_, _, err = r.d.mirror.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 	if names := r.names(); !slices.Equal(names, []string{"first", "second"}) {
 		t.Errorf("started: %v", names)
@@ -118,16 +118,16 @@ func TestRestartsAndGivesUp(t *testing.T) {
 		waited <- err
 	}()
 	r.end("flaky", 3)
-	run, _, err := r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
-		return run.State == agent.StateRunning && run.Turn.Restarts == 1
+	run, _, err := r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool {
+		return run.State == agent.StateRunning && run.Queue.Restarts == 1
 	})
 	must(t, err)
-	if run.Previous == nil || run.Previous.ExitCode != 3 || run.Turn.Starts != 2 {
+	if run.Previous == nil || run.Previous.ExitCode != 3 || run.Queue.Starts != 2 {
 		t.Errorf("%+v", run)
 	}
 	r.end("flaky", 4)
 	must(t, <-waited)
-	_, _, err = r.d.mirror.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Turn.GivenUp })
+	_, _, err = r.d.cache.until(within(t), s.ID, func(run agent.Run, _ bool) bool { return run.Queue.GivenUp })
 	must(t, err)
 }
 
@@ -148,7 +148,7 @@ func TestStopLaysThePolicyToRest(t *testing.T) {
 	}
 	run, err := c.Get(within(t), "always")
 	must(t, err)
-	if run.Run.State != agent.StateEnded || !run.Run.Turn.StopAsked {
+	if run.Run.State != agent.StateEnded || !run.Run.Queue.StopAsked {
 		t.Errorf("%+v", run)
 	}
 }
@@ -166,7 +166,7 @@ func TestTheNextClovedGoesOn(t *testing.T) {
 	r.end("ended", 0)
 	r.serve()
 	for _, id := range []agent.ID{waiting.ID, ended.Spec.ID} {
-		_, _, err := r.d.mirror.until(within(t), id, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+		_, _, err := r.d.cache.until(within(t), id, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 		must(t, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDrainHoldsStarts(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{}, nil))
-	_, _, err = r.d.mirror.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }
 
@@ -238,7 +238,7 @@ func TestEventsGoOn(t *testing.T) {
 		t.Errorf("%v", whats)
 	}
 	r.d = New(r.d.options) // the next cloved
-	r.d.starter = r
+	r.d.reconciler.starter = r
 	r.add("b", agent.Owner{}, agent.StateRunning)
 	if whats, _ := read(last); !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted}) {
 		t.Errorf("%v", whats)
@@ -293,7 +293,7 @@ func TestForegroundRuns(t *testing.T) {
 	}
 	found, err := c.Get(within(t), "live")
 	must(t, err)
-	if found.Run.Turn.StopAsked {
+	if found.Run.Queue.StopAsked {
 		t.Error("a stop is noted that could not be made")
 	}
 	_, err = c.Restart(within(t), "over", nil)

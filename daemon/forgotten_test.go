@@ -18,10 +18,10 @@ func (r *rig) waiting(forget bool) *call {
 	s.Remove = forget
 	_, err := r.records.enqueue(agent.Run{Spec: s, Owner: ownerCaller.owner})
 	must(r.t, err)
-	must(r.t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
-	must(r.t, r.d.mirror.refresh())
+	must(r.t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))
+	must(r.t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
-	c.run, _ = r.d.mirror.get(s.ID)
+	c.run, _ = r.d.cache.get(s.ID)
 	return c
 }
 
@@ -32,8 +32,8 @@ func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
-		must(t, c.dequeue())
-		if _, err := os.Lstat(r.d.logDir(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
+		must(t, r.d.runs().dequeue(c))
+		if _, err := os.Lstat(r.d.options.Paths.Log(c.run.Spec.ID)); forget != errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
 	}
@@ -47,10 +47,10 @@ func TestRemoveOfAWaitingRun(t *testing.T) {
 		r := newRig(t, nil)
 		c := r.waiting(forget)
 		p := api.RemoveParams{RunParams: api.RunParams{Run: "waits"}}
-		if _, err := remove(c, p); err != nil {
+		if _, err := r.d.runs().remove(c, p); err != nil {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
-		_, err := remove(c, p)
+		_, err := r.d.runs().remove(c, p)
 		wantCode(t, err, api.CodeNotFound)
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -12,24 +13,35 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// guards are processes that hold engines' containers to their network rules.
+// guards start the processes that enforce the network rules of OCI containers.
 type guards interface {
 	guard(order agent.Guard) (supervisor.Answer, error)
 }
 
-// startGuard answers when the rules hold, or cannot.
-func startGuard(c *call, p api.GuardParams) (any, error) {
+// containers serves the methods that clove-oci calls for OCI containers.
+type containers struct {
+	guards  guards
+	records records
+	log     *slog.Logger
+}
+
+func (o containers) methods() map[string]handler {
+	return map[string]handler{api.MethodGuard: handle(o.startGuard), api.MethodContainer: handle(o.record)}
+}
+
+// startGuard answers when the rules are enforced, or cannot be.
+func (o containers) startGuard(c *call, p api.GuardParams) (any, error) {
 	if p.Guard.PID <= 0 || !filepath.IsAbs(p.Guard.Directory) {
 		return nil, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")
 	}
-	answer, err := c.guards.guard(p.Guard)
+	answer, err := o.guards.guard(p.Guard)
 	if err != nil {
 		return nil, err
 	}
 	if answer.Error != nil {
 		return nil, answer.Error
 	}
-	c.log.Info("a container's network is guarded", "directory", p.Guard.Directory, "mode", p.Guard.Network, "rules", len(p.Guard.Rules))
+	o.log.Info("a container's network is guarded", "directory", p.Guard.Directory, "mode", p.Guard.Network, "rules", len(p.Guard.Rules))
 	return api.Nothing{}, nil
 }
 

@@ -56,7 +56,7 @@ func newRigIn(t testing.TB, dir string, change func(*Config)) *rig {
 	}
 	r.d = New(Options{Paths: runtime.Paths{State: filepath.Join(r.dir, "state"), Run: filepath.Join(r.dir, "run")}, Config: config,
 		Sandboxes: r, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	r.d.starter, r.d.guards = r, &fakeGuards{answer: supervisor.Answer{Started: true}}
+	r.d.reconciler.starter, r.d.guards = r, &fakeGuards{answer: supervisor.Answer{Started: true}}
 	r.records = r.d.records
 	must(t, r.records.with(func(*store.Store) error { return nil })) // makes the file
 	return r
@@ -189,7 +189,7 @@ func (r *rig) add(name string, owner agent.Owner, state agent.State) agent.Run {
 	r.t.Helper()
 	s := spec(name)
 	s.Detached = true
-	run, err := r.records.enqueue(agent.Run{Spec: s, Owner: owner, Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+	run, err := r.records.enqueue(agent.Run{Spec: s, Owner: owner, Queue: agent.QueueState{NotBefore: time.Now().Add(time.Hour)}})
 	must(r.t, err)
 	if state != agent.StateQueued {
 		_, _, err := r.start(supervisor.Order{Spec: s})

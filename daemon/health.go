@@ -11,14 +11,14 @@ import (
 )
 
 // Healthy is what a watchdog wants to know: a caller gets an answer, and the
-// keeper still looks. An answer that is an error is one, and so is a look that
+// reconciler still looks. An answer that is an error is one, and so is a look that
 // failed: a disk that is full is not mended by another cloved.
 func (d *Daemon) Healthy(ctx context.Context) error {
 	if err := d.answers(ctx); err != nil {
 		return fmt.Errorf("the API does not answer: %w", err)
 	}
-	if err := d.keeper.looks(ctx); err != nil {
-		return fmt.Errorf("the keeper does not look: %w", err)
+	if err := d.reconciler.looks(ctx); err != nil {
+		return fmt.Errorf("the reconciler does not look: %w", err)
 	}
 	return nil
 }
@@ -38,37 +38,4 @@ func (d *Daemon) answers(ctx context.Context) error {
 		return err
 	}
 	return conn.Answer(ctx, nil, nil, func(json.RawMessage) error { return nil })
-}
-
-// looks wakes the keeper and waits for the end of a look, which may have begun before.
-func (k *keeper) looks(ctx context.Context) error {
-	k.mu.Lock()
-	turned := k.turned
-	k.mu.Unlock()
-	k.nudge()
-	select {
-	case <-turned:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// decidedAnew waits for a look that has seen what is stored by now: the next to
-// end may have begun before, the one behind it has not.
-func (k *keeper) decidedAnew(ctx context.Context) error {
-	for range 2 {
-		if err := k.looks(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// turn tells those who wait that a look is over, whatever came of it.
-func (k *keeper) turn() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	close(k.turned)
-	k.turned = make(chan struct{})
 }

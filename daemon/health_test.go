@@ -34,7 +34,7 @@ func TestHealthy(t *testing.T) {
 		must(t, unix.Renameat2(unix.AT_FDCWD, path, unix.AT_FDCWD, path+".away", unix.RENAME_EXCHANGE))
 	}
 	exchange()
-	if err := r.d.mirror.refresh(); err == nil {
+	if err := r.d.cache.refresh(); err == nil {
 		t.Error("the store works without its file")
 	}
 	must(t, r.d.Healthy(within(t)))
@@ -42,25 +42,25 @@ func TestHealthy(t *testing.T) {
 	must(t, r.d.Healthy(within(t)))
 }
 
-// A keeper that is stuck shows, although the API answers.
+// A reconciler that is stuck shows, although the API answers.
 func TestUnhealthyKeeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	must(t, r.d.Healthy(within(t)))
-	// Nobody else takes the keeper's lock for as long as this.
+	// Nobody else takes the reconciler's lock for as long as this.
 	release := make(chan struct{})
 	taken := make(chan struct{})
 	go func() {
-		r.d.mirror.mu.Lock()
+		r.d.cache.mu.Lock()
 		close(taken)
 		<-release
-		r.d.mirror.mu.Unlock()
+		r.d.cache.mu.Unlock()
 	}()
 	<-taken
 	defer close(release)
 	// One look may have had all of the lock that it wants, and ends.
-	if err := r.d.keeper.decidedAnew(briefly(t)); err == nil {
+	if err := r.d.reconciler.decidedAnew(briefly(t)); err == nil {
 		t.Error("it looks although it cannot")
 	}
 	if err := r.d.Healthy(briefly(t)); err == nil {

@@ -14,10 +14,10 @@ import (
 
 // as is a call of somebody's on a rig that is served by nobody.
 func (r *rig) as(peer caller) *call {
-	return &call{Context: within(r.t), Daemon: r.d, peer: peer, note: func(string, any) error { return nil }}
+	return &call{Context: within(r.t), peer: peer, note: func(string, any) error { return nil }}
 }
 
-// keep runs the rig's keeper until the test ends.
+// keep runs the rig's reconciler until the test ends.
 func (r *rig) keep() { r.serve() }
 
 // A mistake in one request is the end of that request. The control is the same
@@ -34,7 +34,7 @@ func TestPanicIsOneRequestsEnd(t *testing.T) {
 		}()
 		_, _ = bad(nil, nil)
 	}()
-	_, err := r.d.answer(r.as(ownerCaller), "x", bad, nil)
+	_, err := r.d.dispatcher().answer(r.as(ownerCaller), "x", bad, nil)
 	wantCode(t, err, api.CodeInternal)
 }
 
@@ -43,17 +43,17 @@ func TestTailBeyondEverything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
-	must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
-	must(t, os.WriteFile(r.d.logDir(run.Spec.ID)+"/log", []byte(`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
-	must(t, r.d.mirror.refresh())
+	must(t, os.MkdirAll(r.d.options.Paths.Log(run.Spec.ID), 0o700))
+	must(t, os.WriteFile(r.d.options.Paths.Log(run.Spec.ID)+"/log", []byte(`{"stream":"stdout","text":"x"}`+"\n"), 0o600))
+	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
-	c.run, _ = r.d.mirror.get(run.Spec.ID)
+	c.run, _ = r.d.cache.get(run.Spec.ID)
 	c.run.Record = &agent.Record{}
 	lines := 0
 	c.note = func(string, any) error { lines++; return nil }
 	for _, tail := range []int{math.MaxInt, math.MaxInt / 2, 1 << 40, -1, math.MinInt} {
 		lines = 0
-		if _, err := readLogs(c, api.LogsParams{Tail: &tail}); err != nil || lines != min(1, max(0, tail)) {
+		if _, err := r.d.logReader().read(c, api.LogsParams{Tail: &tail}); err != nil || lines != min(1, max(0, tail)) {
 			t.Errorf("tail %d: %d lines, %v", tail, lines, err)
 		}
 	}
@@ -69,13 +69,13 @@ func TestIDOfAnotherIsNotTaken(t *testing.T) {
 	first := spec("victim")
 	answered := make(chan error, 1)
 	go func() {
-		_, err := start(r.as(ownerCaller), api.StartParams{Spec: first})
+		_, err := r.d.runs().start(r.as(ownerCaller), api.StartParams{Spec: first})
 		answered <- err
 	}()
 	<-began
 	second := spec("thief")
 	second.ID = first.ID
-	_, err := start(r.as(otherCaller), api.StartParams{Spec: second})
+	_, err := r.d.runs().start(r.as(otherCaller), api.StartParams{Spec: second})
 	wantCode(t, err, api.CodeConflict)
 	proceed()
 	select {
@@ -91,8 +91,8 @@ func TestOldLogIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	s := spec("a")
-	must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
-	_, err := start(r.as(otherCaller), api.StartParams{Spec: s})
+	must(t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))
+	_, err := r.d.runs().start(r.as(otherCaller), api.StartParams{Spec: s})
 	wantCode(t, err, api.CodeConflict)
 }
 
@@ -104,7 +104,7 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 	for i := range 24 {
 		all.Go(func() {
 			s := spec(string(rune('a' + i)))
-			err := r.as(ownerCaller).admit(agent.Run{Spec: s, Owner: ownerCaller.owner})
+			err := r.d.runs().admit(r.as(ownerCaller), agent.Run{Spec: s, Owner: ownerCaller.owner})
 			var known *api.Error
 			if err != nil && (!errors.As(err, &known) || known.Code != api.CodeBusy) {
 				t.Error(err)
@@ -112,8 +112,8 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	must(t, r.d.mirror.refresh())
-	if n := len(r.d.mirror.all(ownerCaller.sees)); n != 3 {
+	must(t, r.d.cache.refresh())
+	if n := len(r.d.cache.all(ownerCaller.sees)); n != 3 {
 		t.Errorf("%d runs, and 3 are allowed", n)
 	}
 }
@@ -123,13 +123,13 @@ func TestKeptRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
 	r.add("one", ownerCaller.owner, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
-	must(t, r.as(ownerCaller).checkCount())
+	must(t, r.d.cache.refresh())
+	must(t, r.d.limits().checkCount(r.as(ownerCaller)))
 	r.add("two", ownerCaller.owner, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
-	wantCode(t, r.as(ownerCaller).checkCount(), api.CodeBusy)
-	must(t, r.as(otherCaller).checkCount())
-	must(t, r.as(rootCaller).checkCount())
+	must(t, r.d.cache.refresh())
+	wantCode(t, r.d.limits().checkCount(r.as(ownerCaller)), api.CodeBusy)
+	must(t, r.d.limits().checkCount(r.as(otherCaller)))
+	must(t, r.d.limits().checkCount(r.as(rootCaller)))
 }
 
 // An update leads no further than a start could have.
@@ -137,15 +137,15 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Memory = "128M" })
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	number := func(n int64) *int64 { return &n }
 	for what, u := range map[string]agent.Update{
 		"memory": {MemoryBytes: number(256 << 20)}, "swap": {MemorySwapBytes: number(256 << 20)}, "any swap": {MemorySwapBytes: number(-1)},
 		"memory that brings its swap along": {MemoryBytes: number(129 << 20)},
 	} {
 		c := r.as(ownerCaller)
-		c.run, _ = r.d.mirror.resolve("mine", ownerCaller.sees)
-		_, err := update(c, api.UpdateParams{Update: u})
+		c.run, _ = r.d.cache.resolve("mine", ownerCaller.sees)
+		_, err := r.d.live().update(c, api.UpdateParams{Update: u})
 		if err == nil {
 			t.Errorf("%s: allowed", what)
 			continue

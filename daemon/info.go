@@ -1,62 +1,54 @@
 package daemon
 
 import (
+	"log/slog"
 	"os"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
 )
 
-// handlers answer the methods of the table that are no sessions.
-var handlers = map[string]handler{
-	api.MethodInfo:   handle(info),
-	api.MethodReload: handle(func(c *call, _ api.Nothing) (any, error) { return api.Nothing{}, c.Reload() }),
-	api.MethodDrain: handle(func(c *call, p api.DrainParams) (any, error) {
-		if err := c.keeper.drain(p.On); err != nil {
-			return nil, err
-		}
-		c.log.Info("drain", "on", p.On, "peer", c.peer.String())
-		return api.Nothing{}, nil
-	}),
-	api.MethodDebug: handle(lookInside),
-	api.MethodGuard: handle(startGuard),
+// system serves the methods about cloved itself.
+type system struct {
+	options    Options
+	started    time.Time
+	cache      *cache
+	reconciler *reconciler
+	config     func() Config
+	reload     func() error
+	meter      *metrics.Meter
+	log        *slog.Logger
+}
 
-	api.MethodContainer: handle(account),
-
-	api.MethodRunStart:  handle(start),
-	api.MethodRunList:   handle(list),
-	api.MethodRunGet:    handle(get),
-	api.MethodRunWait:   handle(wait),
-	api.MethodRunRemove: handle(remove),
-	api.MethodRunRename: handle(rename),
-	api.MethodRunPrune:  handle(prune),
-
-	api.MethodRunStop:    handle(stop),
-	api.MethodRunSignal:  handle(signal),
-	api.MethodRunRestart: handle(restart),
-	api.MethodRunPause:   handle(pause),
-	api.MethodRunResume:  handle(resume),
-	api.MethodRunUpdate:  handle(update),
-
-	api.MethodRunStats:     pass[api.StatsResult](api.MethodRunStats),
-	api.MethodRunProcesses: passLong(api.MethodRunProcesses),
-
-	api.MethodRunDiff:  handle(diff),
-	api.MethodRunApply: handle(apply),
-
-	api.MethodRunLogs:     handle(readLogs),
-	api.MethodEventFollow: handle(followEvents),
+func (s system) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodInfo:   handle(s.info),
+		api.MethodReload: handle(func(*call, api.Nothing) (any, error) { return api.Nothing{}, s.reload() }),
+		api.MethodDrain:  handle(s.drain),
+		api.MethodDebug:  handle(s.debug),
+	}
 }
 
 // info is what this cloved is, and how many runs the caller has.
-func info(c *call, _ api.Nothing) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+func (s system) info(c *call, _ api.Nothing) (any, error) {
+	if err := s.cache.refresh(); err != nil {
 		return nil, err
 	}
 	counts := map[agent.State]int{}
-	for _, run := range c.mirror.list(c.peer.sees) {
+	for _, run := range s.cache.list(c.peer.sees) {
 		counts[run.State]++
 	}
-	return api.InfoResult{Version: c.options.Version, API: api.Version, PID: os.Getpid(), Started: c.started,
-		Root: c.options.Paths.State, RunDir: c.options.Paths.Run, Draining: c.keeper.drained(), Runs: counts}, nil
+	return api.InfoResult{Version: s.options.Version, API: api.Version, PID: os.Getpid(), Started: s.started,
+		Root: s.options.Paths.State, RunDir: s.options.Paths.Run, Draining: s.reconciler.drained(), Runs: counts}, nil
+}
+
+// drain holds starts back, or lets them go on.
+func (s system) drain(c *call, p api.DrainParams) (any, error) {
+	if err := s.reconciler.drain(p.On); err != nil {
+		return nil, err
+	}
+	s.log.Info("drain", "on", p.On, "peer", c.peer.String())
+	return api.Nothing{}, nil
 }

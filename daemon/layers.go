@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -15,15 +16,35 @@ import (
 	"clove.run/clove/runtime"
 )
 
+// sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
+type sandboxes interface {
+	leftovers
+	Remove(ref string) error
+	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
+}
+
 // maxChangeBytes bounds what cloved holds of a list of changes in memory: an
 // agent can make millions, and several people may ask at once.
 const maxChangeBytes = 32 << 20
 
-// diff tells what a run changed.
-func diff(c *call, _ api.RunParams) (any, error) {
+// layers serves the methods that read the writable layer of a run.
+type layers struct {
+	sandboxes   sandboxes
+	supervisors supervisors
+	readers     *slots // of layers
+	log         *slog.Logger
+}
+
+func (l layers) methods() map[string]handler {
+	return map[string]handler{api.MethodRunDiff: handle(l.diff), api.MethodRunApply: handle(l.apply)}
+}
+
+// diff sends what a run changed, as notifications.
+func (l layers) diff(c *call, _ api.RunParams) (any, error) {
 	var changes []agent.Change
-	err := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = c.sandboxes.Changes(ctx, reading)
+	err := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
 	if err != nil {
@@ -38,10 +59,10 @@ func diff(c *call, _ api.RunParams) (any, error) {
 }
 
 // apply writes the workspace's changes back as the caller.
-func apply(c *call, p api.ApplyParams) (any, error) {
+func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 	var changes []agent.Change
-	failure := c.read(func(ctx context.Context, reading runtime.Reading) (err error) {
-		changes, err = c.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
+	failure := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
 			if p.Digest != "" && p.Digest != digest(found) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
@@ -61,33 +82,33 @@ func apply(c *call, p api.ApplyParams) (any, error) {
 		}
 	}
 	if failure == nil && result.Applied > 0 {
-		c.log.Info("applied", "run", c.run.Spec.Name, "changes", result.Applied, "peer", c.peer.String())
+		l.log.Info("applied", "run", c.run.Spec.Name, "changes", result.Applied, "peer", c.peer.String())
 	}
 	return result, failure
 }
 
-// read gives use the layer of the call's run, whether it executes or has ended.
-// Few are read at once: each costs threads, memory and the disk's time.
-func (c *call) read(use func(ctx context.Context, reading runtime.Reading) error) error {
-	leave, err := c.readers.enter(c, c.peer.owner.UID)
+// read calls use with the layer of the call's run, whether it executes or has
+// ended. Few are read at once: each costs threads, memory and disk bandwidth.
+func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Reading) error) error {
+	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
 	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
-		return use(c, reading) // one that is started meanwhile waits for who reads its layer
+		return use(c, reading) // its start would wait until the layer is read
 	}
 	if err := reachable(c.run); err != nil {
 		return err
 	}
-	return supervisor.Layer(c, c.options.Paths.Run, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
+	return supervisor.Layer(c, l.supervisors.runDir, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
 		reading.Live = layer
 		return use(ctx, reading)
 	})
 }
 
-// digest stands for the changes below the workspace.
+// digest identifies the changes below the workspace.
 func digest(changes []agent.Change) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)

@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
-
-	"github.com/creachadair/jrpc2"
 
 	"clove.run/clove/api"
 )
@@ -22,35 +19,33 @@ const (
 	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
 )
 
-// ledger counts what cloved holds for one connection: a request until it is
-// answered, an answer until it is written. Answers are made one after the other,
-// and the next one to a single request only when the one before it has been
-// written: a caller that does not read holds back itself.
+// ledger counts the bytes that cloved holds for one connection: a request until
+// it is answered, an answer until it is written. Answers are made one after the
+// other, and the next one to a single request only when the one before it has
+// been written: a caller that does not read delays nobody but itself.
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
 	makes *slots // answers that are being made, root's apart; nil: no bound
 
-	making chan struct{} // held while an answer is made
-	turn   chan struct{} // held from then until it is written, unless it belongs to a batch
+	making  chan struct{} // held while an answer is made
+	writing chan struct{} // held from then until it is written, unless it belongs to a batch
 
-	mu      sync.Mutex       // guards the following
-	held    int              // bytes that are counted for this connection
-	reading int              // bytes of the line that is being read
-	open    map[string]*owed // by the ids of its requests
+	mu      sync.Mutex // guards the following
+	held    int        // bytes that are counted for this connection
+	reading int        // bytes of the line that is being read
 }
 
 // owed is one line, a request or a batch, that is not answered.
 type owed struct {
-	ids     []string
 	batch   bool
 	bytes   int  // that are counted
 	answers int  // of them, those of answers
-	turn    bool // it holds the connection's turn
+	writing bool // it holds the ledger's writing
 }
 
 func newLedger(uid uint32, bytes *slots) *ledger {
-	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), turn: make(chan struct{}, 1), open: map[string]*owed{}}
+	return &ledger{uid: uid, bytes: bytes, making: make(chan struct{}, 1), writing: make(chan struct{}, 1)}
 }
 
 // read counts bytes of the line that is being read.
@@ -89,56 +84,31 @@ func (l *ledger) drop() {
 	l.reading = 0
 }
 
-// begin counts the line that was read until its answer is written.
-func (l *ledger) begin(requests []*jrpc2.ParsedRequest) error {
-	line := &owed{batch: len(requests) > 0 && requests[0].Batch}
-	for _, r := range requests {
-		if r.ID != "" {
-			line.ids = append(line.ids, r.ID)
-		}
-	}
-	if len(line.ids) == 0 {
-		l.drop() // all are answered with errors, at once
-		return nil
-	}
-	cost := requestCost * len(requests)
+// begin counts the line that was read, and its requests, until its answer is written.
+func (l *ledger) begin(requests int, batch bool) (*owed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.take(cost); err != nil {
-		return err
+	if err := l.take(requestCost * requests); err != nil {
+		return nil, err
 	}
-	for _, id := range line.ids { // twice in one batch is the library's to refuse
-		if l.open[id] != nil {
-			l.give(cost)
-			return api.Failure(api.CodeRequest, "give each request an id of its own", "another request with the id %.64s is being answered", id)
-		}
-	}
-	for _, id := range line.ids {
-		l.open[id] = line
-	}
-	line.bytes, l.reading = l.reading+cost, 0
-	return nil
+	line := &owed{batch: batch, bytes: l.reading + requestCost*requests}
+	l.reading = 0
+	return line, nil
 }
 
-// later is an answer that is made when there is room for it: one that is long.
+// later is a long answer, which is made when there is room for it.
 type later struct {
 	room int // bytes that are set aside meanwhile; 0: answerRoom
 	make func() (any, error)
 }
 
-// answer makes the text of a request's answer when its turn has come.
-func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) {
-	l.mu.Lock()
-	line := l.open[id]
-	l.mu.Unlock()
-	if line == nil {
-		return nil, api.Failure(api.CodeInternal, "", "the request %.64s is not known", id)
-	}
+// answer makes the text of a request's answer, after the answers before it.
+func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMessage, error) {
 	if !line.batch {
-		if err := hold(ctx, l.turn); err != nil {
+		if err := hold(ctx, l.writing); err != nil {
 			return nil, err
 		}
-		line.turn = true // given back when the answer is written, also one that is an error
+		line.writing = true // given back when the answer is written, also one that is an error
 	}
 	if err := hold(ctx, l.making); err != nil {
 		return nil, err
@@ -147,7 +117,7 @@ func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) 
 	work, isLater := value.(later)
 	room := answerRoom
 	if isLater && work.room > 0 {
-		room = work.room // a supervisor is asked: that takes as long as it takes
+		room = work.room // a supervisor makes it, in its own time and memory
 	} else if l.makes != nil {
 		leave, err := l.makes.enter(ctx, l.uid)
 		if err != nil {
@@ -178,7 +148,7 @@ func (l *ledger) answer(ctx context.Context, id string, value any) (any, error) 
 	return text, l.count(line, len(text)-room)
 }
 
-// hold takes a place of one.
+// hold takes the one place.
 func hold(ctx context.Context, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -201,62 +171,19 @@ func (l *ledger) count(line *owed, n int) error {
 	return nil
 }
 
-// answered returns the line that an answer is for. Its ids are free again; nil: it
-// has none.
-func (l *ledger) answered(answer []byte) *owed {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, id := range idsOf(answer) {
-		if line := l.open[id]; line != nil {
-			for _, id := range line.ids {
-				delete(l.open, id)
-			}
-			return line
-		}
-	}
-	return nil
-}
-
-// idsOf returns the ids of an answer, as they were written by the library.
-func idsOf(answer []byte) []string {
-	if rest, single := bytes.CutPrefix(answer, answerBegins); single {
-		var id json.RawMessage // only the beginning of a long answer is read
-		_ = json.NewDecoder(bytes.NewReader(rest)).Decode(&id)
-		return []string{string(id)}
-	}
-	var all []struct{ ID json.RawMessage }
-	_ = json.Unmarshal(answer, &all)
-	var ids []string
-	for _, one := range all {
-		ids = append(ids, string(one.ID))
-	}
-	return ids
-}
-
 // written forgets a line whose answer was written.
 func (l *ledger) written(line *owed) {
-	if line == nil {
-		return
-	}
 	l.mu.Lock()
 	l.give(line.bytes)
 	l.mu.Unlock()
-	if line.turn {
-		<-l.turn
+	if line.writing {
+		<-l.writing
 	}
 }
 
 // close forgets all that the connection's end left unanswered.
 func (l *ledger) close() {
-	l.drop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := map[*owed]bool{}
-	for _, line := range l.open {
-		left[line] = true
-	}
-	for line := range left {
-		l.give(line.bytes)
-	}
-	clear(l.open)
+	l.give(l.held)
 }

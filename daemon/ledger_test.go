@@ -17,7 +17,7 @@ import (
 )
 
 // member is ownerCaller as one of the group that the tests' servers have.
-var member = caller{owner: ownerCaller.owner, groups: []uint32{50}}
+var member = caller{principal: principal{owner: ownerCaller.owner}, groups: []uint32{50}}
 
 // talk holds a conversation of a caller's with the rig, and returns the caller's end.
 func (r *rig) talk(peer caller, owes *ledger) *rpc.Conn {
@@ -54,11 +54,11 @@ func (r *rig) large(number int) {
 	for i := range number {
 		s := spec(fmt.Sprintf("large-%02d", i))
 		s.Detached, s.Command = true, []string{"true", strings.Repeat("x", 80<<10)} // lists have no environment
-		must(r.t, r.as(member).checkUser(s))
-		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Turn: agent.Turn{NotBefore: time.Now().Add(time.Hour)}})
+		must(r.t, r.d.limits().checkUser(r.as(member), s))
+		_, err := r.records.enqueue(agent.Run{Spec: s, Owner: member.owner, Created: time.Unix(int64(i/3), 0), Queue: agent.QueueState{NotBefore: time.Now().Add(time.Hour)}})
 		must(r.t, err)
 	}
-	must(r.t, r.d.mirror.refresh())
+	must(r.t, r.d.cache.refresh())
 }
 
 // owing waits until cloved holds so many bytes for callers.
@@ -85,13 +85,13 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const connections, requests = 8, 20
 	r := newRig(t, nil)
 	r.large(6)
-	answer := listText(t, r.as(member), api.ListParams{})
+	answer := r.listText(r.as(member), api.ListParams{})
 	held := func(bytes *slots, turns, answers int) uint64 {
 		before := heapBytes()
 		var ledgers []*ledger
 		for range connections {
 			owes := newLedger(member.owner.UID, bytes)
-			owes.turn = make(chan struct{}, turns)
+			owes.writing = make(chan struct{}, turns)
 			owes.making <- struct{}{} // none is made before all are asked for
 			ledgers = append(ledgers, owes)
 			c, leave := r.talkUntil(member, owes)
@@ -104,7 +104,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		// Once an answer is stuck the library takes no request any more, so all are there first.
 		bytes.owing(t, func(sum int) bool {
-			return sum >= connections*requests*requestCost && !slices.ContainsFunc(ledgers, func(l *ledger) bool { return len(l.turn) < turns })
+			return sum >= connections*requests*requestCost && !slices.ContainsFunc(ledgers, func(l *ledger) bool { return len(l.writing) < turns })
 		})
 		for _, owes := range ledgers {
 			<-owes.making
@@ -136,7 +136,7 @@ func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	const connections, most = 24, 8 << 20
 	r := newRig(t, nil)
 	r.large(16)
-	answer := listText(t, r.as(rootCaller), api.ListParams{})
+	answer := r.listText(r.as(rootCaller), api.ListParams{})
 	if len(answer) < 1<<19 || len(answer) > rootPageBytes+1<<10 {
 		t.Fatalf("a part of root's list has %d bytes", len(answer))
 	}
@@ -227,7 +227,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.add("long", member.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	bytes := newSlots("bytes of requests and unread answers", 0, 40*requestCost)
 	waits := func(n int) string {
 		calls := make([]string, n)
@@ -260,7 +260,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	say(t, third, waits(30))
 	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
 	r.end("long", 0)
-	must(t, r.d.mirror.refresh()) // nobody else looks at the store here
+	must(t, r.d.cache.refresh()) // nobody else looks at the store here
 	if _, err := third.Line(rpc.MaxLine); err != nil {
 		t.Error(err)
 	}
@@ -304,6 +304,6 @@ func TestTextOfAUsersRunIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	s := spec("a")
 	s.Env = []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10), "Z=" + strings.Repeat("z", 20<<10)}
-	must(t, r.as(rootCaller).checkSpec(s))
-	wantCode(t, r.as(member).checkUser(s), api.CodeDenied)
+	must(t, r.d.limits().checkSpec(r.as(rootCaller), s))
+	wantCode(t, r.d.limits().checkUser(r.as(member), s), api.CodeDenied)
 }

@@ -9,45 +9,53 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rlimits"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/seccomp"
 )
 
+// limits decide what a run may be given: by every caller, and by one other than root.
+type limits struct {
+	cache  *cache
+	config func() Config
+	looks  *slots // with the rights of callers
+}
+
 // checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
 // forbid.
-func (c *call) checkSpec(spec agent.Spec) error {
+func (l limits) checkSpec(c *call, spec agent.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
-	if err := c.checkReach(spec, c.peer.owner); err != nil {
+	if err := l.config().Users.checkReach(spec, c.peer.principal); err != nil {
 		return err
 	}
 	if spec.Schedule != "" {
-		if _, err := parseSchedule(spec.Schedule, time.Now()); err != nil {
+		if err := scheduler.CheckSchedule(spec.Schedule, time.Now()); err != nil {
 			return err
 		}
 	}
-	if promised := c.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
+	if promised := l.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
 		return api.Failure(api.CodeParams, "ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
 	}
 	return nil
 }
 
-// comesAfter gives the runs that must come first by their names, and refuses
-// those that there are not and those that wait for this one themselves.
-func (c *call) comesAfter(name string, after []string) ([]string, error) {
+// comesAfter returns the names of the runs that must come first. It refuses a run
+// that does not exist, and one that waits for this one itself.
+func (l limits) comesAfter(c *call, name string, after []string) ([]string, error) {
 	if len(after) == 0 {
-		return nil, nil // and so it is in no circle: nothing of the past is read
+		return nil, nil // without one there is no circle
 	}
 	var names []string
 	for _, reference := range after {
-		first, err := c.mirror.resolve(reference, c.peer.sees)
+		first, err := l.cache.resolve(reference, c.peer.sees)
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, first.Spec.Name)
 	}
-	if chain := circle(name, names, c.mirror.all(func(*agent.Run) bool { return true })); chain != "" {
+	if chain := circle(name, names, l.cache.all(func(*agent.Run) bool { return true })); chain != "" {
 		return nil, api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
 	}
 	return names, nil
@@ -83,10 +91,13 @@ func circle(name string, after []string, runs []agent.Run) string {
 // bytes: they are kept as long as the run.
 const maxUserSpec = 256 << 10
 
-// checkUser refuses what somebody other than root could not do without cloved:
-// to show or change host files, to have the host's network, to do without a
-// wall, or to take more than is allowed.
-func (c *call) checkUser(spec agent.Spec) error {
+// checkUser refuses what a caller other than root could not do without cloved:
+// read or change host files, use the host's network, do without a protection, or
+// take more than the configuration allows.
+func (l limits) checkUser(c *call, spec agent.Spec) error {
+	if c.peer.root() {
+		return nil
+	}
 	for _, rule := range userRules {
 		if rule.broken(spec) {
 			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
@@ -95,7 +106,7 @@ func (c *call) checkUser(spec agent.Spec) error {
 	if n := spec.TextBytes(); n > maxUserSpec {
 		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (command, environment, labels and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec)
 	}
-	if err := c.checkAmounts(spec.Limits); err != nil {
+	if err := l.checkAmounts(spec.Limits); err != nil {
 		return err
 	}
 	if err := checkRlimits(spec.Limits.Rlimits); err != nil {
@@ -104,16 +115,16 @@ func (c *call) checkUser(spec agent.Spec) error {
 	if spec.Files.Workspace == "" && len(spec.Files.Binds) == 0 {
 		return nil
 	}
-	if err := c.asUser(func() error { return shown(spec.Files) }); err != nil {
+	if err := l.asUser(c, func() error { return shown(spec.Files) }); err != nil {
 		return api.Failure(api.CodeDenied, "name what you can read yourself, without the rights of further groups", "%v", err)
 	}
 	return nil
 }
 
-// checkAmounts holds a user to the configured bounds. Swap is memory that the
+// checkAmounts enforces the configured bounds of users. Swap is memory that the
 // host has to keep somewhere, so both count together.
-func (c *call) checkAmounts(asked agent.Limits) error {
-	limits := c.config().Users
+func (l limits) checkAmounts(asked agent.Limits) error {
+	users := l.config().Users
 	swap := asked.MemorySwapBytes
 	if swap < 0 {
 		swap = math.MaxInt64
@@ -122,8 +133,8 @@ func (c *call) checkAmounts(asked agent.Limits) error {
 		what string
 		have int64
 		most string
-	}{{"memory", asked.MemoryBytes, limits.Memory}, {"memory and swap", swap, limits.Memory}, {"disk", asked.DiskBytes, limits.Disk},
-		{"/dev/shm", asked.ShmBytes, limits.Memory}} {
+	}{{"memory", asked.MemoryBytes, users.Memory}, {"memory and swap", swap, users.Memory}, {"disk", asked.DiskBytes, users.Disk},
+		{"/dev/shm", asked.ShmBytes, users.Memory}} {
 		if most, _ := parseSize(bound.most); most > 0 && bound.have > most {
 			return api.Failure(api.CodeDenied, "ask for less", "%s of %d MiB is above what a user may have, %s", bound.what, bound.have>>20, bound.most)
 		}
@@ -145,15 +156,15 @@ func checkRlimits(asked []agent.Rlimit) error {
 	return nil
 }
 
-// checkCount counts what the caller has. c.admission is held, or many requests
-// at once would all see room for one.
-func (c *call) checkCount() error {
+// checkCount bounds the caller's runs. runs.admission is held, or many requests at
+// once would all see room for one.
+func (l limits) checkCount(c *call) error {
 	if c.peer.root() {
 		return nil
 	}
-	limits := c.config().Users
+	users := l.config().Users
 	var live, ended int
-	for _, run := range c.mirror.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
+	for _, run := range l.cache.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
 		if run.State == agent.StateEnded {
 			ended++
 		} else {
@@ -161,10 +172,10 @@ func (c *call) checkCount() error {
 		}
 	}
 	switch {
-	case limits.Runs > 0 && live >= limits.Runs:
-		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, limits.Runs)
-	case limits.Kept > 0 && ended >= limits.Kept:
-		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, limits.Kept)
+	case users.Runs > 0 && live >= users.Runs:
+		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, users.Runs)
+	case users.Kept > 0 && ended >= users.Kept:
+		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, users.Kept)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // list gives the runs that are newest behind the place that p.After names.
-func list(c *call, p api.ListParams) (any, error) {
+func (r runs) list(c *call, p api.ListParams) (any, error) {
 	from, err := parsePlace(p.After)
 	if err != nil {
 		return nil, err
@@ -29,16 +29,16 @@ func list(c *call, p api.ListParams) (any, error) {
 	if p.Limit < 0 {
 		return nil, api.Failure(api.CodeParams, "leave it away for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
 	}
-	return later{make: func() (any, error) { return c.page(p, from) }}, nil
+	return later{make: func() (any, error) { return r.page(c, p, from) }}, nil
 }
 
 // page is an api.ListResult. It is put together from texts, of which brief ones are
 // kept: every caller asks for it, and nothing else is as long.
-func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
-	if err := c.mirror.refresh(); err != nil {
+func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, error) {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	runs := c.mirror.list(func(run *agent.Run) bool {
+	runs := r.cache.list(func(run *agent.Run) bool {
 		return c.peer.sees(run) && (p.All || run.State != agent.StateEnded) && from.before(run)
 	})
 	most := pageBytes
@@ -53,7 +53,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 	reasons := map[agent.ID]string{}
 	next := ""
 	for i, run := range runs {
-		text, err := c.mirror.text(run, p.Brief)
+		text, err := r.cache.text(run, p.Brief)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 		}
 		list = append(list, text...)
 		if run.State == agent.StateQueued {
-			reasons[run.Spec.ID], _ = c.keeper.reason(run.Spec.ID)
+			reasons[run.Spec.ID], _ = r.reconciler.reason(run.Spec.ID)
 		}
 	}
 	rest, err := json.Marshal(struct {
@@ -83,14 +83,6 @@ func (c *call) page(p api.ListParams, from place) (json.RawMessage, error) {
 	return append(list, rest[1:]...), nil
 }
 
-// text is a run as an answer has it.
-func (m *mirror) text(run *agent.Run, brief bool) (json.RawMessage, error) {
-	if brief {
-		return m.brief(run)
-	}
-	return json.Marshal(withNext(run.WithoutEnv()))
-}
-
 // place is one in the list of all runs, which is the same at each request: a run's
 // time and id never change, and a new one comes before all others.
 type place struct {
@@ -100,7 +92,7 @@ type place struct {
 
 func placeOf(run *agent.Run) place { return place{run.Created, run.Spec.ID} }
 
-// before tells whether the run comes behind the place.
+// before tells whether the run is listed after the place.
 func (p place) before(run *agent.Run) bool {
 	return p.created.IsZero() || cmp.Or(p.created.Compare(run.Created), strings.Compare(string(run.Spec.ID), string(p.id))) > 0
 }

@@ -11,18 +11,18 @@ import (
 )
 
 // listText is what run.list answers, when there is room for it.
-func listText(t testing.TB, c *call, p api.ListParams) json.RawMessage {
-	t.Helper()
-	result, err := list(c, p)
-	must(t, err)
+func (r *rig) listText(c *call, p api.ListParams) json.RawMessage {
+	r.t.Helper()
+	result, err := r.d.runs().list(c, p)
+	must(r.t, err)
 	text, err := result.(later).make()
-	must(t, err)
+	must(r.t, err)
 	return text.(json.RawMessage)
 }
 
-func listed(t testing.TB, c *call, p api.ListParams) (answer api.ListResult) {
-	t.Helper()
-	must(t, json.Unmarshal(listText(t, c, p), &answer))
+func (r *rig) listed(c *call, p api.ListParams) (answer api.ListResult) {
+	r.t.Helper()
+	must(r.t, json.Unmarshal(r.listText(c, p), &answer))
 	return answer
 }
 
@@ -32,14 +32,14 @@ func TestListByPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.large(4)
-	want := r.d.mirror.list(member.sees)
+	want := r.d.cache.list(member.sees)
 	for _, p := range []api.ListParams{{}, {All: true}, {Limit: 3, Brief: true}, {Brief: true}} {
 		var got []agent.ID
 		for {
-			if text := listText(t, r.as(member), p); len(text) > answerRoom {
+			if text := r.listText(r.as(member), p); len(text) > answerRoom {
 				t.Errorf("%+v: %d bytes", p, len(text))
 			}
-			part := listed(t, r.as(member), p)
+			part := r.listed(r.as(member), p)
 			if len(part.Runs) == 0 || p.Limit > 0 && len(part.Runs) > p.Limit || len(part.Reasons) != len(part.Runs) {
 				t.Fatalf("%+v: %d runs, %d reasons", p, len(part.Runs), len(part.Reasons))
 			}
@@ -56,7 +56,7 @@ func TestListByPages(t *testing.T) {
 		}
 	}
 	for _, bad := range []api.ListParams{{After: "x"}, {After: "1-"}, {After: "x-0123456789abcdef"}, {Limit: -1}} {
-		_, err := list(r.as(member), bad)
+		_, err := r.d.runs().list(r.as(member), bad)
 		wantCode(t, err, api.CodeParams)
 	}
 }

@@ -12,26 +12,11 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// level reads a word of the configuration.
-func level(word string) (slog.Level, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(word)); err != nil {
-		return l, fmt.Errorf("log_level: %q is not debug, info, warn or error", word)
-	}
-	return l, nil
-}
-
-// Level is the configured level of cloved's own log.
-func (c Config) Level() slog.Level {
-	l, _ := level(c.LogLevel) // it was checked
-	return l
-}
-
 // tailLines is how much of its own log cloved remembers.
 const tailLines = 1000
 
-// Tail remembers the last lines that were written to it: who reports a cloved
-// that misbehaves may have no journal.
+// Tail remembers the last lines that were written to it, for clove debug: a host
+// may have no journal.
 type Tail struct {
 	mu    sync.Mutex // guards the following
 	lines [][]byte
@@ -128,7 +113,7 @@ func fieldName(key string) string {
 	}, key)
 }
 
-// priority is syslog's word for a level.
+// priority is the syslog priority of a level.
 func priority(level slog.Level) journal.Priority {
 	switch {
 	case level >= slog.LevelError:

@@ -6,18 +6,32 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/logs"
+	"clove.run/clove/internal/watch"
+	"clove.run/clove/runtime"
+	"clove.run/clove/scheduler"
 )
 
 // maxTail is more than any log holds.
 const maxTail = 1 << 30
 
-// readLogs gives lines of a run's log.
-func readLogs(c *call, p api.LogsParams) (any, error) {
+// logReader serves the method that reads the log of a run.
+type logReader struct {
+	cache   *cache
+	paths   runtime.Paths
+	watches *watch.Source
+}
+
+func (l logReader) methods() map[string]handler {
+	return map[string]handler{api.MethodRunLogs: handle(l.read)}
+}
+
+// read gives lines of a run's log.
+func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 	id := c.run.Spec.ID
 	if !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
 	}
-	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1, Watch: c.watches.Dir}
+	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1, Watch: l.watches.Dir}
 	if p.Tail != nil {
 		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
@@ -27,8 +41,8 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 		go func() {
 			defer close(ended)
 			// An error is the end of the request, or a store that fails.
-			_, _, _ = c.mirror.until(c, id, func(run agent.Run, found bool) bool {
-				return !found || run.State == agent.StateEnded && !judge(run).again
+			_, _, _ = l.cache.until(c, id, func(run agent.Run, found bool) bool {
+				return !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run)
 			})
 		}()
 	}
@@ -37,7 +51,7 @@ func readLogs(c *call, p api.LogsParams) (any, error) {
 		together := &manyLines{c: c}
 		give, choice.Pause = together.add, together.send
 	}
-	return api.Nothing{}, logs.Read(c, c.logDir(id), choice, give)
+	return api.Nothing{}, logs.Read(c, l.paths.Log(id), choice, give)
 }
 
 // manyBytes is how much text of lines is gathered for one notification.

@@ -20,17 +20,17 @@ func TestManyLinesInOneNotification(t *testing.T) {
 	const lines = 3000
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
-	log, err := logs.Open(r.d.logDir(run.Spec.ID), logs.DefaultCap)
+	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), logs.DefaultCap)
 	must(t, err)
 	out := log.Stream("stdout")
 	for i := range lines {
 		_, _ = out.Write([]byte(strconv.Itoa(i+1) + strings.Repeat(" \"x", 20) + "\n"))
 	}
 	must(t, log.Close())
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	for _, p := range []api.LogsParams{{}, {Many: true}, {Many: true, Follow: true}} {
 		c := r.as(ownerCaller)
-		c.run, _ = r.d.mirror.get(run.Spec.ID)
+		c.run, _ = r.d.cache.get(run.Spec.ID)
 		c.id = json.RawMessage("7")
 		notes, next := 0, int64(0)
 		c.note = func(_ string, params any) error {
@@ -51,7 +51,7 @@ func TestManyLinesInOneNotification(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := readLogs(c, p)
+		_, err := r.d.logReader().read(c, p)
 		must(t, err)
 		if next != lines || p.Many != (notes < lines/50) {
 			t.Errorf("%+v: %d lines in %d notifications", p, next, notes)

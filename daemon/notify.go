@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notifier tells systemd how cloved does, in the words of sd_notify(3). The
-// zero value, without systemd, tells nobody.
+// Notifier reports cloved's state to systemd with sd_notify(3). The zero value,
+// without systemd, sends nothing.
 type Notifier struct {
 	path     string
 	watchdog time.Duration
-	patience time.Duration // with a systemd that is behind with its reading
+	patience time.Duration // until there is room in systemd's queue
 }
 
-// tellTime is how long a word may wait for room in systemd's queue
-// (unix(7), max_dgram_qlen): a systemd that hangs must not keep cloved from its end.
+// tellTime is how long a message may wait for room in systemd's queue
+// (unix(7), max_dgram_qlen): a systemd that hangs must not keep cloved from ending.
 const tellTime = 5 * time.Second
 
-// NewNotifier reads what systemd says in the environment, and takes it out of
-// there: what cloved starts is not for systemd to hear from.
+// NewNotifier reads the variables that systemd sets, and removes them from the
+// environment: a supervisor that inherits them could report as if it were cloved.
 func NewNotifier() Notifier {
 	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: tellTime}
 	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
@@ -39,7 +39,7 @@ func NewNotifier() Notifier {
 	return n
 }
 
-// The words of sd_notify(3).
+// States of sd_notify(3).
 const (
 	notifyReady     = "READY=1"
 	notifyReloading = "RELOADING=1"
@@ -47,7 +47,7 @@ const (
 	notifyWatchdog  = "WATCHDOG=1"
 )
 
-// Tell sends one state. A systemd that does not listen changes nothing.
+// Tell sends one state. It has no error: cloved works the same without systemd.
 func (n Notifier) Tell(state string) {
 	if n.path == "" {
 		return
@@ -66,8 +66,8 @@ func (n Notifier) Tell(state string) {
 	}
 }
 
-// Reloading says that the configuration is being read; Ready ends that. The
-// clock's reading lets systemd tell an answer from one to an earlier reload.
+// Reloading reports that the configuration is being read; Ready ends that. systemd
+// compares the time with that of its request, to ignore the answer to an earlier one.
 func (n Notifier) Reloading() {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -76,13 +76,13 @@ func (n Notifier) Reloading() {
 	n.Tell(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", notifyReloading, now.Nano()/int64(time.Microsecond)))
 }
 
-// Ready says that cloved serves, and one line for `systemctl status`.
+// Ready reports that cloved serves, with a line for `systemctl status`.
 func (n Notifier) Ready(status string) {
 	n.Tell(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
 }
 
-// Feed tells the watchdog twice in its time that cloved works, for as long as
-// healthy says so in time, until ctx ends. Why it does not is told to failed.
+// Feed resets systemd's watchdog twice in its interval while healthy returns no
+// error in time, until ctx ends. Other errors of healthy go to failed.
 func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error, failed func(error)) {
 	if n.watchdog == 0 {
 		return
@@ -103,7 +103,7 @@ func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error,
 	}
 }
 
-// ask gives healthy as long as the watchdog waits.
+// ask gives healthy half of the watchdog's interval: the answer must reach systemd in time.
 func (n Notifier) ask(ctx context.Context, healthy func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, n.watchdog/2)
 	defer cancel()

@@ -48,7 +48,7 @@ func (r *rig) counted(lines ...string) {
 	r.t.Helper()
 	ctx := within(r.t)
 	for {
-		moved := r.d.mirror.changed()
+		moved := r.d.cache.changed()
 		var text bytes.Buffer
 		must(r.t, r.d.meter.Write(&text))
 		missing := ""
@@ -94,7 +94,7 @@ func TestCountsWhateverHappens(t *testing.T) {
 		`clove_agents{state="running"} 1`, `clove_agents{state="ended"} 1`, "clove_memory_promised_bytes 6.7108864e+07")
 	next := New(r.d.options)
 	var text bytes.Buffer
-	must(t, next.mirror.refresh())
+	must(t, next.cache.refresh())
 	must(t, next.meter.Write(&text))
 	if !strings.Contains(text.String(), "\nclove_starts_total 0\n") || !strings.Contains(text.String(), "\nclove_agents{state=\"running\"} 1\n") {
 		t.Error(text.String())
@@ -124,7 +124,7 @@ func TestCountsCallsAndTheQueue(t *testing.T) {
 		`clove_api_requests_total{code="method",method="unknown"} 1`, `clove_api_requests_total{code="not-found",method="run.get"} 1`,
 		`clove_api_request_seconds_count{method="run.start"} 3`, `clove_queue_length{reason="time"} 1`, `clove_queue_length{reason="order"} 1`,
 		"clove_store_commit_seconds_count 2", "clove_store_errors_total 0", "clove_api_connections 2", "clove_draining 0")
-	r.d.keeper.drain(true)
+	r.d.reconciler.drain(true)
 	r.counted(`clove_queue_length{reason="drain"} 2`, `clove_queue_length{reason="time"} 0`, "clove_draining 1")
 }
 
@@ -132,7 +132,7 @@ func TestCountsCallsAndTheQueue(t *testing.T) {
 func TestEveryGaugeIsSupplied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	var text bytes.Buffer
 	must(t, r.d.meter.Write(&text))
 	for _, row := range metrics.Table {
@@ -157,10 +157,10 @@ func TestCountsDroppedEvents(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	run := r.add("one", agent.Owner{}, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
-	r.d.mirror.mu.Lock()
-	r.d.mirror.past = r.d.mirror.past[2:] // as if much had happened
-	r.d.mirror.mu.Unlock()
+	must(t, r.d.cache.refresh())
+	r.d.cache.mu.Lock()
+	r.d.cache.past = r.d.cache.past[2:] // as if much had happened
+	r.d.cache.mu.Unlock()
 	gaps := 0
 	zero := uint64(0)
 	_, err := c.Events(within(t), api.EventParams{After: &zero}, func(n api.EventNote) error {
@@ -184,7 +184,7 @@ func TestTracesARun(t *testing.T) {
 	tracer, err := traces.FromEnvironment(context.Background(), "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must(t, err)
 	r := newRig(t, nil)
-	r.d.tracer = tracer
+	r.d.tracer, r.d.reconciler.tracer = tracer, tracer
 	c := r.serve()
 	s := spec("traced")
 	s.Env, s.Command, s.Remove = []string{"TOKEN=planted"}, []string{"sh", "planted"}, true
@@ -241,7 +241,7 @@ func TestLookInside(t *testing.T) {
 	wantCode(t, err, api.CodeParams)
 	params, _ := json.Marshal(api.DebugParams{Part: api.DebugQueue})
 	m, _ := api.Find(api.MethodDebug)
-	_, err = r.d.allow(ownerCaller, m, params)
+	_, err = r.d.dispatcher().allow(ownerCaller.principal, m, params)
 	wantCode(t, err, api.CodeDenied)
 }
 
@@ -250,15 +250,15 @@ func TestLookInsideOfOneThatHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	r.d.mirror.mu.Lock()
-	r.d.keeper.mu.Lock()
+	r.d.cache.mu.Lock()
+	r.d.reconciler.mu.Lock()
 	for _, part := range []api.DebugPart{api.DebugVersions, api.DebugGoroutines, api.DebugHeap, api.DebugConfiguration, api.DebugLog} {
 		if _, err := c.Debug(within(t), part); err != nil {
 			t.Errorf("%s: %v", part, err)
 		}
 	}
-	r.d.keeper.mu.Unlock()
-	r.d.mirror.mu.Unlock()
+	r.d.reconciler.mu.Unlock()
+	r.d.cache.mu.Unlock()
 }
 
 func TestTailKeepsTheLast(t *testing.T) {

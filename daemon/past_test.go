@@ -14,10 +14,10 @@ func TestReadsThePastWhenAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.add("before", agent.Owner{}, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
-	last := r.d.mirror.newest()
-	if last == 0 || len(r.d.mirror.past) != 0 {
-		t.Fatalf("%d happened, and %d were read", last, len(r.d.mirror.past))
+	must(t, r.d.cache.refresh())
+	last := r.d.cache.newest()
+	if last == 0 || len(r.d.cache.past) != 0 {
+		t.Fatalf("%d happened, and %d were read", last, len(r.d.cache.past))
 	}
 	c := r.serve()
 	r.add("since", agent.Owner{}, agent.StateEnded)
@@ -36,11 +36,11 @@ func TestReadsThePastWhenAsked(t *testing.T) {
 	if got := numbers(last); len(got) == 0 || got[0] != last+1 {
 		t.Errorf("after %d: %v", last, got)
 	}
-	r.d.mirror.mu.Lock()
-	if first := r.d.mirror.past[0].Sequence; first != last+1 {
+	r.d.cache.mu.Lock()
+	if first := r.d.cache.past[0].Sequence; first != last+1 {
 		t.Errorf("%d was read, and nobody asked for it", first)
 	}
-	r.d.mirror.mu.Unlock()
+	r.d.cache.mu.Unlock()
 	for range 2 { // once read, it stays
 		got := numbers(0)
 		for i, n := range got {

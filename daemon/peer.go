@@ -12,26 +12,48 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// caller is who is at the other end of a connection, as the kernel says.
+// principal is the identity that access rules check: a user, or an agent.
+type principal struct {
+	owner agent.Owner // the user, or the owner of the agent's run
+	run   agent.ID    // the agent's run; empty: it is a user
+}
+
+// isAgent tells whether the principal is a process of a sandbox.
+func (p principal) isAgent() bool { return p.run != "" }
+
+// root tells whether the principal sees and may do everything. An agent never may,
+// whoever owns its run: its instructions can come from any web page that it reads.
+func (p principal) root() bool { return p.owner.UID == 0 && !p.isAgent() }
+
+// covers tells whether a run exists to the principal.
+func (p principal) covers(run agent.ID, owner agent.Owner) bool {
+	if p.isAgent() {
+		return run == p.run
+	}
+	return p.root() || owner.UID == p.owner.UID
+}
+
+// sees is covers for a run that is known.
+func (p principal) sees(run *agent.Run) bool { return p.covers(run.Spec.ID, run.Owner) }
+
+// caller is the principal at the other end of a connection, as the kernel says.
 type caller struct {
-	owner  agent.Owner
+	principal
 	groups []uint32
 	pid    int
 }
-
-// root sees and may do everything.
-func (c caller) root() bool { return c.owner.UID == 0 }
 
 // identity is the caller for a thread that acts in its place.
 func (c caller) identity() nsthread.Identity {
 	return nsthread.Identity{UID: c.owner.UID, GID: c.owner.GID, Groups: c.groups}
 }
 
-// sees tells whether the run exists to the caller.
-func (c caller) sees(run *agent.Run) bool { return c.root() || run.Owner.UID == c.owner.UID }
-
-// member tells whether the caller may connect at all.
+// member tells whether the caller may connect at all. An agent may not, whatever the
+// groups of its run's owner are.
 func (c caller) member(group int) bool {
+	if c.isAgent() {
+		return false
+	}
 	return c.root() || group >= 0 && (c.owner.GID == uint32(group) || slices.Contains(c.groups, uint32(group)))
 }
 
@@ -42,7 +64,7 @@ func (c caller) String() string {
 // soPeerGroups is a socket option of socket(7) that x/sys has no call for.
 const soPeerGroups = 59
 
-// peerOf asks the kernel who connected. The credentials are those of the
+// peerOf returns the identity of the process that connected. The credentials are those of the
 // moment of connect(2); the groups too.
 func peerOf(conn *net.UnixConn) (caller, error) {
 	var c caller

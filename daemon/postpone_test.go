@@ -15,14 +15,14 @@ type unwritable struct{ *rig }
 func (unwritable) Refuse(agent.ID, error) error { return errors.New("there is no space") }
 
 // A start that fails while the store takes no word of it is tried again, now
-// and then, and who asked is told why it waits. Without the pause the keeper
+// and then, and who asked is told why it waits. Without the pause the reconciler
 // would start supervisors as fast as it can.
 func TestFailedStartIsHeldBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.refuse["held"] = true
-	r.d.sandboxes = unwritable{r}
-	r.d.keeper.retry = retryTime / 20
+	r.d.reconciler.sandboxes = unwritable{r}
+	r.d.reconciler.retry = retryTime / 20
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})
 	must(t, err)
@@ -32,7 +32,7 @@ func TestFailedStartIsHeldBack(t *testing.T) {
 	r.mu.Lock()
 	r.refuse["held"] = false
 	r.mu.Unlock()
-	_, _, err = r.d.mirror.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
+	_, _, err = r.d.cache.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 	if tries := len(r.names()); tries > 5 {
 		t.Errorf("%d tries within a moment", tries)

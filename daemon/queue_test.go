@@ -15,16 +15,16 @@ import (
 func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
+	c := &call{Context: within(t), peer: caller{}}
 	s := spec("brief")
-	_, decided := r.d.keeper.reason(s.ID)
-	_, err := r.records.enqueue(agent.Run{Spec: s, Turn: agent.Turn{Since: time.Now()}})
+	_, decided := r.d.reconciler.reason(s.ID)
+	_, err := r.records.enqueue(agent.Run{Spec: s, Queue: agent.QueueState{Since: time.Now()}})
 	must(t, err)
 	c.run.Spec = s
-	must(t, c.dequeue())
-	_, err = r.d.keeper.look(context.Background())
+	must(t, r.d.runs().dequeue(c))
+	_, err = r.d.reconciler.look(context.Background())
 	must(t, err)
-	_, err = c.firstTurn(s, make(chan supervisor.Answer), decided)
+	_, err = r.d.runs().firstTurn(c, s, make(chan supervisor.Answer), decided)
 	if agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("%v", err)
 	}
@@ -37,12 +37,12 @@ func TestDequeueLeavesTheLive(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("quick", agent.Owner{}, agent.StateRunning)
 	run.State = agent.StateQueued // as it was found
-	c := &call{Context: within(t), Daemon: r.d, run: run}
-	if err := c.dequeue(); agent.KindOf(err) != agent.KindConflict {
+	c := &call{Context: within(t), run: run}
+	if err := r.d.runs().dequeue(c); agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("%v", err)
 	}
-	must(t, r.d.mirror.refresh())
-	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateRunning || now.Lease == nil {
+	must(t, r.d.cache.refresh())
+	if now, _ := r.d.cache.get(run.Spec.ID); now.State != agent.StateRunning || now.Lease == nil {
 		t.Errorf("%+v", now)
 	}
 }
@@ -52,16 +52,16 @@ func TestHoldTellsThatANameMoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("old", agent.Owner{}, agent.StateEnded)
-	c := &call{Context: within(t), Daemon: r.d, run: run}
-	release, err := c.hold("old")
+	c := &call{Context: within(t), run: run}
+	release, err := r.d.runs().hold(c, "old")
 	must(t, err)
 	release()
 	_, err = r.records.rename(run.Spec.ID, "new")
 	must(t, err)
-	_, err = c.hold("old")
+	_, err = r.d.runs().hold(c, "old")
 	wantCode(t, err, api.CodeNotFound)
 	r.add("old", agent.Owner{}, agent.StateEnded)
-	_, err = c.hold("old")
+	_, err = r.d.runs().hold(c, "old")
 	wantCode(t, err, api.CodeNotFound)
 }
 

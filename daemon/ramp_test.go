@@ -35,7 +35,7 @@ func TestStartsAreRamped(t *testing.T) {
 		second <- err
 	}()
 	for {
-		reason, looked := r.d.keeper.reason(next.ID)
+		reason, looked := r.d.reconciler.reason(next.ID)
 		if strings.Contains(reason, "being started") {
 			break
 		}

@@ -9,14 +9,12 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// checkReach rejects network rules that the supervisor would refuse, and those of a
-// user's run that go beyond users.allow, whoever asks for them.
-func (d *Daemon) checkReach(spec agent.Spec, owner agent.Owner) error {
-	if err := runtime.CheckRules(spec, owner); err != nil {
+func (u UserLimits) checkReach(spec agent.Spec, of principal) error {
+	if err := runtime.CheckRules(spec, of.owner); err != nil {
 		return err
 	}
-	ceiling := d.config().Users.ceiling()
-	if owner.UID == 0 || len(ceiling) == 0 {
+	ceiling := u.ceiling()
+	if of.root() || len(ceiling) == 0 {
 		return nil
 	}
 	for _, target := range reached(spec) {
@@ -55,7 +53,7 @@ func (u UserLimits) ceiling() egress.Ceiling {
 	return ceiling
 }
 
-// checkAllow tells the mistake with its hint, for the configuration's one line.
+// checkAllow puts the hint into the message: a mistake in the configuration is one line.
 func (u UserLimits) checkAllow() error {
 	_, err := egress.NewCeiling(u.Allow)
 	var wrong *agent.Error

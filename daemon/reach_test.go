@@ -43,10 +43,10 @@ func TestUsersStayBelowTheCeiling(t *testing.T) {
 	} {
 		s := networked()
 		row.change(&s)
-		if err := r.as(rootCaller).checkSpec(s); err != nil {
+		if err := r.d.limits().checkSpec(r.as(rootCaller), s); err != nil {
 			t.Errorf("%s: root: %v", what, err)
 		}
-		err := r.as(ownerCaller).checkSpec(s)
+		err := r.d.limits().checkSpec(r.as(ownerCaller), s)
 		if (err == nil) != row.within {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -55,13 +55,13 @@ func TestUsersStayBelowTheCeiling(t *testing.T) {
 		}
 	}
 	r.add("mine", ownerCaller.owner, agent.StateRunning)
-	must(t, r.d.mirror.refresh())
+	must(t, r.d.cache.refresh())
 	for _, who := range []caller{ownerCaller, rootCaller} {
 		c := r.as(who)
-		c.run, _ = r.d.mirror.resolve("mine", who.sees)
+		c.run, _ = r.d.cache.resolve("mine", who.sees)
 		c.run.Spec.Network = agent.NetworkAllowlist
 		rules := allowed("evil.test")
-		_, err := update(c, api.UpdateParams{Update: agent.Update{Rules: &rules}})
+		_, err := r.d.live().update(c, api.UpdateParams{Update: agent.Update{Rules: &rules}})
 		if err == nil {
 			t.Fatalf("%s goes beyond it by an update", who)
 		}
@@ -74,8 +74,8 @@ func TestMetadataIsForRoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	s := networked("169.254.169.254")
-	must(t, r.as(rootCaller).checkSpec(s))
-	if err := r.as(ownerCaller).checkSpec(s); agent.KindOf(err) != agent.KindPrivilege {
+	must(t, r.d.limits().checkSpec(r.as(rootCaller), s))
+	if err := r.d.limits().checkSpec(r.as(ownerCaller), s); agent.KindOf(err) != agent.KindPrivilege {
 		t.Errorf("a user may allow it: %v", err)
 	}
 }
@@ -87,8 +87,8 @@ func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
 	s := networked("api.example.com")
 	run := agent.Run{Spec: s, Owner: ownerCaller.owner}
 	answers := func() supervisor.Answer {
-		answer := r.d.keeper.expect(s.ID)
-		r.d.keeper.begin(run)
+		answer := r.d.reconciler.expect(s.ID)
+		r.d.reconciler.begin(run)
 		return <-answer
 	}
 	if a := answers(); !a.Started {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/store"
 )
@@ -67,4 +68,13 @@ func (r records) amend(id agent.ID, what agent.What, detail string, change func(
 func (r records) rename(id agent.ID, name string) (run agent.Run, err error) {
 	err = r.change(func(s *store.Store) error { run, err = s.Rename(id, name); return err })
 	return run, err
+}
+
+// storeFailed tells whether an error is the store's own, and not its answer.
+func storeFailed(err error) bool {
+	switch agent.KindOf(err) {
+	case agent.KindNotFound, agent.KindConflict, agent.KindInvalid:
+		return false
+	}
+	return err != nil && api.ErrorOf(err).Code != api.CodeCancelled
 }

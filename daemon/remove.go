@@ -2,113 +2,89 @@ package daemon
 
 import (
 	"context"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/runtime"
-	"clove.run/clove/store"
+	"clove.run/clove/scheduler"
 )
 
-// remove forgets a run, and all that is kept of it.
-func remove(c *call, p api.RemoveParams) (any, error) {
-	if err := c.forgetAll(p); err != nil {
+// remove removes a run: record, layer, log and name.
+func (r runs) remove(c *call, p api.RemoveParams) (any, error) {
+	if err := r.forgetAll(c, p); err != nil {
 		return nil, err
 	}
-	// A start that had begun makes a log anew before it hears that its run is gone.
-	patience, cancel := context.WithTimeout(c, buryTime)
+	// A start that has begun creates the log again before it finds that its run is gone.
+	patience, cancel := context.WithTimeout(c, reapTime)
 	defer cancel()
-	c.keeper.awaitStart(patience, c.run.Spec.ID)
+	r.reconciler.awaitStart(patience, c.run.Spec.ID)
 	return api.Nothing{}, nil
 }
 
-// forgetAll ends the call's run where it may, and forgets it.
-func (c *call) forgetAll(p api.RemoveParams) error {
+// forgetAll ends the call's run where force allows that, and removes it.
+func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
-		if err := c.end(p.Run, 0); err != nil {
+		if err := r.end(c, p.Run, 0); err != nil {
 			return err
 		}
-		if _, found := c.mirror.get(id); !found {
-			return nil // it had --rm
+		if _, found := r.cache.get(id); !found {
+			return nil // with --rm it is removed with its end
 		}
 	}
-	release, err := c.hold(p.Run)
+	release, err := r.hold(c, p.Run)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.lay(); err != nil && agent.KindOf(err) != agent.KindConflict {
+	if err := r.lay(c); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
-	if err := c.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
+	if err := r.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
-	return nil // it went with its end
+	return nil // with --rm it is removed with its end
 }
 
-// lay ends what waits or would wait again, and sees to it that neither policy
-// nor schedule queues it again before it is gone.
-func (c *call) lay() error {
-	if c.run.State == agent.StateQueued || judge(c.run).again {
-		if err := c.noteStop(); err != nil {
+// lay ends a queued run, and suspends policy and schedule: they must not queue the run
+// again before it is removed.
+func (r runs) lay(c *call) error {
+	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
+		if err := r.noteStop(c); err != nil {
 			return err
 		}
 	}
-	if err := c.mirror.refresh(); err != nil {
+	if err := r.cache.refresh(); err != nil {
 		return err
 	}
-	if now, found := c.mirror.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
-		return c.dequeue()
+	if now, found := r.cache.get(c.run.Spec.ID); found && now.State == agent.StateQueued {
+		return r.dequeue(c)
 	}
 	return nil
 }
 
-// dequeue ends the call's run while it waits. One that is being started by now
-// is its supervisor's to end: it is in conflict.
-func (c *call) dequeue() error {
-	return c.Daemon.dequeue(c.run.Spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued })
+// dequeue ends the call's queued run. If its start has begun, the error is a conflict:
+// then only its supervisor can end it.
+func (r runs) dequeue(c *call) error {
+	return r.reconciler.dequeue(c.run.Spec.ID, queued)
 }
 
-// dequeue ends a run that never came to its turn, under the name that it has by
-// now, if wanted says so of the run as it is stored; else it is in conflict.
-func (d *Daemon) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
-	return d.records.change(func(st *store.Store) error {
-		run, err := st.Get(string(id))
-		if err != nil {
-			return err
-		}
-		if !wanted(&run) {
-			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
-		}
-		if run.Spec.Remove {
-			// A start that was put off has made it.
-			if err := d.options.Paths.RemoveLog(run.Spec.ID); err != nil {
-				return err
-			}
-		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
-		return err
-	})
-}
+func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
-// prune removes what has ended, each on its own.
-func prune(c *call, _ api.Nothing) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+// prune removes the ended runs. One that cannot be removed does not keep the others.
+func (r runs) prune(c *call, _ api.Nothing) (any, error) {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
-	for _, run := range c.mirror.all(c.peer.sees) {
-		if run.State != agent.StateEnded || judge(run).again {
+	for _, run := range r.cache.all(c.peer.sees) {
+		if run.State != agent.StateEnded || scheduler.StartsAgain(run) {
 			continue
 		}
 		if err := c.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.sandboxes.Remove(string(run.Spec.ID)); err != nil {
-			c.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
+		if err := r.sandboxes.Remove(string(run.Spec.ID)); err != nil {
+			r.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)
 			continue
 		}
 		result.Removed = append(result.Removed, run.Spec.ID)

@@ -32,21 +32,21 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	stopped, wanted := r.add("stopped", agent.Owner{}, agent.StateQueued), r.add("wanted", agent.Owner{}, agent.StateQueued)
 	for _, run := range []agent.Run{stopped, wanted} {
 		_, err := r.records.amend(run.Spec.ID, agent.WhatStopped, "", func(now *agent.Run) {
-			now.Turn.NotBefore = time.Time{}
+			now.Queue.NotBefore = time.Time{}
 			if now.Spec.ID == stopped.Spec.ID {
-				now.Turn.StopAsked, now.Turn.Stopped = true, &agent.Stopped{By: "uid 0"}
+				now.Queue.StopAsked, now.Queue.Stopped = true, &agent.Stopped{By: "uid 0"}
 			}
 		})
 		must(t, err)
 	}
 	r.serve()
 	ran := func(run agent.Run, _ bool) bool { return run.State != agent.StateQueued }
-	now, _, err := r.d.mirror.until(within(t), stopped.Spec.ID, ran)
+	now, _, err := r.d.cache.until(within(t), stopped.Spec.ID, ran)
 	must(t, err)
 	if now.State != agent.StateEnded || now.Record.Status != agent.StatusKilled || now.Record.Stopped == nil {
 		t.Errorf("%s, %+v", now.State, now.Record)
 	}
-	if now, _, err = r.d.mirror.until(within(t), wanted.Spec.ID, ran); err != nil || now.State != agent.StateRunning {
+	if now, _, err = r.d.cache.until(within(t), wanted.Spec.ID, ran); err != nil || now.State != agent.StateRunning {
 		t.Errorf("control: %s, %v", now.State, err)
 	}
 }
@@ -57,29 +57,29 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
-	c := &call{Context: within(t), Daemon: r.d, peer: caller{}, run: run}
+	c := &call{Context: within(t), peer: caller{}, run: run}
 	c.run.State = agent.StateRunning // as it was found
 	_, err := r.records.requeue(run.Spec.ID, func(*agent.Run) {})
 	must(t, err)
 	r.serve()
-	must(t, c.end("back", 0))
-	if now, _ := r.d.mirror.get(run.Spec.ID); now.State != agent.StateEnded {
+	must(t, r.d.runs().end(c, "back", 0))
+	if now, _ := r.d.cache.get(run.Spec.ID); now.State != agent.StateEnded {
 		t.Errorf("it is %s", now.State)
 	}
 }
 
 // A restart by hand is not answered with what the run waited for before: nothing
-// is said until the keeper has looked again.
+// is said until the reconciler has looked again.
 func TestRestartEndsADelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("delayed", agent.Owner{}, agent.StateQueued)
-	_, err := r.d.keeper.look(t.Context())
+	_, err := r.d.reconciler.look(t.Context())
 	must(t, err)
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
-		t.Errorf("an answer before the keeper looked: %+v", result)
+	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 	// The hasty one has ended that delay all the same: it may run by now.
 	r.add("another", agent.Owner{}, agent.StateQueued)
@@ -90,23 +90,23 @@ func TestRestartEndsADelay(t *testing.T) {
 	}
 }
 
-// The same for a run that was stopped while it waited: the keeper may not have
+// The same for a run that was stopped while it waited: the reconciler may not have
 // looked since.
 func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("stopped", agent.Owner{}, agent.StateQueued)
-	_, err := r.d.keeper.look(t.Context())
+	_, err := r.d.reconciler.look(t.Context())
 	must(t, err)
-	if reason, _ := r.d.keeper.reason(run.Spec.ID); reason == "" {
+	if reason, _ := r.d.reconciler.reason(run.Spec.ID); reason == "" {
 		t.Fatal("control: it waits for nothing")
 	}
-	must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
+	must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
 	run.State = agent.StateEnded
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := restart(&call{Context: hasty, Daemon: r.d, run: run}, api.RestartParams{}); err == nil {
-		t.Errorf("an answer before the keeper looked: %+v", result)
+	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
+		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 }
 
@@ -116,13 +116,13 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
-	must(t, r.d.mirror.refresh())
-	c := &call{Context: within(t), Daemon: r.d, peer: caller{}}
-	c.run, _ = r.d.mirror.get(run.Spec.ID)
-	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Turn.NotBefore = time.Now().Add(time.Hour) })
+	must(t, r.d.cache.refresh())
+	c := &call{Context: within(t), peer: caller{}}
+	c.run, _ = r.d.cache.get(run.Spec.ID)
+	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Queue.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
 	r.serve()
-	if result, err := restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
+	if result, err := r.d.runs().restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -140,12 +140,12 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 		go func() { _, err := c.Start(within(t), api.StartParams{Spec: s}); started <- err }()
 		<-began
 		go func() { removed <- c.Remove(within(t), "begun", force) }()
-		_, _, err := r.d.mirror.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
+		_, _, err := r.d.cache.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
 		must(t, err)
-		must(t, os.MkdirAll(r.d.logDir(s.ID), 0o700))
+		must(t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))
 		proceed()
 		must(t, <-removed)
-		if _, err := os.Lstat(r.d.logDir(s.ID)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(r.d.options.Paths.Log(s.ID)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("force %v: a log is left: %v", force, err)
 		}
 		wantCode(t, <-started, api.CodeConflict)
@@ -160,9 +160,9 @@ func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
 		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
-		must(t, os.MkdirAll(r.d.logDir(run.Spec.ID), 0o700))
-		must(t, (&call{Context: t.Context(), Daemon: r.d, run: run}).dequeue())
-		if _, err := os.Lstat(r.d.logDir(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
+		must(t, os.MkdirAll(r.d.options.Paths.Log(run.Spec.ID), 0o700))
+		must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
+		if _, err := os.Lstat(r.d.options.Paths.Log(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
 			t.Errorf("--rm %v: %v", forget, err)
 		}
 	}

@@ -3,97 +3,125 @@ package daemon
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/daemon/traces"
+	"clove.run/clove/runtime"
+	"clove.run/clove/scheduler"
 	"clove.run/clove/store"
 )
 
-// start stores a run, and answers when it executes or has a reason to wait that
-// does not pass in a moment.
-func start(c *call, p api.StartParams) (any, error) {
+// runs serves the methods that store, start, end and forget runs.
+type runs struct {
+	cache       *cache
+	records     records
+	reconciler  *reconciler
+	sandboxes   sandboxes
+	limits      limits
+	supervisors supervisors
+	paths       runtime.Paths
+	admission   *sync.Mutex // from counting a user's runs until the next one is stored
+	tracer      *traces.Tracer
+	log         *slog.Logger
+}
+
+func (r runs) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodRunStart:   handle(r.start),
+		api.MethodRunList:    handle(r.list),
+		api.MethodRunGet:     handle(r.get),
+		api.MethodRunWait:    handle(r.wait),
+		api.MethodRunRemove:  handle(r.remove),
+		api.MethodRunRename:  handle(r.rename),
+		api.MethodRunPrune:   handle(r.prune),
+		api.MethodRunStop:    handle(r.stop),
+		api.MethodRunSignal:  handle(r.signal),
+		api.MethodRunRestart: handle(r.restart),
+	}
+}
+
+// start stores a run, and answers when it executes or waits for more than other starts.
+func (r runs) start(c *call, p api.StartParams) (any, error) {
 	spec := p.Spec
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
 	}
 	spec.Detached = true
-	if err := c.mirror.refresh(); err != nil { // what it comes after may be new
+	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
 		return nil, err
 	}
-	if err := c.checkSpec(spec); err != nil {
+	if err := r.limits.checkSpec(c, spec); err != nil {
 		return nil, err
 	}
-	if !c.peer.root() {
-		if err := c.checkUser(spec); err != nil {
-			return nil, err
-		}
+	if err := r.limits.checkUser(c, spec); err != nil {
+		return nil, err
 	}
 	var err error
-	if spec.After, err = c.comesAfter(spec.Name, spec.After); err != nil {
+	if spec.After, err = r.limits.comesAfter(c, spec.Name, spec.After); err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
-	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Turn: agent.Turn{Since: now, Starts: 1}}
-	if spec.Schedule != "" {
-		run.Turn.Scheduled, run.Turn.Settled = true, now
-	}
+	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Queue: agent.NewQueueState(spec, now)}
 	if p.DelayNS > 0 && spec.Foreground {
 		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
 	}
 	if p.DelayNS > 0 {
-		run.Turn.NotBefore = now.Add(time.Duration(p.DelayNS))
+		run.Queue.NotBefore = now.Add(time.Duration(p.DelayNS))
 	}
-	c.tracer.About(c, run)
-	run.Turn.Trace = c.tracer.Carry(c)
-	_, decided := c.keeper.reason(spec.ID)
-	answer := c.keeper.expect(spec.ID)
-	defer c.keeper.forget(spec.ID, answer)
+	r.tracer.About(c, run)
+	run.Queue.Trace = r.tracer.Carry(c)
+	_, decided := r.reconciler.reason(spec.ID)
+	answer := r.reconciler.expect(spec.ID)
+	defer r.reconciler.forget(spec.ID, answer)
 	if p.Size != nil {
-		defer c.keeper.seat(spec.ID, p.Size)()
+		defer r.reconciler.seat(spec.ID, p.Size)()
 	}
 	// gofail: var startAsked string
 	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
 
-	if err := c.admit(run); err != nil {
+	if err := r.admit(c, run); err != nil {
 		return nil, err
 	}
 	// gofail: var startQueued string
 	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
 
-	c.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
-	c.keeper.nudge()
-	return c.firstTurn(spec, answer, decided)
+	r.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
+	r.reconciler.nudge()
+	return r.firstTurn(c, spec, answer, decided)
 }
 
-// firstTurn answers for a run that was just queued. Others may have ended it
-// before the keeper came to it: then there will be no answer.
-func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
+// firstTurn answers for a run that was just queued. Another request may end it before
+// the reconciler starts it: then no start reports an answer.
+func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
 	for {
 		select {
 		case a := <-answer:
 			if a.Error != nil {
 				return nil, a.Error
 			}
-			return c.result(spec.ID)
+			return r.result(spec.ID)
 		case <-decided:
 			var reason string
-			if reason, decided = c.keeper.obstacle(spec.ID); reason != "" {
+			if reason, decided = r.reconciler.obstacle(spec.ID); reason != "" {
 				if !spec.Foreground {
-					return c.result(spec.ID)
+					return r.result(spec.ID)
 				}
-				if err := c.withdraw(spec, reason); agent.KindOf(err) != agent.KindConflict {
+				if err := r.withdraw(spec, reason); agent.KindOf(err) != agent.KindConflict {
 					return nil, err
 				} // its start has begun
 			}
-			if err := c.mirror.refresh(); err != nil {
+			if err := r.cache.refresh(); err != nil {
 				return nil, err
 			}
-			run, found := c.mirror.get(spec.ID)
-			// Looked at last: a start that ended it has given its answer by then.
-			if !c.keeper.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
+			run, found := r.cache.get(spec.ID)
+			// Checked last: a start that ended the run has reported its answer by then.
+			if !r.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
 		case <-c.Done():
@@ -102,40 +130,40 @@ func (c *call) firstTurn(spec agent.Spec, answer <-chan supervisor.Answer, decid
 	}
 }
 
-// withdraw takes a foreground run that would have to wait out of the queue again:
-// nobody sits before it until its turn comes.
-func (c *call) withdraw(spec agent.Spec, reason string) error {
-	if err := c.Daemon.dequeue(spec.ID, func(run *agent.Run) bool { return run.State == agent.StateQueued }); err != nil {
+// withdraw takes a foreground run that would have to wait out of the queue again: its
+// caller waits for output, not for a place.
+func (r runs) withdraw(spec agent.Spec, reason string) error {
+	if err := r.reconciler.dequeue(spec.ID, queued); err != nil {
 		return err
 	}
-	if err := c.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
+	if err := r.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
 	return api.Failure(api.CodeBusy, "with -d it waits for its turn", "%s would have to wait: %s", spec.Name, reason)
 }
 
 // admit stores a run that its owner has room for, under an id that is new.
-func (c *call) admit(run agent.Run) error {
-	c.admission.Lock()
-	defer c.admission.Unlock()
-	if err := c.mirror.refresh(); err != nil {
+func (r runs) admit(c *call, run agent.Run) error {
+	r.admission.Lock()
+	defer r.admission.Unlock()
+	if err := r.cache.refresh(); err != nil {
 		return err
 	}
-	if err := c.checkCount(); err != nil {
+	if err := r.limits.checkCount(c); err != nil {
 		return err
 	}
-	// A log outlives a run that kept nothing else. Whoever names its id again
-	// would have the log of somebody else.
-	_, known := c.mirror.get(run.Spec.ID)
-	if _, err := os.Lstat(c.logDir(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
+	// The log of a run can outlive its record. A caller that chooses the same id could
+	// read the log of another user.
+	_, known := r.cache.get(run.Spec.ID)
+	if _, err := os.Lstat(r.paths.Log(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
 		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
 	}
-	_, err := c.records.enqueue(run)
-	return c.mask(err)
+	_, err := r.records.enqueue(run)
+	return r.mask(c, err)
 }
 
-// mask hides from a user whose run it is that has a name.
-func (c *call) mask(err error) error {
+// mask hides whose run has a name: users must not learn of each other's runs.
+func (r runs) mask(c *call, err error) error {
 	if err == nil || c.peer.root() || agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
@@ -143,54 +171,54 @@ func (c *call) mask(err error) error {
 }
 
 // result is the run as it is now.
-func (c *call) result(id agent.ID) (any, error) {
-	if err := c.mirror.refresh(); err != nil {
+func (r runs) result(id agent.ID) (any, error) {
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, found := c.mirror.get(id)
+	run, found := r.cache.get(id)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
-	return c.show(run), nil
+	return r.show(run), nil
 }
 
-func (c *call) show(run agent.Run) api.RunResult {
-	result := api.RunResult{Run: withNext(run.WithoutSecrets())}
+func (r runs) show(run agent.Run) api.RunResult {
+	result := api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
-		result.Reason, _ = c.keeper.reason(run.Spec.ID)
+		result.Reason, _ = r.reconciler.reason(run.Spec.ID)
 	}
 	return result
 }
 
-// hold keeps what the caller called the run from meaning another one, or none,
-// until release. It fails where that has happened already.
-func (c *call) hold(ref string) (release func(), err error) {
-	c.keeper.names.RLock()
-	if err = c.mirror.refresh(); err == nil {
+// hold prevents renames until release, so that ref goes on meaning the call's run. It
+// fails if ref means another run, or none, by now.
+func (r runs) hold(c *call, ref string) (release func(), err error) {
+	r.reconciler.names.RLock()
+	if err = r.cache.refresh(); err == nil {
 		var run agent.Run
-		if run, err = c.mirror.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
-			return c.keeper.names.RUnlock, nil
+		if run, err = r.cache.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
+			return r.reconciler.names.RUnlock, nil
 		}
 	}
-	c.keeper.names.RUnlock()
+	r.reconciler.names.RUnlock()
 	if err == nil {
 		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q means another run by now", ref)
 	}
 	return nil, err
 }
 
-// get shows the run as it was when the caller's word meant it: a moment later
-// it may have another name.
-func get(c *call, _ api.RunParams) (any, error) { return c.show(c.run), nil }
+// get shows the run as it was when the access rule resolved its name: a moment later it
+// may have another one.
+func (r runs) get(c *call, _ api.RunParams) (any, error) { return r.show(c.run), nil }
 
 // wait answers when the run has ended for good.
-func wait(c *call, _ api.RunParams) (any, error) {
+func (r runs) wait(c *call, _ api.RunParams) (any, error) {
 	last := c.run
-	run, found, err := c.mirror.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
+	run, found, err := r.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		if found {
 			last = run
 		}
-		return !found || run.State == agent.StateEnded && !judge(run).again
+		return !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run)
 	})
 	switch {
 	case err != nil:
@@ -198,33 +226,32 @@ func wait(c *call, _ api.RunParams) (any, error) {
 	case found:
 		return api.WaitResult{Record: *run.Record}, nil
 	}
-	// With --rm the record goes with the run; what happened says how it ended.
-	if record, known := c.mirror.epitaph(last); known {
+	// With --rm the record is removed with the run, and only its last event is left.
+	if record, known := r.cache.lastRecord(last); known {
 		return api.WaitResult{Record: record}, nil
 	}
 	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")
 }
 
 // rename gives a run another name, unless its start has begun.
-func rename(c *call, p api.RenameParams) (any, error) {
-	k := c.keeper
-	k.names.Lock()
-	defer k.names.Unlock()
-	if err := c.mirror.refresh(); err != nil {
+func (r runs) rename(c *call, p api.RenameParams) (any, error) {
+	r.reconciler.names.Lock()
+	defer r.reconciler.names.Unlock()
+	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, err := c.mirror.resolve(p.Run, c.peer.sees)
+	run, err := r.cache.resolve(p.Run, c.peer.sees)
 	switch {
 	case err != nil:
 		return nil, err
-	case k.at(run.Spec.ID):
+	case r.reconciler.at(run.Spec.ID):
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
 	}
-	if _, err := c.comesAfter(p.Name, run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+	if _, err := r.limits.comesAfter(c, p.Name, run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
 		return nil, err
 	}
-	if run, err = c.records.rename(run.Spec.ID, p.Name); err != nil {
-		return nil, c.mask(err)
+	if run, err = r.records.rename(run.Spec.ID, p.Name); err != nil {
+		return nil, r.mask(c, err)
 	}
-	return c.show(run), nil
+	return r.show(run), nil
 }

@@ -8,12 +8,13 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/scheduler"
 )
 
 // timed stores a run of a schedule, as a cloved that died hours ago left it.
 func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
 	r.t.Helper()
-	run := agent.Run{Spec: spec(name), Turn: agent.Turn{Scheduled: true, Settled: time.Now().Add(-3 * time.Hour)}}
+	run := agent.Run{Spec: spec(name), Queue: agent.QueueState{Scheduled: true, Settled: time.Now().Add(-3 * time.Hour)}}
 	run.Spec.Schedule = "@hourly"
 	if change != nil {
 		change(&run)
@@ -26,14 +27,14 @@ func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
 // reaches waits for a run to be as wanted.
 func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
 	r.t.Helper()
-	run, _, err := r.d.mirror.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
+	run, _, err := r.d.cache.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
 	must(r.t, err)
 	return run
 }
 
 // whats are what happened to the run with this name.
 func (r *rig) whats(name string) (all []agent.What) {
-	past, _, _ := r.d.mirror.since(0)
+	past, _, _ := r.d.cache.since(0)
 	for _, o := range past {
 		if o.Name == name {
 			all = append(all, o.What)
@@ -42,7 +43,7 @@ func (r *rig) whats(name string) (all []agent.What) {
 	return all
 }
 
-func waiting(run agent.Run) bool { return waitsForSchedule(run) }
+func waiting(run agent.Run) bool { return run.Phase() == agent.PhaseScheduled }
 func running(run agent.Run) bool { return run.State == agent.StateRunning }
 
 // What was missed while no cloved lived is made up for once; the next start is
@@ -57,13 +58,13 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 		r.reaches(id, running)
 		r.end(name, 0)
 		run := r.reaches(id, waiting)
-		if run.Previous == nil || run.Turn.Starts != 1 || run.Turn.Fresh != (name == "hourly") {
+		if run.Previous == nil || run.Queue.Starts != 1 || run.Queue.Fresh != (name == "hourly") {
 			t.Errorf("%s: %+v", name, run)
 		}
-		must(t, r.d.keeper.decidedAnew(within(t))) // it is queued a moment before its reason is known
+		must(t, r.d.reconciler.decidedAnew(within(t))) // it is queued a moment before its reason is known
 		result, err := c.Get(within(t), name)
 		must(t, err)
-		if in := time.Until(result.Run.Turn.Next); in <= 0 || in > time.Hour || !strings.HasPrefix(result.Reason, "its schedule starts it at") {
+		if in := time.Until(result.Run.Queue.Next); in <= 0 || in > time.Hour || !strings.HasPrefix(result.Reason, "its schedule starts it at") {
 			t.Errorf("%s: next in %v, %q", name, in, result.Reason)
 		}
 	}
@@ -83,13 +84,13 @@ func TestABusyRunSkipsItsTime(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("busy", agent.Owner{}, agent.StateRunning)
 	_, err := r.records.amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) {
-		run.Spec.Schedule, run.Turn.Settled = "@hourly", time.Now().Add(-3*time.Hour)
+		run.Spec.Schedule, run.Queue.Settled = "@hourly", time.Now().Add(-3*time.Hour)
 	})
 	must(t, err)
 	r.serve()
-	settled := r.reaches(run.Spec.ID, func(run agent.Run) bool { return time.Since(run.Turn.Settled) < time.Hour })
+	settled := r.reaches(run.Spec.ID, func(run agent.Run) bool { return time.Since(run.Queue.Settled) < time.Hour })
 	if !running(settled) || !slices.Contains(r.whats("busy"), agent.WhatSkipped) || len(r.names()) != 1 {
-		t.Errorf("%+v, %q", settled.Turn, r.whats("busy"))
+		t.Errorf("%+v, %q", settled.Queue, r.whats("busy"))
 	}
 }
 
@@ -103,19 +104,19 @@ func TestStopEndsTheSchedule(t *testing.T) {
 	s.Schedule = "@daily"
 	result, err := c.Start(within(t), api.StartParams{Spec: s})
 	must(t, err)
-	if !waiting(result.Run) || result.Reason == "" || result.Run.Turn.Next.IsZero() {
+	if !waiting(result.Run) || result.Reason == "" || result.Run.Queue.Next.IsZero() {
 		t.Errorf("%+v", result)
 	}
 	must(t, c.Stop(within(t), "daily", nil))
 	stopped := r.reaches(s.ID, func(run agent.Run) bool { return run.State == agent.StateEnded })
-	if stopped.Record.Stopped == nil || judge(stopped).again || !withNext(stopped).Turn.Next.IsZero() {
+	if stopped.Record.Stopped == nil || scheduler.StartsAgain(stopped) || !scheduler.WithNext(stopped).Queue.Next.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
 	for range 2 { // from its end, and from the queue
 		_, err = c.Restart(within(t), "daily", nil)
 		must(t, err)
-		if run := r.reaches(s.ID, running); run.Turn.Stopped != nil {
-			t.Errorf("%+v", run.Turn)
+		if run := r.reaches(s.ID, running); run.Queue.Stopped != nil {
+			t.Errorf("%+v", run.Queue)
 		}
 		r.end("daily", 0)
 		r.reaches(s.ID, waiting)
@@ -133,12 +134,12 @@ func TestPolicyWithinATime(t *testing.T) {
 	}).Spec.ID
 	r.serve()
 	for n := range 2 {
-		r.reaches(id, func(run agent.Run) bool { return running(run) && run.Turn.Restarts == n })
+		r.reaches(id, func(run agent.Run) bool { return running(run) && run.Queue.Restarts == n })
 		r.end("flaky", 3)
 	}
 	run := r.reaches(id, waiting)
-	if whats := r.whats("flaky"); run.Turn.GivenUp || run.Turn.Restarts != 0 || !slices.Contains(whats, agent.WhatGivenUp) {
-		t.Errorf("%+v, %q", run.Turn, whats)
+	if whats := r.whats("flaky"); run.Queue.GivenUp || run.Queue.Restarts != 0 || !slices.Contains(whats, agent.WhatGivenUp) {
+		t.Errorf("%+v, %q", run.Queue, whats)
 	}
 }
 
@@ -208,9 +209,9 @@ func TestCirclesAreRefused(t *testing.T) {
 func TestDrainOutlivesCloved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	must(t, r.d.keeper.drain(true))
+	must(t, r.d.reconciler.drain(true))
 	r.d = New(r.d.options)
-	r.d.starter = r
+	r.d.reconciler.starter = r
 	c := r.serve()
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
 	must(t, err)

@@ -3,10 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -20,7 +18,7 @@ import (
 
 // Scrapes are the listeners of the metrics; both may be absent.
 type Scrapes struct {
-	Address net.Listener      // TCP: nobody knows who asks
+	Address net.Listener      // TCP: the caller is unknown
 	Socket  *net.UnixListener // for root and the group
 }
 
@@ -43,7 +41,7 @@ func ListenScrapes(config Config) (s Scrapes, err error) {
 	return s, nil
 }
 
-// maxScrapers bounds the connections of those whom nobody knows.
+// maxScrapers bounds the connections of unknown callers.
 const maxScrapers = 32
 
 func (s Scrapes) close() error {
@@ -55,18 +53,6 @@ func (s Scrapes) close() error {
 		errs = append(errs, s.Socket.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// checkLoopback refuses an address that others than this host can reach.
-func checkLoopback(address string) error {
-	at, err := netip.ParseAddrPort(address)
-	switch {
-	case err != nil:
-		return fmt.Errorf("metrics_address: %q is not an address and a port such as 127.0.0.1:9464", address)
-	case !at.Addr().IsLoopback():
-		return fmt.Errorf("metrics_address: %s is not a loopback address: let a proxy that knows who asks stand before it", at.Addr())
-	}
-	return nil
 }
 
 // scrape serves the metrics until ctx ends.
@@ -98,11 +84,12 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 	all.Wait()
 }
 
-// scraper is the key of who asks in a request's context.
+// scraper is the key of the caller in a request's context.
 type scraper struct{}
 
-// membersOnly refuses who could not connect to the API. The socket's mode says
-// the same; only the kernel's word on the peer cannot be passed on.
+// membersOnly refuses a caller that could not connect to the API. The socket's mode
+// does the same, but a connected socket can be passed to another process; the kernel
+// names the process that connected.
 func (d *Daemon) membersOnly(group int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := r.Context().Value(scraper{}).(caller)
@@ -123,10 +110,10 @@ const (
 // usageOf asks the supervisors of the live agents that the caller sees.
 func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut int) {
 	peer, known := ctx.Value(scraper{}).(caller)
-	if !known || d.mirror.refresh() != nil {
+	if !known || d.cache.refresh() != nil {
 		return nil, 0
 	}
-	runs := d.mirror.all(func(run *agent.Run) bool {
+	runs := d.cache.all(func(run *agent.Run) bool {
 		return run.State == agent.StateRunning && run.Spec.Detached && peer.sees(run)
 	})
 	if leftOut = max(0, len(runs)-metrics.MaxAgents); leftOut > 0 {
@@ -148,7 +135,7 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 			switch {
 			case err == nil:
 				agents = append(agents, metrics.Usage{Name: run.Spec.Name, Stats: result.Stats})
-			case agent.KindOf(err) != agent.KindConflict: // it has ended meanwhile
+			case agent.KindOf(err) != agent.KindConflict: // a conflict: the run has ended meanwhile
 				leftOut++
 			}
 		})

@@ -2,15 +2,13 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/creachadair/jrpc2"
 
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
@@ -24,27 +22,30 @@ const (
 
 // server accepts connections and holds the conversations on them.
 type server struct {
-	daemon *Daemon
-	log    *slog.Logger
-	group  int // the id of the group whose members may connect; -1: none
+	dispatch    dispatcher
+	supervisors supervisors
+	ledger      func(caller) *ledger
+	connections *atomic.Int64
+	log         *slog.Logger
+	group       int // the id of the group whose members may connect; -1: none
 
 	ending context.Context // ends when the server is to end
 	end    context.CancelFunc
 
 	mu   sync.Mutex // guards the following
-	open map[*channel]uint32
+	open map[*conversation]uint32
 	each map[uint32]int // connections of a user
 	all  sync.WaitGroup
 }
 
 func newServer(d *Daemon, group int) *server {
-	s := &server{daemon: d, log: d.log, group: group, open: map[*channel]uint32{}, each: map[uint32]int{}}
+	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// acceptAgain is how long nobody is let in when the process has too many files
-// open: some are closed in the meantime.
+// acceptAgain is the pause after an accept(2) that failed, as it does while the process
+// has too many files open: without one the loop would take a CPU.
 const acceptAgain = 100 * time.Millisecond
 
 // accept serves connections until the listener is closed.
@@ -55,7 +56,7 @@ func (s *server) accept(listener *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			// Too many open files, or the caller left: neither is the end.
+			// Too many open files, or the caller has gone: cloved serves on.
 			s.log.Error("cannot accept a connection", "error", err)
 			<-time.After(acceptAgain)
 			continue
@@ -64,7 +65,7 @@ func (s *server) accept(listener *net.UnixListener) error {
 	}
 }
 
-// welcome holds one connection from its beginning to its end.
+// welcome serves one connection until it ends.
 func (s *server) welcome(conn *net.UnixConn) {
 	c := rpc.New(conn)
 	defer c.Close()
@@ -73,34 +74,31 @@ func (s *server) welcome(conn *net.UnixConn) {
 		s.log.Warn("a connection is refused", "error", err)
 		return
 	}
-	owes := newLedger(peer.owner.UID, s.daemon.owed)
-	if owes.makes = s.daemon.makes; peer.root() {
-		owes.makes = s.daemon.rootMakes
-	}
-	s.talk(c, peer, owes)
+	s.talk(c, peer, s.ledger(peer))
 }
 
-// talk holds the conversation with a caller who may connect.
-func (s *server) talk(c *rpc.Conn, peer caller, owes *ledger) {
+// talk serves a known caller, if it may connect. When it returns, no goroutine and no
+// counted byte of the connection is left.
+func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {
 	defer owes.close()
-	mux := assigner{daemon: s.daemon, peer: peer, ending: s.ending, owes: owes}
 	alive, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	channel := newChannel(c, owes, func(method string, params json.RawMessage) {
-		mux.notification(alive, method, params)
-	})
-	if fault := s.enter(channel, peer); fault != nil {
+	c := s.newConversation(alive, conn, peer, owes)
+	if fault := s.enter(c, peer); fault != nil {
+		cancel()
 		s.log.Warn("a connection is refused", "peer", peer.String(), "reason", fault.Message)
-		s.daemon.meter.Refused(fault.Data.Word)
-		_ = c.Respond(json.RawMessage("null"), nil, fault)
+		s.dispatch.meter.Refused(fault.Data.Word)
+		_ = c.refuse(nil, fault)
 		return
 	}
-	defer s.leave(channel)
-	s.converse(alive, channel, mux)
+	defer s.leave(c)
+	defer c.all.Wait()
+	defer cancel()
+	defer conn.Close()
+	s.converse(c)
 }
 
 // enter admits a connection or says why not.
-func (s *server) enter(c *channel, peer caller) *api.Error {
+func (s *server) enter(c *conversation, peer caller) *api.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := peer.owner.UID
@@ -110,60 +108,58 @@ func (s *server) enter(c *channel, peer caller) *api.Error {
 	case s.ending.Err() != nil:
 		return api.Failure(api.CodeDraining, "connect again in a moment", "cloved is ending")
 	case !peer.root() && (len(s.open) >= maxConnections || s.each[uid] >= maxConnectionsEach):
-		// Root is never kept out by others.
+		// Users must not be able to keep root out.
 		return api.Failure(api.CodeBusy, "close some and try again", "there are too many connections")
 	}
 	s.open[c] = uid
-	s.daemon.connections.Add(1)
+	s.connections.Add(1)
 	s.each[uid]++
 	return nil
 }
 
-func (s *server) leave(c *channel) {
+func (s *server) leave(c *conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := s.open[c]
 	delete(s.open, c)
-	s.daemon.connections.Add(-1)
+	s.connections.Add(-1)
 	if s.each[uid]--; s.each[uid] == 0 {
 		delete(s.each, uid)
 	}
 }
 
-// converse looks at the first line: a session keeps the connection to itself.
-func (s *server) converse(alive context.Context, channel *channel, mux assigner) {
-	first, err := channel.Recv()
-	if err != nil {
-		return
-	}
-	var m rpc.Message
-	if json.Unmarshal(first, &m) == nil && isSession(m.Method) {
-		s.session(channel.conn, mux.peer, m)
-		return
-	}
-	channel.first = first
-	conversation := jrpc2.NewServer(mux, &jrpc2.ServerOptions{
-		AllowPush: true, DisableBuiltin: true, Concurrency: maxPending,
-		NewContext: func() context.Context { return alive },
-	})
-	conversation.Start(channel)
-	if err := conversation.Wait(); err != nil && !errors.Is(err, io.EOF) {
-		s.log.Debug("a connection ended", "peer", mux.peer.String(), "error", err)
+// converse answers each line, until there are no more. A session keeps the connection
+// to itself, so only the first request can be one.
+func (s *server) converse(c *conversation) {
+	for first := true; ; first = false {
+		l, err := c.next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.log.Debug("a connection ended", "peer", c.peer.String(), "error", err)
+			}
+			return
+		}
+		if r := l.calls[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
+			s.session(c.conn, c.peer, r.Message())
+			return
+		}
+		c.all.Go(func() { c.answer(l) })
 	}
 }
 
 // drain lets what is being answered come to its end, at most until ctx ends.
-// What has no end of its own is ended: who follows or waits asks the next cloved.
+// Streams and run.wait have no end of their own and are ended: their callers ask the next
+// cloved.
 func (s *server) drain(ctx context.Context) {
 	s.end()
-	each := func(do func(*channel)) {
+	each := func(do func(*conversation)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.open {
 			do(c)
 		}
 	}
-	each(func(c *channel) { s.all.Go(c.end) }) // one may be writing to a caller that does not read
+	each((*conversation).end)
 	done := make(chan struct{})
 	go func() { s.all.Wait(); close(done) }()
 	select {
@@ -171,6 +167,6 @@ func (s *server) drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	each(func(c *channel) { c.conn.Close() })
+	each(func(c *conversation) { c.conn.Close() })
 	<-done
 }

@@ -17,12 +17,12 @@ func isSession(method string) bool {
 }
 
 // session checks the request and then only carries bytes between the caller
-// and the run's supervisor: who is slow holds up nobody else.
+// and the run's supervisor, so a slow caller holds up only itself.
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	m, _ := api.Find(request.Method)
 	var below *rpc.Conn
-	_, err := s.daemon.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
-		below, err = s.daemon.reach(peer, m, request)
+	_, err := s.dispatch.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
+		below, err = s.reach(peer, m, request)
 		return nil, err
 	})
 	if err != nil {
@@ -43,17 +43,17 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
 		return
 	}
-	// Its caller may go while the supervisor takes none of its input, and then
-	// nothing is read from it that would end.
+	// While the supervisor takes no input, nothing is read from the caller, and its end
+	// would not be noticed.
 	defer c.WhenGone(func() { below.Close() })()
 	if m.Name == api.MethodRunAttach {
-		// It lasts as long as the agent, which cloved does not wait for.
+		// The session can last as long as the agent; cloved does not wait for that when it ends.
 		defer context.AfterFunc(s.ending, func() { below.Close() })()
 	}
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
-		// What was read of the caller with its request goes first.
+		// Bytes that were read together with the request come first.
 		if _, err := below.Write(c.Buffered()); err == nil {
 			_, _ = io.Copy(below, c.Conn)
 		}
@@ -76,26 +76,22 @@ func inForeground(request rpc.Message) bool {
 }
 
 // reach connects to the supervisor of the run that a session is about.
-func (d *Daemon) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
-	run, err := d.allow(peer, m, request.Params)
+func (s *server) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
+	run, err := s.dispatch.allow(peer.principal, m, request.Params)
 	if err != nil {
 		return nil, err
-	}
-	if request.JSONRPC != rpc.Version || !json.Valid(request.ID) {
-		return nil, api.Failure(api.CodeRequest, `say "jsonrpc":"2.0" and an "id"`, "it is no request")
 	}
 	if err := reachable(run); err != nil {
 		return nil, err
 	}
-	return supervisor.Connect(context.Background(), d.options.Paths.Run, run.Spec.ID)
+	return supervisor.Connect(context.Background(), s.supervisors.runDir, run.Spec.ID)
 }
 
-// lines passes bytes on and notices an answer among them: of all that a
-// supervisor sends, only that has an id. A supervisor that dies leaves its
-// callers without one.
+// lines passes bytes on and notices a response among them: it is the only message of a
+// session that has an id. If the supervisor dies there is none, and cloved answers.
 type lines struct {
 	to       io.Writer
-	begun    []byte // of the line that is being written, at most so much that it tells
+	begun    []byte // of the current line, as far as it is compared with answerBegins
 	answered bool
 }
 

@@ -7,13 +7,13 @@ import (
 	"clove.run/clove/api"
 )
 
-// slots bound how much of one kind is done at once, in all and for each user,
-// so that nobody who is slow, or wants to be, holds up the others.
+// slots bound how much of one kind is done at once, in all and for each user, so
+// that a caller that is slow, or means to be, does not hold up the others.
 type slots struct {
 	what      string
 	all, each int // 0: no bound
-	// Of root alone, and of all users but root together; 0: no bound. Who would go
-	// beyond these is refused and never waits for another.
+	// Of root alone, and of all users but root together; 0: no bound. A caller that
+	// would go beyond these is refused and never waits for another.
 	root, members int
 
 	mu   sync.Mutex // guards the following
@@ -26,8 +26,8 @@ func newSlots(what string, all, each int) *slots {
 	return &slots{what: what, all: all, each: each, used: map[uint32]int{}, free: make(chan struct{})}
 }
 
-// enter takes a place. Who has too many already is refused; where others have
-// them all, it waits.
+// enter takes a place. A user who has too many already is refused; where others
+// have them all, it waits.
 func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error) {
 	if err := s.take(ctx, uid, 1); err != nil {
 		return nil, err

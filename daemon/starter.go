@@ -18,23 +18,23 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// starter makes supervisors.
+// starter starts supervisors.
 type starter interface {
-	// start begins a run and returns when the agent executes, or does not.
-	// gone is closed when the supervisor has ended.
+	// start returns when the agent executes, or its start has failed. gone is
+	// closed when the supervisor has ended.
 	start(order supervisor.Order) (answer supervisor.Answer, gone <-chan struct{}, err error)
 }
 
-// processes starts supervisors as processes of their own.
+// processes starts supervisors and guards as processes that outlive cloved.
 type processes struct {
 	program string // clove's path
 	state   string
 	run     string
-	// cgroup opens the one that supervisors begin in; nil is cloved's own.
+	// cgroup opens the one that they begin in; nil is cloved's own.
 	cgroup func() (*os.File, error)
 }
 
-// start runs one supervisor, gives it its order, and hears what became of it.
+// start runs one supervisor, sends it its order, and reads its answer.
 func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
 	var answer supervisor.Answer
 	failures, err := p.failures(order.LogDir)
@@ -46,36 +46,36 @@ func (p processes) start(order supervisor.Order) (supervisor.Answer, <-chan stru
 	return answer, gone, err
 }
 
-// ask starts who, which word is the hidden command of, in a cgroup that is
-// not cloved's where there is one, gives it its order and hears its answer. It
-// outlives cloved; gone is closed when it has ended, and nil where it never began.
-func (p processes) ask(log *os.File, word, who string, order any, answer *supervisor.Answer) (gone <-chan struct{}, err error) {
-	orders, give, err := os.Pipe()
+// ask starts clove with a hidden command, in a cgroup that is not cloved's where
+// there is one, sends it its order and reads its answer. role is what errors call
+// the process. gone is closed when it has ended, and nil where it never began.
+func (p processes) ask(log *os.File, command, role string, order any, answer *supervisor.Answer) (gone <-chan struct{}, err error) {
+	orders, sending, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer give.Close()
-	gone, hear, err := p.spawn(log, word, orders)
+	defer sending.Close()
+	gone, answers, err := p.spawn(log, command, orders)
 	orders.Close()
 	if err != nil {
-		return nil, fmt.Errorf("cannot start a %s: %w", who, err)
+		return nil, fmt.Errorf("cannot start a %s: %w", role, err)
 	}
-	defer hear.Close()
+	defer answers.Close()
 	// gofail: var starterSpawned string
 	// if err := failpoint(starterSpawned, ""); err != nil { return gone, err }
 
-	if err := json.NewEncoder(give).Encode(order); err != nil {
-		return gone, fmt.Errorf("cannot give a %s its order: %w", who, err)
+	if err := json.NewEncoder(sending).Encode(order); err != nil {
+		return gone, fmt.Errorf("cannot give a %s its order: %w", role, err)
 	}
-	give.Close()
+	sending.Close()
 	// gofail: var starterOrdered string
 	// if err := failpoint(starterOrdered, ""); err != nil { return gone, err }
 
-	if err := json.NewDecoder(hear).Decode(answer); err != nil {
+	if err := json.NewDecoder(answers).Decode(answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
 		}
-		return gone, fmt.Errorf("a %s failed (%s says more): %w", who, log.Name(), err)
+		return gone, fmt.Errorf("a %s failed (%s says more): %w", role, log.Name(), err)
 	}
 	// gofail: var starterAnswered string
 	// if err := failpoint(starterAnswered, ""); err != nil { return gone, err }
@@ -83,7 +83,7 @@ func (p processes) ask(log *os.File, word, who string, order any, answer *superv
 	return gone, nil
 }
 
-func (p processes) spawn(log *os.File, word string, orders *os.File) (gone <-chan struct{}, answers *os.File, err error) {
+func (p processes) spawn(log *os.File, command string, orders *os.File) (gone <-chan struct{}, answers *os.File, err error) {
 	group, err := p.cgroup()
 	if err != nil {
 		return nil, nil, err
@@ -91,19 +91,20 @@ func (p processes) spawn(log *os.File, word string, orders *os.File) (gone <-cha
 	if group != nil {
 		defer group.Close()
 	}
-	command := exec.Command(p.program, word, "--root", p.state, "--run-dir", p.run)
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	if answers, err = lasting.Start(command, group, log, orders); err != nil {
+	process := exec.Command(p.program, command, "--root", p.state, "--run-dir", p.run)
+	// Nothing else of cloved's environment: its unit may have secrets there.
+	process.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	if answers, err = lasting.Start(process, group, log, orders); err != nil {
 		return nil, nil, err
 	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); bury(command) }()
+	go func() { defer close(ended); reap(process) }()
 	return ended, answers, nil
 }
 
-// bury waits for a supervisor's end; what it did is in the store. Wait alone
-// would keep a thread of ours asleep in the kernel for each agent.
-func bury(command *exec.Cmd) {
+// reap waits for a supervisor's end; what it did is in the store. Wait alone
+// would keep one of cloved's threads asleep in the kernel for each agent.
+func reap(command *exec.Cmd) {
 	if process, err := pidfd.Open(command.Process.Pid); err == nil {
 		process.Wait(context.Background())
 		process.Close()
@@ -111,7 +112,7 @@ func bury(command *exec.Cmd) {
 	_ = command.Wait()
 }
 
-// failures is where a supervisor that crashes says so.
+// failures is the file that a supervisor's stderr goes to: a crash is written there.
 func (p processes) failures(logDir string) (*os.File, error) {
 	if err := os.MkdirAll(logDir, 0o700); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func FindClove() (string, error) {
 		Hint: "install all of clove's programs in one directory"}
 }
 
-// failedStep names what failed in a start; empty: it executes.
+// failedStep names what failed in a start; empty: the agent executes.
 func failedStep(a supervisor.Answer) string {
 	if a.Error == nil {
 		return ""
@@ -142,5 +143,5 @@ func failedStep(a supervisor.Answer) string {
 	return cmp.Or(a.Error.Data.Step, a.Error.Data.Word)
 }
 
-// startFailed makes an answer of what kept a supervisor from giving one.
+// startFailed is the answer in place of a supervisor that gave none.
 func startFailed(err error) supervisor.Answer { return supervisor.Answer{Error: api.ErrorOf(err)} }

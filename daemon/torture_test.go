@@ -174,6 +174,7 @@ func TestSlowReader(t *testing.T) {
 	other := r.dial()
 	say(t, other, ping)
 	hear(t, other)
+	must(t, r.d.reconciler.looks(within(t))) // it waits for the supervisor of each run from then on
 	before := used(t)
 	var slow []*rpc.Conn
 	var sent sync.WaitGroup
@@ -207,18 +208,18 @@ func TestFloodOfConnections(t *testing.T) {
 	r := newRig(t, nil)
 	s := newServer(r.d, 50)
 	member := func(uid uint32) caller { c := otherCaller; c.owner.UID, c.groups = uid, []uint32{50}; return c }
-	var open []*channel
+	var open []*conversation
 	for i := range maxConnections {
-		c := new(channel)
+		c := new(conversation)
 		if fault := s.enter(c, member(uint32(1000+i/maxConnectionsEach))); fault != nil {
 			t.Fatalf("connection %d: %v", i, fault)
 		}
 		open = append(open, c)
 	}
-	if fault := s.enter(new(channel), member(999)); fault == nil || fault.Code != api.CodeBusy {
+	if fault := s.enter(new(conversation), member(999)); fault == nil || fault.Code != api.CodeBusy {
 		t.Errorf("one too many: %v", fault)
 	}
-	if fault := s.enter(new(channel), rootCaller); fault != nil {
+	if fault := s.enter(new(conversation), rootCaller); fault != nil {
 		t.Errorf("root is kept out: %v", fault)
 	}
 	for _, c := range open {

@@ -263,14 +263,14 @@ func TestStrangersAreRefused(t *testing.T) {
 	member := otherCaller
 	member.groups = []uint32{50}
 	for i := range maxConnectionsEach {
-		if fault := s.enter(new(channel), member); fault != nil {
+		if fault := s.enter(new(conversation), member); fault != nil {
 			t.Fatalf("connection %d: %v", i, fault)
 		}
 	}
-	if fault := s.enter(new(channel), member); fault == nil || fault.Code != api.CodeBusy {
+	if fault := s.enter(new(conversation), member); fault == nil || fault.Code != api.CodeBusy {
 		t.Errorf("one too many: %v", fault)
 	}
-	if fault := s.enter(new(channel), rootCaller); fault != nil {
+	if fault := s.enter(new(conversation), rootCaller); fault != nil {
 		t.Errorf("root is kept out by others: %v", fault)
 	}
 }
@@ -280,11 +280,10 @@ func FuzzExamine(f *testing.F) {
 	f.Add([]byte(`[{"a":[1,{"b":null}]},2]`))
 	f.Add([]byte(`{"a":1,"a":2}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if fault := examine(line); fault == nil {
-			if !json.Valid(line) {
-				t.Errorf("%q is no JSON", line)
+		if l, fault := read(line); fault == nil {
+			if !json.Valid(line) || len(l.calls)+len(l.notes) == 0 {
+				t.Errorf("%q is no JSON, or has no request", line)
 			}
-			notifications(line)
 		}
 	})
 }

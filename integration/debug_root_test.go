@@ -76,7 +76,7 @@ func TestDebugKeepsSecrets(t *testing.T) {
 	if shown := d.ok("debug", "store"); !strings.Contains(shown, "occurrences") {
 		t.Error(shown)
 	}
-	d.bundles("alive", map[string]string{"cloved/goroutines.txt": "daemon.(*keeper).run", "cloved/queue.txt": "waits since", "supervisors.txt": "supervisor.(*server).accept",
+	d.bundles("alive", map[string]string{"cloved/goroutines.txt": "daemon.(*reconciler).run", "cloved/queue.txt": "waits since", "supervisors.txt": "supervisor.(*server).accept",
 		"plans.txt": "overlay", "runs.json": "TOKEN=(left out)", "check.json": "[]", "cloved/log.txt": "msg=started", "cloved/process.txt": "open files",
 		"cloved/metrics.txt": "clove_agents", "store.json": "occurrences", "history.json": "queued"})
 	d.interrupt(unix.SIGSTOP)

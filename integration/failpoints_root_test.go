@@ -152,7 +152,7 @@ func (f *faulty) walk(t *testing.T, point failpoint, process, how string) (ackno
 		done = append(done, s.name)
 		run, found := f.look(t, s.run)
 		if s.holds != nil && !s.holds(run, found) {
-			t.Errorf("%s was acknowledged; now %v, %s, %+v, record %+v", s.name, found, run.State, run.Turn, run.Record)
+			t.Errorf("%s was acknowledged; now %v, %s, %+v, record %+v", s.name, found, run.State, run.Queue, run.Record)
 		}
 	}
 	if _, err := os.Stat(f.seen()); process != "" && err != nil {

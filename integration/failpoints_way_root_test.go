@@ -33,9 +33,9 @@ var way = []wayStep{
 		return err
 	}, "live", func(run agent.Run, _ bool) bool { return run.Spec.Limits.WallClock == updatedClock }},
 	{"pause", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Pause(ctx, "live") }, "live",
-		func(run agent.Run, _ bool) bool { return run.Turn.Paused }},
+		func(run agent.Run, _ bool) bool { return run.Queue.Paused }},
 	{"resume", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Resume(ctx, "live") }, "live",
-		func(run agent.Run, _ bool) bool { return !run.Turn.Paused }},
+		func(run agent.Run, _ bool) bool { return !run.Queue.Paused }},
 	{"run", func(ctx context.Context, c *client.Client, f *faulty) error {
 		if _, err := c.Start(ctx, api.StartParams{Spec: f.spec("short", "echo x >file; exit 7")}); err != nil {
 			return err

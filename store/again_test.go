@@ -17,14 +17,14 @@ func TestLayerOfTheNextStart(t *testing.T) {
 		must(t, err)
 		_, err = s.Finish(run.Spec.ID, agent.EventRecorded, recordOf(run.Spec), func(r *agent.Run) { r.Layer = "/layer" })
 		must(t, err)
-		queued, err := s.Requeue(run.Spec.ID, func(r *agent.Run) { r.Turn.Fresh = fresh })
+		queued, err := s.Requeue(run.Spec.ID, func(r *agent.Run) { r.Queue.Fresh = fresh })
 		must(t, err)
 		if queued.Layer != "/layer" || queued.Previous == nil || queued.Record != nil {
 			t.Errorf("fresh %v: queued as %+v", fresh, queued)
 		}
 		begun, err := s.Begin(agent.Run{Spec: run.Spec, Lease: &agent.Lease{}})
 		must(t, err)
-		if want := map[bool]string{false: "/layer", true: ""}[fresh]; begun.Layer != want || begun.Turn.Fresh {
+		if want := map[bool]string{false: "/layer", true: ""}[fresh]; begun.Layer != want || begun.Queue.Fresh {
 			t.Errorf("fresh %v: begun as %+v", fresh, begun)
 		}
 		wantStored(t, s, begun)
@@ -38,7 +38,7 @@ func TestRecordsSayWhoStopped(t *testing.T) {
 	run, err := s.Begin(newRun("asked"))
 	must(t, err)
 	by := &agent.Stopped{By: "uid 7, process 8", Time: time.Now().UTC()}
-	_, err = s.Amend(run.Spec.ID, agent.WhatStopped, by.By, func(r *agent.Run) { r.Turn.StopAsked, r.Turn.Stopped = true, by })
+	_, err = s.Amend(run.Spec.ID, agent.WhatStopped, by.By, func(r *agent.Run) { r.Queue.StopAsked, r.Queue.Stopped = true, by })
 	must(t, err)
 	ended, err := s.Finish(run.Spec.ID, agent.EventRecorded, recordOf(run.Spec), nil)
 	must(t, err)

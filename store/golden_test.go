@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,29 @@ func TestStoredFieldsAreGolden(t *testing.T) {
 	must(t, err)
 	if !reflect.DeepEqual(*read, run) {
 		t.Errorf("what was stored reads as\n%+v, want\n%+v", *read, run)
+	}
+}
+
+// A run that was stored before runs had parents reads as one that a person
+// started, and is stored as it was.
+func TestARunWithoutAParentReads(t *testing.T) {
+	t.Parallel()
+	golden, err := os.ReadFile("testdata/run.golden.json")
+	must(t, err)
+	var fields map[string]json.RawMessage
+	must(t, json.Unmarshal(golden, &fields))
+	if len(fields["parent"]) == 0 {
+		t.Fatal("the control: a run has no parent at all")
+	}
+	delete(fields, "parent")
+	old, err := json.Marshal(fields)
+	must(t, err)
+	run, err := decode([]byte("id"), old)
+	must(t, err)
+	again, err := json.Marshal(run)
+	must(t, err)
+	if run.Parent != "" || strings.Contains(string(again), "parent") {
+		t.Errorf("it has the parent %q, and is stored as %s", run.Parent, again)
 	}
 }
 

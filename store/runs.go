@@ -84,9 +84,7 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, t.nameFree(run.Spec)
 	}
 	queued.Spec = run.Spec
-	if queued.Turn.Fresh { // whoever begins it removes the image
-		queued.Layer, queued.Turn.Fresh = "", false
-	}
+	queued.DropStaleLayer()
 	return *queued, nil
 }
 
@@ -182,7 +180,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
 		}
 		// Whoever writes the record may not know: cloved was asked, and noted it here.
-		record.Stopped = run.Turn.Stopped
+		record.Stopped = run.Queue.Stopped
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})

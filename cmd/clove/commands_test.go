@@ -43,7 +43,7 @@ func TestPs(t *testing.T) {
 	if unmarshal(t, stdout, &runs); len(runs) != 2 || runs[1].Record.Status != agent.StatusOOM {
 		t.Errorf("\n%s", stdout)
 	}
-	b.backend.runs[0].Spec.Schedule, b.backend.runs[0].Turn.Next = "@daily", time.Date(2030, 1, 2, 0, 0, 0, 0, time.Local)
+	b.backend.runs[0].Spec.Schedule, b.backend.runs[0].Queue.Next = "@daily", time.Date(2030, 1, 2, 0, 0, 0, 0, time.Local)
 	if _, stdout, _ = b.clove("ps"); !strings.Contains(stdout, "EXIT  NEXT        CREATED") || !strings.Contains(stdout, "2030-01-02  2h ago") {
 		t.Errorf("\n%s", stdout)
 	}

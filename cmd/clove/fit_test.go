@@ -64,7 +64,7 @@ func TestTablesFit(t *testing.T) {
 	b := newBench(t)
 	long := agent.Run{Spec: agent.Spec{ID: "aaaaaaaaaaaaaaaa", Name: strings.Repeat("n", 63), Command: []string{"sh", "-c", strings.Repeat("x", 300)}},
 		State: agent.StateEnded, Created: time.Now().Add(-1000 * 24 * time.Hour), Record: &agent.Record{Status: agent.StatusOutputLimit, ExitCode: 137, WallMS: 359_999_999}}
-	long.Spec.Schedule, long.Turn.Next = "@daily", time.Now().Add(time.Hour)
+	long.Spec.Schedule, long.Queue.Next = "@daily", time.Now().Add(time.Hour)
 	b.backend.runs = []agent.Run{long}
 	_, stdout, _ := b.clove("ps", "-a")
 	fits(t, "ps -a", stdout, 80)

@@ -146,13 +146,13 @@ const nextColumn = 4
 
 // nextStart is in the time zone of who reads it.
 func nextStart(run agent.Run) string {
-	if run.Turn.Next.IsZero() {
+	if run.Queue.Next.IsZero() {
 		return ""
 	}
-	if next := run.Turn.Next.Local(); next.Year() != time.Now().Year() {
+	if next := run.Queue.Next.Local(); next.Year() != time.Now().Year() {
 		return next.Format(time.DateOnly)
 	}
-	return run.Turn.Next.Local().Format("01-02 15:04")
+	return run.Queue.Next.Local().Format("01-02 15:04")
 }
 
 // list asks cloved where it runs, and else the store.

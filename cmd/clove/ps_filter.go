@@ -35,7 +35,7 @@ func stateWord(run agent.Run) string {
 	switch {
 	case run.Record != nil:
 		return string(run.Record.Status)
-	case run.Turn.Paused && run.State == agent.StateRunning:
+	case run.Paused():
 		return "paused"
 	}
 	return string(run.State)

@@ -175,7 +175,7 @@ func TestPsFilters(t *testing.T) {
 	over := run("web-old", agent.StateEnded, map[string]string{"tier": "front"})
 	over.Record = &agent.Record{Status: agent.StatusTimeout}
 	frozen := run("db", agent.StateRunning, nil)
-	frozen.Turn.Paused = true
+	frozen.Queue.Paused = true
 	b.backend.runs = []agent.Run{run("web", agent.StateRunning, map[string]string{"tier": "front"}), frozen, over}
 	for flags, want := range map[string]string{
 		"-q": "web-id db-id", "-aq": "web-id db-id web-old-id", "-q --filter name=web": "web-id", "-aq --filter name=web": "web-id web-old-id",

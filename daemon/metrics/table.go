@@ -3,6 +3,7 @@ package metrics
 import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/scheduler"
 )
 
 // Kind is what Prometheus calls a metric's type.
@@ -82,18 +83,6 @@ const Unknown = "unknown"
 // Done is the code of a call without an error.
 const Done = "ok"
 
-// What a run in the queue can wait for.
-const (
-	ForDrain  = "drain"  // the drain's end
-	ForTime   = "time"   // a delay or a backoff
-	ForOrder  = "order"  // another run, which comes first
-	ForMemory = "memory" // memory to be promised, or one before it that wants some
-	ForStarts = "starts" // others that are being started
-)
-
-// Reasons are the values of Queue's label.
-var Reasons = []string{ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
-
 // Limits are the values of the label limit.
 var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
 
@@ -113,7 +102,7 @@ var Table = []Metric{
 	{limitHits, Counter, []Label{{Name: "limit", Values: Limits}}, nil, "Ended runs that reached a limit: those that it ended, and for pids those with a refused fork."},
 	{forksRefused, Counter, nil, nil, "Forks that the pids limit refused to runs that have ended."},
 	{cpuSeconds, Counter, nil, nil, "CPU time of runs that have ended."},
-	{Queue, Gauge, []Label{{Name: "reason", Values: Reasons}}, nil, "Runs that wait, by the reason."},
+	{Queue, Gauge, []Label{{Name: "reason", Values: scheduler.Waits}}, nil, "Runs that wait, by the reason."},
 	{queueSeconds, Histogram, nil, queueBuckets, "From joining the queue to leaving it for a start; a delay or a backoff counts."},
 	{MemoryPromised, Gauge, nil, nil, "Sum of the memory limits of all runs that start or run."},
 	{MemoryLimit, Gauge, nil, nil, "The most that this sum may be (memory_share); 0: no limit."},

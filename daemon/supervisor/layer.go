@@ -50,11 +50,7 @@ func sendFile(c *rpc.Conn, id json.RawMessage, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(rpc.Message{JSONRPC: rpc.Version, ID: id, Result: json.RawMessage("{}")})
-	if err != nil {
-		return err
-	}
-	_, err = passfd.Send(socket, append(text, '\n'), file)
+	_, err = passfd.Send(socket, rpc.Message{ID: id, Result: json.RawMessage("{}")}.Line(), file)
 	return err
 }
 

@@ -76,7 +76,7 @@ func (t *Tracer) About(ctx context.Context, run agent.Run) {
 	}
 	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(runAttributes(run.Spec.ID, run.Spec.Name)...)
-	if first := trace.SpanContextFromContext(within(context.Background(), run.Turn.Trace)); first.IsValid() && first.TraceID() != span.SpanContext().TraceID() {
+	if first := trace.SpanContextFromContext(within(context.Background(), run.Queue.Trace)); first.IsValid() && first.TraceID() != span.SpanContext().TraceID() {
 		span.AddLink(trace.Link{SpanContext: first})
 	}
 }
@@ -106,10 +106,10 @@ func (t *Tracer) Started(run agent.Run, began time.Time, steps []supervisor.Step
 		return
 	}
 	ended := time.Now()
-	ctx, link := related(run.Turn.Trace, run.Turn.Starts)
+	ctx, link := related(run.Queue.Trace, run.Queue.Starts)
 	options := []trace.SpanStartOption{trace.WithAttributes(runAttributes(run.Spec.ID, run.Spec.Name)...)}
 	options = append(options, link...)
-	if joined := run.Turn.Since; !joined.IsZero() {
+	if joined := run.Queue.Since; !joined.IsZero() {
 		_, span := t.tracer.Start(ctx, "queue", append(options, trace.WithTimestamp(joined))...)
 		span.End(trace.WithTimestamp(began))
 	}

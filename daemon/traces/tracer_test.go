@@ -40,7 +40,7 @@ func open(t *testing.T) (*Tracer, func() []*trace.Span, *tracetest.Collector) {
 
 func run(carried string, starts int) agent.Run {
 	return agent.Run{Spec: agent.Spec{ID: "0123456789abcdef", Name: "one", Command: []string{"sh", "planted-argument"}, Env: []string{"KEY=planted-value"}},
-		Turn: agent.Turn{Trace: carried, Starts: starts, Since: time.Now().Add(-time.Second)}}
+		Queue: agent.QueueState{Trace: carried, Starts: starts, Since: time.Now().Add(-time.Second)}}
 }
 
 // A run's whole way is one trace, below its caller's, and nothing of what the
@@ -55,7 +55,7 @@ func TestOneTraceFromCallToEnd(t *testing.T) {
 	began := time.Now()
 	tracer.Started(r, began, []supervisor.Step{{Name: "rootfs", Began: began, Took: 1}}, "")
 	code := 3
-	tracer.Lived(Life{Began: began, Trace: r.Turn.Trace, Starts: 1}, agent.Occurrence{ID: r.Spec.ID, Name: "one", Time: time.Now(), Status: agent.StatusExited, ExitCode: &code})
+	tracer.Lived(Life{Began: began, Trace: r.Queue.Trace, Starts: 1}, agent.Occurrence{ID: r.Spec.ID, Name: "one", Time: time.Now(), Status: agent.StatusExited, ExitCode: &code})
 	all := spans()
 	parents := map[string]string{"run.start": "", "queue": "run.start", "start": "run.start", "launch.rootfs": "start", "run": "run.start"}
 	if len(all) != len(parents) {

@@ -84,7 +84,7 @@ func TestSystemdAgentsUnit(t *testing.T) {
 		t.Error("its cgroup stays")
 	}
 	for _, name := range []string{"never", "always"} {
-		until(t, name+" has a record", func() bool { return inspect(t, name).Record != nil || inspect(t, name).Turn.Starts > 1 })
+		until(t, name+" has a record", func() bool { return inspect(t, name).Record != nil || inspect(t, name).Queue.Starts > 1 })
 	}
 	if record := inspect(t, "never").Record; record.Status != agent.StatusSignaled || record.Error != nil {
 		t.Errorf("%+v, %+v", record, record.Error)

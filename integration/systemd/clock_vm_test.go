@@ -55,8 +55,8 @@ func TestSystemdClock(t *testing.T) {
 	turnClock(t, -2*year)
 	back := time.Now()
 	goesOn(t, "timed", before)
-	starts := inspect(t, "flaky").Turn.Starts
-	until(t, "the policy starts it again, and once more", func() bool { return inspect(t, "flaky").Turn.Starts > starts+1 })
+	starts := inspect(t, "flaky").Queue.Starts
+	until(t, "the policy starts it again, and once more", func() bool { return inspect(t, "flaky").Queue.Starts > starts+1 })
 	until(t, "the delay is over", func() bool { return inspect(t, "delayed").State == agent.StateRunning })
 	turnClock(t, year)
 	if r := try(t, "clove", "wait", "timed"); r.code != agent.ExitTimeout {

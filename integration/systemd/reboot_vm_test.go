@@ -75,8 +75,8 @@ func checkAfterReboot(t *testing.T, name, lost string) {
 	for _, policy := range []string{"-always", "-failing"} {
 		until(t, name+policy+" runs again", func() bool { return inspect(t, name+policy).State == agent.StateRunning })
 		run := inspect(t, name+policy)
-		if run.Lease.BootID != strings.TrimSpace(string(boot)) || run.Turn.Starts != 2 {
-			t.Errorf("%s: of boot %s, start %d", run.Spec.Name, run.Lease.BootID, run.Turn.Starts)
+		if run.Lease.BootID != strings.TrimSpace(string(boot)) || run.Queue.Starts != 2 {
+			t.Errorf("%s: of boot %s, start %d", run.Spec.Name, run.Lease.BootID, run.Queue.Starts)
 		}
 	}
 	if look(t, name+"-always").memory != "67108864" {

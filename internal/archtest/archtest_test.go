@@ -34,6 +34,7 @@ var mayImport = []struct {
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire"}, "the side that may be taken over knows no rules"},
 	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire"}, "the process that may be taken over stays small"},
+	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
@@ -45,10 +46,10 @@ var mayImport = []struct {
 	{"oci/monitor", []string{"agent", "api", "cgroups", "client", "oci", "oci/container", "internal/atomicfile", "internal/lasting", "internal/pidfd"}, "what holds a container from outside needs no store and no sandbox"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "egress", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "egress", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
-	{"daemon/metrics", []string{"agent", "api"}, "counters of what it is told"},
+	{"daemon/metrics", []string{"agent", "api", "scheduler"}, "counters of what it is told"},
 	{"daemon/traces", []string{"agent", "api", "daemon/supervisor"}, "spans of what it is told"},
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
@@ -95,8 +96,7 @@ var owners = []struct {
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
-	{"github.com/creachadair/jrpc2", "daemon", "brings net/http along, which no launch may pay for"},
-	{"github.com/netresearch/go-cron", "daemon", "schedules are kept in one place"},
+	{"github.com/netresearch/go-cron", "scheduler", "schedules are kept in one place"},
 	{"github.com/prometheus/client_golang", "daemon/metrics", "counters have one table"},
 	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
 	{"go.opentelemetry.io/otel", "daemon/traces", "spans are made in one place"},
@@ -181,7 +181,7 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 
 // heavy is what only cloved may be linked with: every launch starts clove
 // twice, and there is a clove, a clove-init and a clove-gate for each agent.
-var heavy = []string{"github.com/creachadair/jrpc2", "github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
+var heavy = []string{"github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
 	t.Parallel()
@@ -197,6 +197,24 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 			linked := slices.ContainsFunc(strings.Split(string(out), "\n"), func(pkg string) bool { return strings.HasPrefix(pkg, library) })
 			if linked != row.heavy {
 				t.Errorf("%s is linked with %s: %t", row.program, library, linked)
+			}
+		}
+	}
+}
+
+// pure lists the packages that get everything as values. What does something, or
+// waits, comes from packages that they must not import.
+var pure = []string{"scheduler"}
+
+var effects = []string{"bufio", "context", "io", "log", "net", "os", "runtime", "sync", "syscall"}
+
+func TestPurePackagesDoNothing(t *testing.T) {
+	t.Parallel()
+	found := packages(t)
+	for _, pkg := range pure {
+		for _, path := range found[pkg] {
+			if root, _, _ := strings.Cut(path, "/"); slices.Contains(effects, root) {
+				t.Errorf("%s imports %s, but it decides and does nothing", pkg, path)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package lasting starts programs of clove's that outlive who starts them.
+// Package lasting starts programs of clove's that outlive their parent.
 package lasting
 
 import (

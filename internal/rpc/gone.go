@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WhenGone calls act once the other side has closed the connection, also while
-// nobody reads from it: a session whose input nobody takes would otherwise
-// outlive its caller. A side that only ended what it says has not gone. stop
-// ends the watch, and does not wait for act.
+// WhenGone calls act once the other side has closed the connection, also while nothing
+// is read from it: a session with input that is not read would otherwise outlive its
+// caller. A half-close (shutdown(2), SHUT_WR) does not count. stop ends the watch, and
+// does not wait for act.
 func (c *Conn) WhenGone(act func()) (stop func()) {
 	socket, ok := c.Conn.(interface{ File() (*os.File, error) })
 	if !ok {
-		return func() {} // a pipe in memory: its reader hears of the end
+		return func() {} // a pipe in memory: reading reports its end
 	}
 	// A descriptor of its own: the connection's can have one reader at a time.
 	file, err := socket.File()
 	if err != nil {
-		return func() {} // too many are open: the caller is noticed when it is read from
+		return func() {} // too many files are open: the end is noticed with the next read or write
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {

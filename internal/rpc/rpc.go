@@ -1,13 +1,14 @@
-// Package rpc is one JSON-RPC 2.0 conversation on one connection, one object a
-// line, as clove's own callers hold it: calls one after the other, streams of
-// notifications, and sessions that send in both directions.
+// Package rpc is JSON-RPC 2.0 on one connection, one object or batch a line, for both
+// sides of every socket of clove's own: a caller's calls one after the other, streams
+// of notifications, sessions that send in both directions, and for a server the
+// requests of a line (Requests).
 //
-// cloved's public side is served with a library that knows batches and many
-// requests at once. That library brings net/http along, which every launch of
-// a sandbox would pay for, because clove starts itself again inside; so the
-// command line and the supervisors use this package instead.
+// It is linked with clove, which starts itself again inside each sandbox, so it brings
+// no other package's initialisation along. It does not dispatch: cloved answers many
+// requests of a connection at once, a supervisor one after the other.
 //
-// It refuses lines longer than the connection's limit.
+// It refuses lines longer than the connection's limit, and documents that two readers
+// could understand differently (Examine).
 package rpc
 
 import (
@@ -34,12 +35,11 @@ const MaxLine = 8 << 20
 
 // Message is a request, a notification or a response.
 type Message struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id,omitempty"`
-	Method  string          `json:"method,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   json.RawMessage `json:"error,omitempty"`
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
 }
 
 // ErrTooLong says that a line passed MaxLine.
@@ -49,7 +49,7 @@ var ErrTooLong = errors.New("the message is too long")
 var ErrGone = errors.New("the other side has gone")
 
 // IsGone tells whether err, of sending or receiving, means that the other side
-// has gone. Who closes its listener resets the connections that it has not
+// has gone. A listener that is closed resets the connections that were not
 // accepted yet (unix(7)).
 func IsGone(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
@@ -155,20 +155,71 @@ func longNote(line []byte) (m Message, is bool) {
 	if !found || bytes.ContainsAny(method, `\"`) || !bytes.HasSuffix(params, []byte("}")) {
 		return m, false
 	}
-	return Message{JSONRPC: Version, Method: string(method), Params: params[:len(params)-1]}, true
+	return Message{Method: string(method), Params: params[:len(params)-1]}, true
 }
 
-// Send writes one message.
+// Send writes one message. Its raw fields go as they are: they must have no line end.
 func (c *Conn) Send(m Message) error {
-	m.JSONRPC = Version
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
+	c.send.Lock()
+	defer c.send.Unlock()
+	return c.write(m.parts(nil))
+}
+
+// Deliver writes messages in one line, as a batch where it is said to be one. It fails
+// with os.ErrDeadlineExceeded when the other side does not read for sendTimeout: such a
+// caller must not hold its answer for ever.
+func (c *Conn) Deliver(batch bool, messages ...Message) error {
+	var line net.Buffers
+	for i, m := range messages {
+		if i > 0 {
+			line = append(line, []byte(","))
+		}
+		line = m.parts(line)
+	}
+	if batch {
+		line = append(append(net.Buffers{[]byte("[")}, line...), []byte("]"))
 	}
 	c.send.Lock()
 	defer c.send.Unlock()
-	_, err = c.Write(append(text, '\n'))
+	if err := c.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+// write ends a line and writes it; c.send is held.
+func (c *Conn) write(line net.Buffers) error {
+	line = append(line, []byte("\n"))
+	_, err := line.WriteTo(c.Conn)
 	return err
+}
+
+// Line is the message as it is sent.
+func (m Message) Line() []byte { return append(bytes.Join(m.parts(nil), nil), '\n') }
+
+// parts appends the message's text to a line. A result may be megabytes long: the raw
+// fields are not copied.
+func (m Message) parts(line net.Buffers) net.Buffers {
+	text := []byte(`{"jsonrpc":"` + Version + `"`)
+	switch {
+	case len(m.ID) > 0:
+		text = append(append(text, `,"id":`...), m.ID...)
+	case m.Method == "": // the answer to what has no id that can be known
+		text = append(text, `,"id":null`...)
+	}
+	if m.Method != "" {
+		method, _ := json.Marshal(m.Method) // a string: it cannot fail
+		text = append(append(text, `,"method":`...), method...)
+	}
+	for _, field := range []struct {
+		key   string
+		value json.RawMessage
+	}{{`,"params":`, m.Params}, {`,"result":`, m.Result}, {`,"error":`, m.Error}} {
+		if len(field.value) > 0 {
+			line, text = append(line, append(text, field.key...), field.value), nil
+		}
+	}
+	return append(line, append(text, '}'))
 }
 
 // Notify sends what needs no answer.
@@ -247,11 +298,7 @@ func (c *Conn) Respond(id json.RawMessage, result any, fault any) error {
 	if err != nil {
 		return err
 	}
-	// A caller that reads nothing must not hold the answer for ever.
-	if err := c.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
-		return err
-	}
-	return c.Send(m)
+	return c.Deliver(false, m)
 }
 
 // CloseWrite ends what this side says.

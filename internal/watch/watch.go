@@ -1,11 +1,11 @@
-// Package watch tells that something was written in a directory: inotify(7),
-// and nothing more than a word that it is worth looking again.
+// Package watch notifies of changes in a directory (inotify(7)). A notification says only
+// that something was written.
 //
-// Words are coalesced, so a reader that is slow looks once. The watches of one Source
+// Notifications are coalesced, so a slow reader looks once. The watches of one Source
 // share one inotify instance: the kernel gives each user, and so the host's root with
 // all its programs, only 128 (fs.inotify.max_user_instances).
 //
-// It refuses to say what happened: who wants to know reads the files.
+// It refuses to say what happened: read the files.
 package watch
 
 import (
@@ -89,7 +89,7 @@ func (s *Source) open() error {
 	return nil
 }
 
-// Close ends the instance; Watchers are told nothing more. A second time it does nothing.
+// Close ends the instance and its Watchers' notifications. A second call does nothing.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func wake(watchers []*Watcher) {
 	for _, w := range watchers {
 		select {
 		case w.changed <- struct{}{}:
-		default: // one word is waiting already
+		default: // a notification is waiting already
 		}
 	}
 }

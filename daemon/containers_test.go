@@ -89,12 +89,12 @@ func TestARecordIsRootsWord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	must(t, r.serve().Account(within(t), one()))
-	member := caller{owner: agent.Owner{UID: 1000, GID: 1000}}
+	member := caller{principal: principal{owner: agent.Owner{UID: 1000, GID: 1000}}}
 	m, _ := api.Find(api.MethodContainer)
-	_, err := r.d.allow(member, m, nil)
+	_, err := r.d.dispatcher().allow(member.principal, m, nil)
 	wantCode(t, err, api.CodeDenied)
 	get, _ := api.Find(api.MethodRunGet)
-	_, err = r.d.allow(member, get, []byte(`{"run":"oci+one"}`))
+	_, err = r.d.dispatcher().allow(member.principal, get, []byte(`{"run":"oci+one"}`))
 	wantCode(t, err, api.CodeNotFound)
 }
 

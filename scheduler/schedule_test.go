@@ -1,4 +1,4 @@
-package daemon
+package scheduler
 
 import (
 	"strings"
@@ -8,13 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 )
 
 // on returns a run with a schedule that is settled up to noon.
 func on(schedule string, change func(*agent.Run)) agent.Run {
 	run := queuedRun("a", 0, func(r *agent.Run) {
-		r.Spec.Schedule, r.Turn.Scheduled, r.Turn.Settled = schedule, true, noon
+		r.Spec.Schedule, r.Queue.Scheduled, r.Queue.Settled = schedule, true, noon
 	})
 	if change != nil {
 		change(&run)
@@ -25,14 +24,14 @@ func on(schedule string, change func(*agent.Run)) agent.Run {
 // endedAt is a run of a schedule that ended so many minutes after noon.
 func endedAt(minutes int) func(*agent.Run) {
 	return func(r *agent.Run) {
-		r.State, r.Turn.Scheduled = agent.StateEnded, false
+		r.State, r.Queue.Scheduled = agent.StateEnded, false
 		r.Record = &agent.Record{Ended: noon.Add(time.Duration(minutes) * time.Minute)}
 	}
 }
 
-func busy(r *agent.Run) { r.State, r.Turn.Scheduled = agent.StateRunning, false }
+func busy(r *agent.Run) { r.State, r.Queue.Scheduled = agent.StateRunning, false }
 
-func TestOccasions(t *testing.T) {
+func TestClockEvents(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 	const everyTen = "CRON_TZ=UTC */10 * * * *"
@@ -40,28 +39,28 @@ func TestOccasions(t *testing.T) {
 		what string
 		run  agent.Run
 		now  time.Time
-		want occasion // detail: a part of it
+		want clockEvent // detail: a part of it
 	}{
-		{"not yet", on(everyTen, nil), at(9), occasion{wake: at(10)}},
-		{"its time has come", on(everyTen, nil), at(10), occasion{what: agent.WhatDue, detail: "12:10", settled: at(10), due: true}},
-		{"missed: once, however often", on(everyTen, nil), at(95), occasion{what: agent.WhatDue, detail: "12:10", settled: at(95), due: true}},
-		{"first the delay", on(everyTen, func(r *agent.Run) { r.Turn.NotBefore = at(35) }), at(36), occasion{wake: at(40)}},
-		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Turn.NotBefore = at(35) }), at(40), occasion{what: agent.WhatDue, detail: "12:40", settled: at(40), due: true}},
-		{"it runs", on(everyTen, busy), at(9), occasion{wake: at(10)}},
-		{"it still runs", on(everyTen, busy), at(10), occasion{what: agent.WhatSkipped, detail: "12:10:00Z: the time", settled: at(10)}},
-		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), occasion{what: agent.WhatSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
-		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Turn.Scheduled = false }), at(10), occasion{what: agent.WhatSkipped, detail: "12:10", settled: at(10)}},
-		{"it ended in time", on(everyTen, endedAt(5)), at(25), occasion{wake: at(10)}},
-		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), occasion{what: agent.WhatSkipped, detail: "12:10", settled: at(15)}},
-		{"a clock that is a little slow", on(everyTen, nil), noon.Add(-time.Second), occasion{wake: at(10)}},
-		{"set back a year, waiting", on(everyTen, nil), noon.AddDate(-1, 0, 0), occasion{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
-		{"set back a year, running", on(everyTen, busy), noon.AddDate(-1, 0, 0), occasion{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
-		{"set forward a year, waiting", on(everyTen, nil), noon.AddDate(1, 0, 0), occasion{what: agent.WhatDue, detail: "12:10", settled: noon.AddDate(1, 0, 0), due: true}},
-		{"set forward a year, running", on("CRON_TZ=UTC * * * * *", busy), noon.AddDate(1, 0, 0), occasion{what: agent.WhatSkipped, detail: "and 999 more", settled: noon.AddDate(1, 0, 0)}},
+		{"not yet", on(everyTen, nil), at(9), clockEvent{wake: at(10)}},
+		{"its time has come", on(everyTen, nil), at(10), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(10), due: true}},
+		{"missed: once, however often", on(everyTen, nil), at(95), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(95), due: true}},
+		{"first the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(36), clockEvent{wake: at(40)}},
+		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(40), clockEvent{what: agent.WhatDue, detail: "12:40", settled: at(40), due: true}},
+		{"it runs", on(everyTen, busy), at(9), clockEvent{wake: at(10)}},
+		{"it still runs", on(everyTen, busy), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z: the time", settled: at(10)}},
+		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
+		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Queue.Scheduled = false }), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(10)}},
+		{"it ended in time", on(everyTen, endedAt(5)), at(25), clockEvent{wake: at(10)}},
+		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(15)}},
+		{"a clock that is a little slow", on(everyTen, nil), noon.Add(-time.Second), clockEvent{wake: at(10)}},
+		{"set back a year, waiting", on(everyTen, nil), noon.AddDate(-1, 0, 0), clockEvent{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
+		{"set back a year, running", on(everyTen, busy), noon.AddDate(-1, 0, 0), clockEvent{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
+		{"set forward a year, waiting", on(everyTen, nil), noon.AddDate(1, 0, 0), clockEvent{what: agent.WhatDue, detail: "12:10", settled: noon.AddDate(1, 0, 0), due: true}},
+		{"set forward a year, running", on("CRON_TZ=UTC * * * * *", busy), noon.AddDate(1, 0, 0), clockEvent{what: agent.WhatSkipped, detail: "and 999 more", settled: noon.AddDate(1, 0, 0)}},
 	} {
 		times, err := crontab.Parse(c.run.Spec.Schedule)
 		must(t, err)
-		got := occasionOf(c.run, times, c.now)
+		got := clockEventOf(&c.run, times, c.now)
 		if !strings.Contains(got.detail, c.want.detail) || (c.want.detail == "") != (got.detail == "") {
 			t.Errorf("%s: says %q, want %q", c.what, got.detail, c.want.detail)
 		}
@@ -84,7 +83,9 @@ func TestSchedulesInSummerAndWinter(t *testing.T) {
 		{"0 0 1 * 1", "2030-01-02T12:00:00Z", "2030-01-06T23:00:00Z"}, // the first of the month, or a Monday
 		{"@daily", "2030-01-02T12:00:00Z", "2030-01-02T23:00:00Z"},
 	} {
-		times, err := parseSchedule("CRON_TZ=Europe/Paris "+c.schedule, noon)
+		text := "CRON_TZ=Europe/Paris " + c.schedule
+		must(t, CheckSchedule(text, noon))
+		times, err := crontab.Parse(text)
 		must(t, err)
 		from, err := time.Parse(time.RFC3339, c.from)
 		must(t, err)
@@ -98,13 +99,12 @@ func TestWhatIsNoSchedule(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "0 0 30 2 *", "@reboot", "@every 1h",
 		"CRON_TZ=Nowhere/Land 0 0 * * *", "CRON_TZ=UTC", "TZ=../../etc/passwd 0 0 * * *", "5-1/0 * * * *", strings.Repeat("1,", 5000) + "1 * * * *"} {
-		_, err := parseSchedule(text, noon)
+		err := CheckSchedule(text, noon)
 		if err == nil {
 			t.Errorf("%.40q is taken", text)
 			continue
 		}
-		wantCode(t, err, api.CodeParams)
-		if hint := api.ErrorOf(err).Data.Hint; hint == "" || strings.Contains(err.Error(), "\n") {
+		if hint := agent.FailureOf(err).Hint; agent.KindOf(err) != agent.KindInvalid || hint == "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40q: %v (%s)", text, err, hint)
 		}
 	}
@@ -113,7 +113,7 @@ func TestWhatIsNoSchedule(t *testing.T) {
 // Whatever the clock does, a run that waits is started at most once for each
 // look, never before its time, and looking again without the clock moving
 // changes nothing: so a crash between two looks costs nothing.
-func TestOccasionsSettle(t *testing.T) {
+func TestClockEventsSettle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		times, err := crontab.Parse("CRON_TZ=UTC " + rapid.SampledFrom([]string{"* * * * *", "*/7 3-5 * * *", "@hourly", "0 0 1 * *"}).Draw(t, "schedule"))
@@ -125,9 +125,9 @@ func TestOccasionsSettle(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(400*24*time.Hour), int64(400*24*time.Hour)).Draw(t, "moved")))
 			for again := 0; ; again++ {
-				o := occasionOf(run, times, now)
+				o := clockEventOf(&run, times, now)
 				if o.what == "" {
-					if next := nextTime(run, times); !o.wake.Equal(next) || !next.After(now) {
+					if next := nextTime(&run, times); !o.wake.Equal(next) || !next.After(now) {
 						t.Fatalf("at %v it wakes at %v, and its next time is %v", now, o.wake, next)
 					}
 					break
@@ -135,18 +135,18 @@ func TestOccasionsSettle(t *testing.T) {
 				if again == 2 {
 					t.Fatalf("a third change at %v: %+v", now, o)
 				}
-				if o.due && (!waitsForSchedule(run) || nextTime(run, times).After(now)) {
-					t.Fatalf("started at %v before its time %v", now, nextTime(run, times))
+				if o.due && (run.Phase() != agent.PhaseScheduled || nextTime(&run, times).After(now)) {
+					t.Fatalf("started at %v before its time %v", now, nextTime(&run, times))
 				}
 				if o.settled.After(now) {
 					t.Fatalf("settles the future: %v at %v", o.settled, now)
 				}
-				if run.Turn.Settled = o.settled; o.due {
+				if run.Queue.Settled = o.settled; o.due {
 					busy(&run)
 				}
 			}
 			if rapid.Bool().Draw(t, "ends") {
-				run.State, run.Turn.Scheduled = agent.StateQueued, true
+				run.State, run.Queue.Scheduled = agent.StateQueued, true
 			}
 		}
 	})

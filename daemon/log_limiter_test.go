@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-func TestComplaint(t *testing.T) {
+func TestLogLimiter(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	full, broken := errors.New("full"), errors.New("broken")
-	c := complaint{}
+	c := logLimiter{}
 	for i, step := range []struct {
 		err   error
 		after time.Duration
@@ -18,11 +18,11 @@ func TestComplaint(t *testing.T) {
 	}{
 		{nil, 0, false},
 		{full, 0, true},
-		{full, complaintPause - 1, false},
-		{full, complaintPause, true},
-		{broken, complaintPause + 1, true},
-		{nil, complaintPause + 2, false},
-		{broken, complaintPause + 3, true}, // it worked in between
+		{full, logPause - 1, false},
+		{full, logPause, true},
+		{broken, logPause + 1, true},
+		{nil, logPause + 2, false},
+		{broken, logPause + 3, true}, // it worked in between
 	} {
 		if worth := c.worth(step.err, began.Add(step.after)); worth != step.worth {
 			t.Errorf("step %d: %v", i, worth)

@@ -1,0 +1,262 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/store"
+)
+
+// cache is a copy of the store in memory, with the last events.
+type cache struct {
+	records records
+
+	mu       sync.Mutex // guards all below
+	revision uint64     // of the file, when it was read
+	loaded   bool
+	last     uint64                  // number of the newest event that was read
+	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
+	names    map[string]agent.ID
+	briefs   map[agent.ID]json.RawMessage // of those that were listed
+	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
+	first    uint64                       // number of the newest event that past leaves out until reach
+	moved    chan struct{}                // closed and replaced when something changed
+}
+
+func newCache(r records) *cache {
+	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
+}
+
+// refresh reads what changed since the last time; it costs two small reads
+// when nothing did.
+func (c *cache) refresh() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	revision, err := store.Revision(c.records.path)
+	if c.loaded && err == nil && revision == c.revision {
+		return nil
+	}
+	err = c.records.with(func(s *store.Store) error {
+		if c.loaded {
+			return c.advance(s)
+		}
+		return c.load(s)
+	})
+	if err != nil {
+		return err
+	}
+	// Read before the transactions: a change in between is seen the next time.
+	c.revision = revision
+	return nil
+}
+
+// load reads everything; the first time, all but the events before it. Hardly
+// any caller asks for those, and every caller would wait for them.
+func (c *cache) load(s *store.Store) error {
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	limit := 0
+	if c.loaded { // a caller that follows events continues where it was
+		limit = ringSize
+	}
+	past, last, err := s.Occurrences(0, limit)
+	if err != nil {
+		return err
+	}
+	c.first = 0
+	if !c.loaded {
+		c.first = last
+	}
+	clear(c.runs)
+	clear(c.names)
+	clear(c.briefs)
+	for i := range all {
+		c.put(&all[i])
+	}
+	c.past, c.last, c.loaded = past, last, true
+	c.broadcast()
+	return nil
+}
+
+// advance reads the runs that something happened to.
+func (c *cache) advance(s *store.Store) error {
+	news, last, err := s.Occurrences(c.last, ringSize)
+	if err != nil {
+		return err
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	if news[0].Sequence != c.last+1 || news[len(news)-1].Sequence != last {
+		return c.load(s) // more events than the store was asked for
+	}
+	ids := map[agent.ID]bool{}
+	for _, o := range news {
+		ids[o.ID] = true
+	}
+	for id := range ids {
+		run, err := s.Get(string(id))
+		switch {
+		case err == nil && run.Spec.ID == id:
+			c.put(&run)
+		case err == nil || agent.KindOf(err) == agent.KindNotFound:
+			c.drop(id)
+		default:
+			return err
+		}
+	}
+	c.past = append(c.past, news...)
+	if len(c.past) > 2*ringSize { // dropped at twice the size: one copy for many events
+		c.past = append(c.past[:0], c.past[len(c.past)-ringSize:]...)
+	}
+	c.last = last
+	c.broadcast()
+	return nil
+}
+
+// put stores a run, or a newer state of one, which may have another name.
+func (c *cache) put(run *agent.Run) {
+	c.drop(run.Spec.ID)
+	c.runs[run.Spec.ID] = run
+	c.names[run.Spec.Name] = run.Spec.ID
+}
+
+func (c *cache) drop(id agent.ID) {
+	old, found := c.runs[id]
+	if !found {
+		return
+	}
+	delete(c.runs, id)
+	delete(c.briefs, id)
+	if c.names[old.Spec.Name] == id { // a later run may have the name by now
+		delete(c.names, old.Spec.Name)
+	}
+}
+
+func (c *cache) broadcast() {
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// changed returns a channel that is closed at the next change.
+func (c *cache) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved
+}
+
+// all returns every run that is wanted, newest first.
+func (c *cache) all(wanted func(*agent.Run) bool) []agent.Run {
+	found := c.list(wanted)
+	runs := make([]agent.Run, len(found))
+	for i, run := range found {
+		runs[i] = *run
+	}
+	return runs
+}
+
+// list is all without a copy of each run: the caller must not change them.
+func (c *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
+	c.mu.Lock()
+	var found []*agent.Run
+	for _, run := range c.runs {
+		if wanted(run) {
+			found = append(found, run)
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(found, func(a, b *agent.Run) int {
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Spec.ID), string(b.Spec.ID)))
+	})
+	return found
+}
+
+// current returns the runs that have not ended, and those that one of them comes
+// after. The other ended runs are nothing to the queue, and there may be many.
+func (c *cache) current() []agent.Run {
+	first := map[string]bool{}
+	for _, run := range c.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
+		for _, name := range run.Spec.After {
+			first[name] = true
+		}
+	}
+	return c.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
+}
+
+func (c *cache) get(id agent.ID) (agent.Run, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if run, found := c.runs[id]; found {
+		return *run, true
+	}
+	return agent.Run{}, false
+}
+
+// minPrefix is the shortest part of an id that is taken for one.
+const minPrefix = 4
+
+// resolve finds the run that ref means among those that the caller may see: an
+// id, a name, or the beginning of exactly one id.
+func (c *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range []agent.ID{agent.ID(ref), c.names[ref]} {
+		if run, found := c.runs[id]; found && seen(run) {
+			return *run, nil
+		}
+	}
+	var matches []agent.Run
+	for id, run := range c.runs {
+		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) && seen(run) {
+			matches = append(matches, *run)
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0], nil
+	case 0:
+		return agent.Run{}, api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "there is no run %q", ref)
+	}
+	return agent.Run{}, api.Failure(api.CodeParams, "give more digits of the id", "%q begins more than one id", ref)
+}
+
+// tally counts the runs in each state, and the memory that live ones may have.
+func (c *cache) tally() (states map[agent.State]int, promised int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	states = map[agent.State]int{}
+	for _, run := range c.runs {
+		states[run.State]++
+		if run.State == agent.StateStarting || run.State == agent.StateRunning {
+			promised += run.Spec.Limits.MemoryBytes
+		}
+	}
+	return states, promised
+}
+
+// until waits for a state of the run that satisfies the caller. For a run that
+// is gone, found is false.
+func (c *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
+	for {
+		moved := c.changed()
+		if err := c.refresh(); err != nil {
+			return agent.Run{}, false, err
+		}
+		if run, found := c.get(id); satisfies(run, found) {
+			return run, found, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return agent.Run{}, false, ctx.Err()
+		}
+	}
+}

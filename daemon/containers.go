@@ -1,0 +1,27 @@
+package daemon
+
+import (
+	"slices"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/store"
+)
+
+// record stores how an OCI container ended. Its monitor, a process of root's,
+// reports it. What is stored is bounded by the length of a request's line and by
+// the store.
+func (o containers) record(c *call, p api.ContainerParams) (any, error) {
+	r := p.Record
+	r.Name = p.Container.ID // the store gives it the run's
+	if !slices.Contains(agent.Statuses, r.Status) {
+		return nil, api.Failure(api.CodeParams, "clove-oci tells of containers", "%q is no way to end", r.Status)
+	}
+	var run agent.Run
+	err := o.records.change(func(s *store.Store) (err error) { run, err = s.Account(p.Container, r); return err })
+	if err != nil {
+		return nil, err
+	}
+	o.log.Info("a container of an engine's ended", "run", run.Spec.Name, "container", p.Container.ID, "status", r.Status)
+	return api.Nothing{}, nil
+}

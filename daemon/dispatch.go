@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"clove.run/clove/api"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/internal/rpc"
+)
+
+// errEnding answers a request that waits for what may never come.
+var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
+
+// bounded lets a call that has no end of its own end with cloved.
+func (c *conversation) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return false }
+	if m.Shape == api.ShapeStream || m.Name == api.MethodRunWait {
+		stop = context.AfterFunc(c.ending, func() { cancel(errEnding) })
+	}
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// handlerOf finds what serves a request.
+func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
+	m, known := api.Find(name)
+	var fault *api.Error
+	switch {
+	case !known:
+		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
+	case d.handlers[name] == nil:
+		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
+	default:
+		return m, d.handlers[name], nil
+	}
+	d.meter.Called(name, fault.Data.Word, 0)
+	return m, nil, fault
+}
+
+// serve gives a request to its method's handler, if its caller may ask for that, and
+// returns the text of the result.
+func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
+	if r.Method == api.MethodCancel {
+		return nothing, c.cancelRequest(r.Params)
+	}
+	m, serve, err := c.dispatch.handlerOf(r.Method)
+	if err != nil {
+		return nil, err
+	}
+	ctx, done := c.bounded(r.ctx, m)
+	defer done()
+	d := c.dispatch
+	result, err := d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
+		run, err := d.allow(c.peer.principal, m, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		d.tracer.About(ctx, run)
+		if m.Shape == api.ShapeStream {
+			leave, err := d.streams.enter(ctx, c.peer.owner.UID)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+		}
+		request := &call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}
+		return d.answer(request, r.Method, func(request *call, params json.RawMessage) (any, error) {
+			value, err := serve(request, params)
+			if err != nil {
+				return nil, err
+			}
+			return c.owes.answer(ctx, owed, value)
+		}, r.Params)
+	})
+	if err != nil && context.Cause(ctx) == errEnding {
+		err = errEnding
+	}
+	text, _ := result.(json.RawMessage) // none with an error
+	return text, err
+}
+
+// observed answers a call, and counts and traces that it did.
+func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
+	began := time.Now()
+	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
+	result, err := answer(ctx)
+	word := metrics.Done
+	if err != nil {
+		word = faultOf(err).Data.Word
+	}
+	d.meter.Called(method, word, time.Since(began))
+	span.End(word)
+	return result, err
+}
+
+// answer serves one request. A mistake of cloved's own in it is that request's
+// end, and nobody else's.
+func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
+		}
+	}()
+	return serve(c, params)
+}
+
+var nothing = json.RawMessage("{}")
+
+// cancelRequest ends another request of the connection.
+func (c *conversation) cancelRequest(params json.RawMessage) error {
+	var p api.CancelParams
+	if err := decodeParams(params, &p); err != nil {
+		return err
+	}
+	c.cancel(p.ID)
+	return nil
+}
+
+// notification acts on a request that wants no answer. It has little time:
+// the caller's next request waits for it.
+func (c *conversation) notification(r rpc.Request) {
+	if r.Method == api.MethodCancel {
+		_ = c.cancelRequest(r.Params)
+		return
+	}
+	m, known := api.Find(r.Method)
+	serve := c.dispatch.handlers[r.Method]
+	if !known || serve == nil || m.Shape != api.ShapeCall {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.alive, noteTime)
+	defer cancel()
+	d := c.dispatch
+	_, _ = d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
+		run, err := d.allow(c.peer.principal, m, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		return d.answer(&call{Context: ctx, peer: c.peer, run: run}, r.Method, serve, r.Params)
+	})
+}
+
+// noteTime bounds what a notification asks for.
+const noteTime = 10 * time.Second
+
+// faultOf is an error as one of the closed set.
+func faultOf(err error) *api.Error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = api.Failure(api.CodeCancelled, "", "the request was cancelled")
+	}
+	return api.ErrorOf(err)
+}

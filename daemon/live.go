@@ -1,0 +1,141 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
+)
+
+// live serves the methods that a live run's supervisor answers.
+type live struct {
+	cache       *cache
+	records     records
+	limits      limits
+	supervisors supervisors
+	result      func(agent.ID) (any, error) // the run as it is now
+}
+
+func (r live) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodRunPause:     handle(r.pause),
+		api.MethodRunResume:    handle(r.resume),
+		api.MethodRunUpdate:    handle(r.update),
+		api.MethodRunStats:     handle(r.stats),
+		api.MethodRunProcesses: handle(r.processes),
+	}
+}
+
+// pause freezes a run, and stores that for the list of runs.
+func (r live) pause(c *call, p api.RunParams) (any, error) {
+	if err := r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil); err != nil {
+		return nil, err
+	}
+	// gofail: var pauseAsked string
+	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
+
+	_, err := r.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
+	if err != nil {
+		// An error means that nothing changed.
+		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil))
+	}
+	return api.Nothing{}, err
+}
+
+func (r live) resume(c *call, p api.RunParams) (any, error) {
+	if err := r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil); err != nil {
+		return nil, err
+	}
+	// gofail: var resumeAsked string
+	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
+
+	_, err := r.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
+	if err != nil {
+		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil))
+	}
+	return api.Nothing{}, err
+}
+
+// update changes what a live run is held to. The supervisor does it and notes
+// it in the stored spec; here it is only seen that a user stays within bounds.
+func (r live) update(c *call, p api.UpdateParams) (any, error) {
+	if err := p.Update.Validate(); err != nil {
+		return nil, err
+	}
+	if !c.peer.root() {
+		if err := r.limits.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
+			return nil, err
+		}
+	}
+	if p.Update.Rules != nil {
+		spec := c.run.Spec
+		spec.Egress.Rules = *p.Update.Rules
+		if err := r.limits.config().Users.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
+			return nil, err
+		}
+	}
+	if m := p.Update.MemoryBytes; m != nil {
+		if err := r.fits(c, *m); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.supervisors.ask(c, c.run, api.MethodRunUpdate, p, nil); err != nil {
+		return nil, err
+	}
+	// gofail: var updateAsked string
+	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
+
+	if _, err := r.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
+		return nil, err
+	}
+	return r.result(c.run.Spec.ID)
+}
+
+// updated are the limits as the update would leave them, as far as cloved
+// bounds them. The swap beside the memory stays what it was.
+func updated(now agent.Limits, u agent.Update) agent.Limits {
+	if u.MemoryBytes != nil {
+		if now.MemorySwapBytes >= 0 {
+			now.MemorySwapBytes += *u.MemoryBytes - now.MemoryBytes
+		}
+		now.MemoryBytes = *u.MemoryBytes
+	}
+	if u.MemorySwapBytes != nil {
+		now.MemorySwapBytes = *u.MemorySwapBytes
+	}
+	return now
+}
+
+// fits refuses more memory than is left to promise.
+func (r live) fits(c *call, memory int64) error {
+	most := r.limits.config().memoryBytes()
+	if most == 0 || memory <= c.run.Spec.Limits.MemoryBytes {
+		return nil
+	}
+	promised := memory
+	for _, run := range r.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
+		promised += run.Spec.Limits.MemoryBytes
+	}
+	if promised > most {
+		return api.Failure(api.CodeConflict, "end other runs, or raise memory_share in cloved's configuration",
+			"all agents together would be promised %d of %d MiB of memory", promised>>20, most>>20)
+	}
+	return nil
+}
+
+// stats are what the supervisor of a live run measures.
+func (r live) stats(c *call, p api.RunParams) (any, error) {
+	var result api.StatsResult
+	return &result, r.supervisors.ask(c, c.run, api.MethodRunStats, p, &result)
+}
+
+// processes may be as long as a line of the supervisor's.
+func (r live) processes(c *call, p api.RunParams) (any, error) {
+	return later{room: rpc.MaxLine, make: func() (any, error) {
+		var result json.RawMessage
+		err := r.supervisors.ask(c, c.run, api.MethodRunProcesses, p, &result)
+		return result, err
+	}}, nil
+}

@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// ringSize is how much of the past a reader of events can ask for without a
+// look into the store.
+const ringSize = 8192
+
+// reach reads the events from before cloved's start, if some of them come after
+// the number.
+func (c *cache) reach(after uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if after >= c.first {
+		return nil
+	}
+	var older []agent.Occurrence
+	err := c.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
+	if err != nil {
+		return err
+	}
+	newer := slices.IndexFunc(older, func(o agent.Occurrence) bool { return o.Sequence > c.first })
+	if newer >= 0 {
+		older = older[:newer]
+	}
+	c.past, c.first = append(older, c.past...), 0
+	return nil
+}
+
+// newest is the number of the last event.
+func (c *cache) newest() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// since returns the events after the number, the number of the newest, and
+// whether some in between are not in the cache, or no longer (reach).
+func (c *cache) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(c.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
+	news = slices.Clone(c.past[i:])
+	// A number that this store has not given yet comes from another store.
+	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != c.last
+	return news, c.last, gap
+}
+
+// missed is how many events after the number are not among the news.
+func missed(after, last uint64, news []agent.Occurrence) uint64 {
+	if len(news) == 0 {
+		return last - after
+	}
+	return news[0].Sequence - after - 1
+}
+
+// lastRecord makes a record of the events of a run that was removed with its end.
+func (c *cache) lastRecord(run agent.Run) (agent.Record, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range slices.Backward(c.past) {
+		if o.ID == run.Spec.ID && o.ExitCode != nil {
+			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Command: run.Spec.Command, Started: run.Started,
+				Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
+				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy}, true
+		}
+	}
+	return agent.Record{}, false
+}

@@ -1,0 +1,57 @@
+package daemon
+
+import "maps"
+
+// handlers joins the tables of the rooms: each serves one group of the API's methods
+// with the few parts of cloved that it needs. Sessions have none (sessions.go).
+func (d *Daemon) handlers() map[string]handler {
+	all := map[string]handler{}
+	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers()} {
+		maps.Copy(all, room.methods())
+	}
+	return all
+}
+
+func (d *Daemon) system() system {
+	return system{options: d.options, started: d.started, cache: d.cache, reconciler: d.reconciler, config: d.config, reload: d.Reload, meter: d.meter, log: d.log}
+}
+
+func (d *Daemon) runs() runs {
+	return runs{cache: d.cache, records: d.records, reconciler: d.reconciler, sandboxes: d.sandboxes, limits: d.limits(), supervisors: d.supervisors(),
+		paths: d.options.Paths, admission: &d.admission, tracer: d.tracer, log: d.log}
+}
+
+func (d *Daemon) live() live {
+	return live{cache: d.cache, records: d.records, limits: d.limits(), supervisors: d.supervisors(), result: d.runs().result}
+}
+
+func (d *Daemon) layers() layers {
+	return layers{sandboxes: d.sandboxes, supervisors: d.supervisors(), readers: d.readers, log: d.log}
+}
+
+func (d *Daemon) logReader() logReader {
+	return logReader{cache: d.cache, paths: d.options.Paths, watches: &d.watches}
+}
+
+func (d *Daemon) events() events { return events{cache: d.cache, meter: d.meter} }
+
+func (d *Daemon) containers() containers {
+	return containers{guards: d.guards, records: d.records, log: d.log}
+}
+
+func (d *Daemon) limits() limits { return limits{cache: d.cache, config: d.config, looks: d.looks} }
+
+func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
+
+func (d *Daemon) dispatcher() dispatcher {
+	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+}
+
+// ledger is that of a new connection.
+func (d *Daemon) ledger(peer caller) *ledger {
+	owes := newLedger(peer.owner.UID, d.owed)
+	if owes.makes = d.makes; peer.root() {
+		owes.makes = d.rootMakes
+	}
+	return owes
+}

@@ -1,0 +1,45 @@
+package rpc
+
+import (
+	"io"
+	"testing"
+)
+
+// What is sent as a batch is read as one, in order, and a message that is not a request
+// has a fault beside what is known of it.
+func TestBatchOfRequests(t *testing.T) {
+	t.Parallel()
+	caller, server := pair(t)
+	go func() {
+		caller.Deliver(true, Message{ID: []byte(`"a"`), Method: "run.get", Params: []byte(`{"run":"x"}`)}, Message{Method: "note"})
+		io.WriteString(caller, `{"id":3,"jsonrpc":"2.0","Method":"run.get"}`+"\n")
+	}()
+	line, err := server.Line(MaxLine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Examine(line); n != 2 || err != nil {
+		t.Errorf("%d elements, %v", n, err)
+	}
+	got, batch := Requests(line)
+	if !batch || len(got) != 2 || string(got[0].ID) != `"a"` || string(got[0].Params) != `{"run":"x"}` || got[0].Notification() || !got[1].Notification() || got[1].Method != "note" {
+		t.Errorf("batch %v: %+v", batch, got)
+	}
+	if line, err = server.Line(MaxLine); err != nil {
+		t.Fatal(err)
+	}
+	if got, batch = Requests(line); batch || len(got) != 1 || got[0].Fault == nil || got[0].Fault.Code != CodeRequest || string(got[0].ID) != "3" {
+		t.Errorf("batch %v: %+v", batch, got)
+	}
+}
+
+func FuzzRequests(f *testing.F) {
+	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"x","params":[]},5,null]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if n, err := Examine(text); err == nil {
+			if requests, batch := Requests(text); batch && len(requests) != n || !batch && len(requests) != 1 {
+				t.Errorf("%q: %d elements, %d requests", text, n, len(requests))
+			}
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// Queue is what a decision depends on besides the runs themselves.
+type Queue struct {
+	Now         time.Time
+	MemoryBytes int64 // that agents may be promised together; 0: no limit
+	AtOnce      int   // starts that may go on at the same time
+	Draining    bool  // nothing is started
+	Held        map[agent.ID]Hold
+}
+
+// Hold keeps a run from its next start for a while.
+type Hold struct {
+	Until  time.Time
+	Reason string // for people, in place of the time
+}
+
+// Decision is what the reconciler is to do now.
+type Decision struct {
+	Start   []agent.Run // in this order
+	Waiting map[agent.ID]Wait
+	Wake    time.Time // when to ask again at the latest; zero: when something changes
+}
+
+// Decide looks at every run. The queue is ordered by priority, then by the time
+// of joining; a run that does not fit holds up those behind it, or small ones
+// would starve a large one. Waiting raises the priority, or important ones that
+// keep coming would starve a less important one. A run that waits for its time
+// or for another run, or that can never fit, holds up none.
+func (q Queue) Decide(runs []agent.Run) Decision {
+	d := Decision{Waiting: map[agent.ID]Wait{}}
+	queue, byName := q.order(runs)
+	host := loadOf(runs)
+	for _, run := range queue {
+		wait := q.unready(run, byName, &d.Wake)
+		if wait.For == "" {
+			wait = q.noRoom(run, &host)
+		}
+		if wait.For == "" {
+			d.Start = append(d.Start, *run)
+			host.starting++
+			host.promised += run.Spec.Limits.MemoryBytes
+			continue
+		}
+		if hold, held := q.Held[run.Spec.ID]; held {
+			wait.Reason = hold.Reason
+		}
+		d.Waiting[run.Spec.ID] = wait
+	}
+	return d
+}
+
+// order is the queue in its order, and all runs by name. One that is marked for
+// stop is not in it: it leaves with the next Settle.
+func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[string]*agent.Run) {
+	byName = map[string]*agent.Run{}
+	for i := range runs {
+		byName[runs[i].Spec.Name] = &runs[i]
+		if phase := runs[i].Phase(); phase == agent.PhaseWaiting || phase == agent.PhaseScheduled {
+			queue = append(queue, q.held(&runs[i]))
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b *agent.Run) int {
+		return cmp.Or(cmp.Compare(q.rank(b), q.rank(a)), a.Queue.Since.Compare(b.Queue.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
+	})
+	return queue, byName
+}
+
+// held is the run, with the time of its hold where that is to come.
+func (q Queue) held(run *agent.Run) *agent.Run {
+	hold := q.Held[run.Spec.ID]
+	if !hold.Until.After(q.Now) || !hold.Until.After(run.Queue.NotBefore) {
+		return run
+	}
+	later := *run // the caller's stays as it is
+	later.Queue.NotBefore = hold.Until
+	return &later
+}
+
+// risesEach is how long a run waits for one more point of priority.
+const risesEach = time.Minute
+
+// rank is the priority with what waiting added to it. A delay is no waiting.
+func (q Queue) rank(run *agent.Run) int {
+	since := run.Queue.Since
+	if run.Queue.NotBefore.After(since) {
+		since = run.Queue.NotBefore
+	}
+	return run.Spec.Priority + int(max(0, q.Now.Sub(since)/risesEach))
+}
+
+// load is what the host has given away.
+type load struct {
+	starting int
+	promised int64  // bytes of memory, by the limits of agents and not by what they use
+	heldUpBy string // name of the run that waits for memory, and all behind it with it
+}
+
+func loadOf(runs []agent.Run) (l load) {
+	for i := range runs {
+		switch runs[i].State {
+		case agent.StateStarting:
+			l.starting++
+			l.promised += runs[i].Spec.Limits.MemoryBytes
+		case agent.StateRunning:
+			l.promised += runs[i].Spec.Limits.MemoryBytes
+		}
+	}
+	return l
+}
+
+// noRoom says what a run that could start lacks on the host.
+func (q Queue) noRoom(run *agent.Run, host *load) Wait {
+	wanted := run.Spec.Limits.MemoryBytes
+	switch {
+	case host.heldUpBy != "":
+		return wait(ForMemory, "it waits behind %s, which waits for memory", host.heldUpBy)
+	case q.MemoryBytes > 0 && host.promised+wanted > q.MemoryBytes:
+		host.heldUpBy = run.Spec.Name
+		return wait(ForMemory, "it wants %d MiB of memory, and %d of %d MiB are promised", wanted>>20, host.promised>>20, q.MemoryBytes>>20)
+	case host.starting >= q.AtOnce:
+		return wait(ForStarts, "%d others are being started", host.starting)
+	}
+	return Wait{}
+}
+
+// The kinds of waits, which are also the values of a metric's label.
+const (
+	ForDrain  = "drain"  // the drain's end
+	ForTime   = "time"   // a delay, a backoff or a schedule
+	ForOrder  = "order"  // another run, which comes first
+	ForMemory = "memory" // memory to be promised, or one before it that wants some
+	ForStarts = "starts" // others that are being started
+)
+
+// Waits lists the kinds.
+var Waits = []string{ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
+
+// Wait is why a queued run does not start now.
+type Wait struct {
+	For    string // one of Waits; empty: it does not wait
+	Reason string // for people
+}
+
+// Short reports whether the wait passes by itself in a moment.
+func (w Wait) Short() bool { return w.For == ForStarts }
+
+func wait(kind, format string, values ...any) Wait { return Wait{kind, fmt.Sprintf(format, values...)} }
+
+// unready says what a run waits for that is not room on the host, and brings
+// wake forward to the time that it waits for.
+func (q Queue) unready(run *agent.Run, byName map[string]*agent.Run, wake *time.Time) Wait {
+	switch due := run.Queue.NotBefore; {
+	case q.Draining:
+		return wait(ForDrain, "cloved is drained for maintenance, until clove drain --undo")
+	case run.Phase() == agent.PhaseScheduled:
+		reason, next := waitsForTime(run)
+		*wake = Sooner(*wake, next)
+		return Wait{ForTime, reason}
+	case due.After(q.Now):
+		*wake = Sooner(*wake, due)
+		return wait(ForTime, "it starts at %s", due.Format(time.RFC3339))
+	}
+	for _, name := range run.Spec.After {
+		if reason := comesFirst(run, byName[name], name); reason != "" {
+			return Wait{ForOrder, reason}
+		}
+	}
+	if wanted := run.Spec.Limits.MemoryBytes; q.MemoryBytes > 0 && wanted > q.MemoryBytes {
+		return wait(ForMemory, "it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, q.MemoryBytes>>20)
+	}
+	return Wait{}
+}
+
+// comesFirst says why a run that must come first has not; empty: it has.
+func comesFirst(run, first *agent.Run, name string) string {
+	// The name may have become another user's: how their run does is not shown.
+	if first == nil || run.Owner.UID != 0 && first.Owner.UID != run.Owner.UID {
+		return fmt.Sprintf("it comes after %s, which does not exist", name)
+	}
+	last := first.LastRecord()
+	switch {
+	case first.State == agent.StateRunning, last != nil && last.ExitCode == 0:
+		return ""
+	case first.State == agent.StateEnded:
+		return fmt.Sprintf("it comes after %s, which failed: restart that, or remove this", name)
+	}
+	return fmt.Sprintf("it comes after %s, which is %s", name, first.State)
+}
+
+// Sooner is the earlier of two times, of which zero is none.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// One change follows from the one before, in an order that is the same after a
+// crash in between: what a clock distorted, the stop, the schedule, the end.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	const everyTen = "CRON_TZ=UTC */10 * * * *"
+	failing := func(r *agent.Run) {
+		endedAt(15)(r)
+		r.Record.ExitCode = 1
+		r.Spec.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
+	}
+	for _, c := range []struct {
+		what  string
+		run   agent.Run
+		now   time.Time
+		whats []agent.What
+		phase agent.Phase
+		wake  time.Time
+	}{
+		{"nothing to do", queuedRun("a", 0, nil), noon, nil, agent.PhaseWaiting, time.Time{}},
+		{"its time has come", on(everyTen, nil), at(10), []agent.What{agent.WhatDue}, agent.PhaseWaiting, at(20)},
+		{"skipped, and then restarted by its policy", on(everyTen, failing), at(16), []agent.What{agent.WhatSkipped, agent.WhatAgain}, agent.PhaseWaiting, at(20)},
+		{"skipped, given up, and on to its next time", on(everyTen, func(r *agent.Run) { failing(r); r.Queue.Restarts = 1 }), at(16),
+			[]agent.What{agent.WhatSkipped, agent.WhatGivenUp, agent.WhatAgain}, agent.PhaseScheduled, at(20)},
+		{"stopped in the queue", on(everyTen, func(r *agent.Run) { r.MarkForStop(agent.Stopped{}) }), at(10), []agent.What{agent.WhatEnded}, agent.PhaseLeaving, time.Time{}},
+		{"stopped after its end", on(everyTen, func(r *agent.Run) { failing(r); r.MarkForStop(agent.Stopped{}) }), at(16), nil, agent.PhaseStopped, time.Time{}},
+		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Queue.NotBefore = at(61) }), noon, []agent.What{agent.WhatUpdated}, agent.PhaseWaiting, time.Time{}},
+	} {
+		var whats []agent.What
+		var wake time.Time
+		run := c.run
+		for len(whats) < 9 {
+			may := MayChange(&run, c.now)
+			var change Change
+			if change, wake = Settle(&run, c.now); change.What == "" {
+				break
+			}
+			if whats = append(whats, change.What); !may {
+				t.Errorf("%s: nobody would ask for %s", c.what, change.What)
+			}
+			if change.What == agent.WhatEnded {
+				break
+			}
+			change.Apply(&run)
+			if change.What == agent.WhatAgain { // as the store does
+				run.State, run.Record, run.Previous = agent.StateQueued, nil, run.Record
+			}
+		}
+		if !slices.Equal(whats, c.whats) || run.Phase() != c.phase || !wake.Equal(c.wake) {
+			t.Errorf("%s: %v, %s, wakes at %v", c.what, whats, run.Phase(), wake)
+		}
+	}
+}
