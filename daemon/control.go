@@ -30,7 +30,7 @@ func stop(c *call, p api.StopParams) (any, error) {
 // noteStop puts the wish on the disk: its policy and schedule rest from now on.
 func (c *call) noteStop() error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) {
+	_, err := c.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) {
 		run.Turn.StopAsked, run.Turn.Stopped = true, &by
 	})
 	return err
@@ -164,7 +164,7 @@ func restart(c *call, p api.RestartParams) (any, error) {
 	var err error
 	switch run.State {
 	case agent.StateQueued: // by its policy, perhaps, and since the caller was let in
-		_, err = c.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
+		_, err = c.records.amend(run.Spec.ID, agent.RunUpdated, "its delay is over", anew)
 	case agent.StateEnded:
 		_, err = c.keeper.again(run, anew)
 	default: // what waited has been started since

@@ -24,14 +24,14 @@ func (m *mirror) epitaph(run agent.Run) (agent.Record, bool) {
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (c *call) wanted(p api.EventParams) func(agent.Occurrence) bool {
+func (c *call) wanted(p api.EventParams) func(agent.RunEvent) bool {
 	id := agent.ID(p.Run)
 	if run, err := c.mirror.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
-	return func(o agent.Occurrence) bool {
+	return func(o agent.RunEvent) bool {
 		return (c.peer.root() || o.Owner.UID == c.peer.owner.UID) &&
-			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
+			(len(p.What) == 0 || slices.Contains(p.What, o.Kind)) &&
 			(p.Run == "" || o.Name == p.Run || o.ID == id)
 	}
 }

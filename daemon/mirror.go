@@ -24,7 +24,7 @@ type mirror struct {
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[string]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
-	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
+	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer
 	first    uint64                       // number of the newest occurrence that past leaves out until reach
 	moved    chan struct{}                // closed and replaced when something changed
 }
@@ -241,12 +241,12 @@ func (m *mirror) reach(after uint64) error {
 	if after >= m.first {
 		return nil
 	}
-	var older []agent.Occurrence
+	var older []agent.RunEvent
 	err := m.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
 	if err != nil {
 		return err
 	}
-	newer := slices.IndexFunc(older, func(o agent.Occurrence) bool { return o.Sequence > m.first })
+	newer := slices.IndexFunc(older, func(o agent.RunEvent) bool { return o.Sequence > m.first })
 	if newer >= 0 {
 		older = older[:newer]
 	}
@@ -263,10 +263,10 @@ func (m *mirror) newest() uint64 {
 
 // since returns what happened after the number, the number of the newest, and
 // whether something in between is not known here, or no longer (reach).
-func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
+func (m *mirror) since(after uint64) (news []agent.RunEvent, last uint64, gap bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
+	i, _ := slices.BinarySearchFunc(m.past, after+1, func(o agent.RunEvent, n uint64) int { return cmp.Compare(o.Sequence, n) })
 	news = slices.Clone(m.past[i:])
 	// A number that has not been given yet is one of another store's.
 	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != m.last
@@ -274,7 +274,7 @@ func (m *mirror) since(after uint64) (news []agent.Occurrence, last uint64, gap 
 }
 
 // missed is how many numbers after the one are not among the news.
-func missed(after, last uint64, news []agent.Occurrence) uint64 {
+func missed(after, last uint64, news []agent.RunEvent) uint64 {
 	if len(news) == 0 {
 		return last - after
 	}

@@ -14,7 +14,7 @@ const clockSlack = time.Second
 // was to wait. A clock that was set forward only shortens waits.
 func (k *keeper) redate(now time.Time) error {
 	for _, run := range k.mirror.all(func(run *agent.Run) bool { return misdated(*run, now) }) {
-		_, err := k.records.amend(run.Spec.ID, agent.WhatUpdated, "the clock was set back", func(r *agent.Run) {
+		_, err := k.records.amend(run.Spec.ID, agent.RunUpdated, "the clock was set back", func(r *agent.Run) {
 			if misdated(*r, now) {
 				r.Turn.NotBefore = now.Add(r.Turn.NotBefore.Sub(r.Turn.Since))
 				r.Turn.Since = now

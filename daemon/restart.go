@@ -66,7 +66,7 @@ func (k *keeper) restart() error {
 		var err error
 		if v.giveUp {
 			k.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Turn.Restarts)
-			_, err = k.records.amend(run.Spec.ID, agent.WhatGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
+			_, err = k.records.amend(run.Spec.ID, agent.RunGivenUp, "", func(r *agent.Run) { r.Turn.GivenUp = true })
 		} else {
 			_, err = k.again(run, func(r *agent.Run) {
 				r.Turn.Restarts, r.Turn.NotBefore, r.Turn.Scheduled = v.restarts, v.notBefore, v.scheduled

@@ -45,7 +45,7 @@ func parseSchedule(text string, now time.Time) (timetable, error) {
 
 // occasion is what the clock means for a scheduled run.
 type occasion struct {
-	what    agent.What // empty: nothing has happened
+	what    agent.RunEventKind // empty: nothing has happened
 	detail  string
 	settled time.Time // then up to here
 	due     bool      // its time has come: it joins the queue
@@ -68,7 +68,7 @@ const maxSkipped = 1000
 func occasionOf(run agent.Run, times timetable, now time.Time) occasion {
 	settled := run.Turn.Settled
 	if settled.After(now.Add(clockTolerance)) {
-		return occasion{what: agent.WhatUpdated, detail: "the clock was set back", settled: now, wake: now}
+		return occasion{what: agent.RunUpdated, detail: "the clock was set back", settled: now, wake: now}
 	}
 	next := nextTime(run, times)
 	if next.IsZero() {
@@ -78,7 +78,7 @@ func occasionOf(run agent.Run, times timetable, now time.Time) occasion {
 		if next.After(now) {
 			return occasion{wake: next}
 		}
-		return occasion{what: agent.WhatDue, detail: "for " + next.Format(time.RFC3339), settled: now, due: true}
+		return occasion{what: agent.RunDue, detail: "for " + next.Format(time.RFC3339), settled: now, due: true}
 	}
 	until := now
 	if run.State == agent.StateEnded {
@@ -95,7 +95,7 @@ func occasionOf(run agent.Run, times timetable, now time.Time) occasion {
 	if n > 1 {
 		detail = fmt.Sprintf("%s and %d more: the time before had not ended", first.Format(time.RFC3339), n-1)
 	}
-	return occasion{what: agent.WhatSkipped, detail: detail, settled: until}
+	return occasion{what: agent.RunSkipped, detail: detail, settled: until}
 }
 
 // waitsForSchedule tells whether the run is started by its schedule next.

@@ -15,7 +15,7 @@ func pause(c *call, p api.RunParams) (any, error) {
 	// gofail: var pauseAsked string
 	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
 
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = true })
+	_, err := c.records.amend(c.run.Spec.ID, agent.RunPaused, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = true })
 	if err != nil {
 		// An error means that nothing changed.
 		err = errors.Join(err, c.ask(api.MethodRunResume, p, nil))
@@ -30,7 +30,7 @@ func resume(c *call, p api.RunParams) (any, error) {
 	// gofail: var resumeAsked string
 	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
 
-	_, err := c.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = false })
+	_, err := c.records.amend(c.run.Spec.ID, agent.RunResumed, c.peer.String(), func(run *agent.Run) { run.Turn.Paused = false })
 	if err != nil {
 		err = errors.Join(err, c.ask(api.MethodRunPause, p, nil))
 	}
@@ -66,7 +66,7 @@ func update(c *call, p api.UpdateParams) (any, error) {
 	// gofail: var updateAsked string
 	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
 
-	if _, err := c.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
+	if _, err := c.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
 		return nil, err
 	}
 	return c.result(c.run.Spec.ID)

@@ -114,7 +114,7 @@ func (d *cloved) events() ([]daemonFigure, error) {
 	heard := make(chan struct{}, subscribers)
 	for range subscribers {
 		all.Go(func() {
-			_, _ = c.Events(following, api.EventParams{What: []agent.What{agent.WhatRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
+			_, _ = c.Events(following, api.EventParams{What: []agent.RunEventKind{agent.RunRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
 				heard <- struct{}{}
 				return nil
 			})
