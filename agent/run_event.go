@@ -2,26 +2,26 @@ package agent
 
 import "time"
 
-// Occurrence is one thing that happened to a run, as the store numbered it.
-// Sequence numbers rise by one and are never used again, so a reader can ask
-// for what came after the last that it saw.
-type Occurrence struct {
-	Sequence uint64    `json:"sequence"`
-	Time     time.Time `json:"time"`
-	What     What      `json:"what"`
-	ID       ID        `json:"id"`
-	Name     string    `json:"name"`
-	Owner    Owner     `json:"owner"`
-	State    State     `json:"state,omitempty"`     // after it; empty: the run is gone
-	Status   Status    `json:"status,omitempty"`    // of an end
-	ExitCode *int      `json:"exit_code,omitempty"` // of an end
-	Detail   string    `json:"detail,omitempty"`    // for people
-	Sum      *Sum      `json:"sum,omitempty"`       // of an end
+// RunEvent is one event in a run's life, as the store keeps it. Sequence numbers rise by
+// one and are never reused, so a reader can ask for everything after the last event that it
+// has seen.
+type RunEvent struct {
+	Sequence uint64       `json:"sequence"`
+	Time     time.Time    `json:"time"`
+	Kind     RunEventKind `json:"what"`
+	ID       ID           `json:"id"`
+	Name     string       `json:"name"`
+	Owner    Owner        `json:"owner"`
+	State    State        `json:"state,omitempty"`     // after the event; empty: the run was removed
+	Status   Status       `json:"status,omitempty"`    // of an end
+	ExitCode *int         `json:"exit_code,omitempty"` // of an end
+	Detail   string       `json:"detail,omitempty"`    // for people
+	Sum      *Sum         `json:"sum,omitempty"`       // of an end
 }
 
-// Sum is what one end adds to an installation's counters. It stands with the
-// occurrence because the record of a run with --rm goes when the run does. A
-// figure that this host cannot supply counts as 0.
+// Sum is what one end adds to the installation's counters. It is stored in the event
+// because the record of a run with --rm is deleted with the run. A figure that this host
+// cannot supply counts as 0.
 type Sum struct {
 	Limit       string `json:"limit,omitempty"` // LimitHit.Name, where a limit ended the run
 	PidsMax     int64  `json:"pids_max,omitempty"`
@@ -32,7 +32,7 @@ type Sum struct {
 	Refused     int64  `json:"refused,omitempty"`     // by the gate: connections, flows and names
 }
 
-// SumOf takes out of a record what is added up.
+// SumOf takes the counted figures from a record.
 func SumOf(r Record) *Sum {
 	known := func(figure *int64) int64 {
 		if figure == nil {
@@ -50,26 +50,26 @@ func SumOf(r Record) *Sum {
 	return s
 }
 
-// What names an occurrence: an Event of the state table, or one of those below.
-type What string
+// RunEventKind is an Event of the state table, or one of the kinds below.
+type RunEventKind string
 
-// Occurrences that leave the state as it is.
+// Kinds of run events. Most of them do not change the state.
 const (
-	WhatQueued  What = "queued"  // a new run waits for its turn
-	WhatStarted What = "started" // the agent executes
-	WhatEnded   What = "ended"   // with a record
-	WhatLost    What = "lost"    // its supervisor died
-	WhatAgain   What = "requeued"
-	WhatBegun   What = "starting"
-	WhatRemoved What = "removed"
-	WhatRenamed What = "renamed"
-	WhatUpdated What = "updated" // its limits or rules changed
-	WhatPaused  What = "paused"
-	WhatResumed What = "resumed"
-	WhatStopped What = "stop-asked"
-	WhatGivenUp What = "given-up" // its restart policy has no restarts left
-	WhatDue     What = "due"      // its schedule's time has come
-	WhatSkipped What = "skipped"  // its schedule's time came while the one before had not ended
-	// WhatContainer tells of an engine's container, which no counter of agents counts.
-	WhatContainer What = "container-ended"
+	RunQueued        RunEventKind = "queued"  // a new run waits in the queue
+	RunStarted       RunEventKind = "started" // the agent executes
+	RunEnded         RunEventKind = "ended"   // with a record
+	RunLost          RunEventKind = "lost"    // its supervisor died without a record
+	RunRequeued      RunEventKind = "requeued"
+	RunStarting      RunEventKind = "starting"
+	RunRemoved       RunEventKind = "removed"
+	RunRenamed       RunEventKind = "renamed"
+	RunUpdated       RunEventKind = "updated" // its limits or rules changed
+	RunPaused        RunEventKind = "paused"
+	RunResumed       RunEventKind = "resumed"
+	RunStopRequested RunEventKind = "stop-asked"
+	RunGivenUp       RunEventKind = "given-up" // its restart policy has no restarts left
+	RunDue           RunEventKind = "due"      // the time of its schedule has come
+	RunSkipped       RunEventKind = "skipped"  // the time of its schedule came while the previous time still ran
+	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.
+	ContainerEnded RunEventKind = "container-ended"
 )
