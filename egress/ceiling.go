@@ -20,6 +20,7 @@ func NewCeiling(targets []string) (Ceiling, error) {
 	return c, nil
 }
 
+// allowing makes allow lines of the targets.
 func allowing(targets []string) (lines []Line) {
 	for _, target := range targets {
 		lines = append(lines, Line{Target: target})

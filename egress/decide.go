@@ -170,6 +170,8 @@ func (r *Rules) connectByName(c Connection, at reach) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	var name Name
 	var allow, deny *rule
+	// Any allowed name suffices, because the client must still show one. A denied name is
+	// only remembered for the message.
 	for _, pinned := range c.Pinned {
 		if rule := r.deny.byName(pinned, fits); rule != nil {
 			deny, name = rule, pinned

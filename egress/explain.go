@@ -25,6 +25,7 @@ func (r *Rules) Explain() []Explained {
 	return explained
 }
 
+// explain fills in the defaults for protocol and port, which covers applies.
 func (r *rule) explain() Explained {
 	e := Explained{Deny: r.deny, Rule: r.text, Source: r.source, Protos: string(r.proto), Ports: r.ports.String()}
 	if r.proto == "" {

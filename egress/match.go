@@ -16,6 +16,7 @@ type reach struct {
 	class Class      // the same, or ClassHost
 }
 
+// reach collects once what every rule would otherwise compute again.
 func (r *Rules) reach(addr netip.Addr) reach {
 	addr = addr.Unmap()
 	at := reach{addr: addr, bits: Classify(addr)}

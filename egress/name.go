@@ -57,7 +57,9 @@ func refuse(format string, args ...any) *refusal {
 	return &refusal{reason: fmt.Sprintf(format, args...)}
 }
 
-// canonicalName is ParseName for callers that add to the error.
+// canonicalName is ParseName for callers that add to the error. The characters are checked
+// before IDNA, which maps some of them to others, and the labels after it, because it may
+// create new ones.
 func canonicalName(text string) (Name, *refusal) {
 	if err := checkCharacters(text); err != nil {
 		return "", err

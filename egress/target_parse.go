@@ -26,6 +26,7 @@ func ParseTarget(text string) (Target, error) {
 	return t, nil
 }
 
+// parseTarget splits a text into protocol, place and ports. A bracket or a second colon means IPv6.
 func parseTarget(text string) (Target, *refusal) {
 	var t Target
 	rest := text

@@ -171,6 +171,8 @@ func (r policyRoute) String() string {
 	return fmt.Sprintf("fwmark %#x lookup %d: local %s dev lo", markDivert, engineTable, r.to)
 }
 
+// policyRoutes lead marked packets to loopback. Without everything nothing is marked, and a
+// namespace of clove's own uses plain routes instead.
 func (p Plan) policyRoutes() []policyRoute {
 	if !p.engine || !p.everything {
 		return nil
@@ -190,6 +192,8 @@ func (r policyRoute) option() string {
 	return "CONFIG_IP_MULTIPLE_TABLES"
 }
 
+// rule selects the table by mark, before the main table (priority 32766), so that the
+// engine's routes do not apply to diverted packets.
 func (r policyRoute) rule() *netlink.Rule {
 	rule := netlink.NewRule()
 	rule.Family, rule.Priority, rule.Table, rule.Mark = unix.AF_INET, enginePriority, engineTable, markDivert

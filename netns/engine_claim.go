@@ -64,6 +64,8 @@ func (n *Namespace) Serves(policy string) (serves bool, err error) {
 	return serves, err
 }
 
+// tablePresent reports whether clove's table exists. It lists tables instead of asking for
+// one, because the answer to a list tells a missing table from a kernel without nf_tables.
 func tablePresent() (bool, error) {
 	connection, err := nftables.New()
 	if err != nil {
@@ -126,6 +128,8 @@ func (n *Namespace) Clear(owner string) error {
 	})
 }
 
+// removeRoutes tries all routes of the widest plan, because the plan that was applied is
+// not stored.
 func removeRoutes() error {
 	for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
 		for _, err := range []error{netlink.RuleDel(r.rule()), netlink.RouteDel(r.route())} {

@@ -61,6 +61,8 @@ func not(other bool) string {
 	return ""
 }
 
+// expressions is the match as instructions, in the order of words. Each compares register 1
+// and ends the rule if it does not match.
 func (m match) expressions() []expr.Any {
 	var all []expr.Any
 	if m.in != "" {
@@ -81,7 +83,7 @@ func (m match) expressions() []expr.Any {
 		all = append(all, &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, compare(false, native(m.receiver)))
 	}
 	if m.replies {
-		const reply = 1 // IP_CT_DIR_REPLY
+		const reply = 1 // IP_CT_DIR_REPLY of nf_conntrack_tuple_common.h
 		all = append(all, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1}, compare(false, []byte{reply}),
 			&expr.Ct{Key: expr.CtKeyMARK, Register: 1}, compare(false, native(inbound)))
 	}

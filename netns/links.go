@@ -38,6 +38,8 @@ func (p Plan) addresses() []netip.Prefix {
 	return []netip.Prefix{own4}
 }
 
+// raiseLoopback brings lo up: it is down in a new network namespace, and without it not
+// even 127.0.0.1 works.
 func raiseLoopback() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -53,6 +55,7 @@ func raiseLoopback() error {
 // of every network namespace.
 const loopbackIndex = 1
 
+// addAddresses replaces instead of adding, so that Apply may run again on the same namespace.
 func addAddresses(addresses []netip.Prefix) error {
 	for _, a := range addresses {
 		loopback := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: loopbackIndex}}
@@ -64,6 +67,7 @@ func addAddresses(addresses []netip.Prefix) error {
 	return nil
 }
 
+// addRoutes puts the routes into the local table, where the kernel looks first.
 func addRoutes(routes []route) error {
 	for _, r := range routes {
 		err := netlink.RouteReplace(&netlink.Route{

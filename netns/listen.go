@@ -59,6 +59,8 @@ func (s socket) rule(port uint16) rule {
 	return r
 }
 
+// sockets lists what Listen makes. A host port is a socket on the agent's loopback, where
+// no rule redirects.
 func (p Plan) sockets() []socket {
 	var all []socket
 	if p.everything {
@@ -79,6 +81,8 @@ func (p Plan) sockets() []socket {
 	return all
 }
 
+// gateSockets separates DNS from all other traffic, because the gate answers the former and
+// relays the latter.
 func gateSockets(a netip.Addr) []socket {
 	dns, rest := netip.AddrPortFrom(a, dnsPort), netip.AddrPortFrom(a, gatePort)
 	return []socket{
@@ -129,6 +133,8 @@ func (s socket) open() (*os.File, error) {
 	})
 }
 
+// prepare sets the options that must be set before bind(2): without IP_TRANSPARENT a
+// foreign address cannot be bound.
 func (s socket) prepare(fd int) error {
 	var options []option
 	if s.transparent() {

@@ -39,6 +39,8 @@ func New() (*Namespace, error) {
 	return n, nil
 }
 
+// create makes the namespace on a new thread and opens it there. /proc/thread-self, because
+// /proc/self is the process's first thread, which is still in the host's namespace.
 func create() (*Namespace, error) {
 	thread, err := nsthread.Start(unix.CLONE_NEWNET)
 	if err != nil {
@@ -119,6 +121,8 @@ func (n *Namespace) do(f func() error) error {
 	return n.thread.Do(f)
 }
 
+// enter starts a thread and moves it into the namespace. setns(2) with CLONE_NEWNET changes
+// the calling thread only.
 func enter(namespace *os.File) (*nsthread.Thread, error) {
 	thread, err := nsthread.Start(0)
 	if err != nil {

@@ -58,6 +58,7 @@ func NewPlan(c Config) Plan {
 	return newPlan(c, hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6"))
 }
 
+// newPlan sorts the ports, so that equal configurations have equal plans and texts.
 func newPlan(c Config, ipv6 bool) Plan {
 	ports := slices.Clone(c.HostPorts)
 	slices.Sort(ports)

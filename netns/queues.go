@@ -46,6 +46,7 @@ func (q *Queues) Bytes() (int64, error) {
 // Columns of /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump …
 const columnReceive, columnSend = 4, 5
 
+// queuedIn sums both queues of one line: a socket pays for neither.
 func queuedIn(line []byte) (int64, error) {
 	fields := bytes.Fields(line)
 	if len(fields) > 0 && string(fields[0]) == "sk" {

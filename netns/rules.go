@@ -123,6 +123,7 @@ func (p Plan) incoming() []rule {
 		rule{protocol: unix.IPPROTO_UDP, action: unreachable})
 }
 
+// joined is the text of the chains, in their order.
 func joined(chains []chain) string {
 	var b strings.Builder
 	for _, c := range chains {

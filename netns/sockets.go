@@ -24,6 +24,7 @@ var (
 	optOriginal    = option{"IP_RECVORIGDSTADDR", unix.SOL_IP, unix.IP_RECVORIGDSTADDR, unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR}
 )
 
+// set enables options, by the constants of the socket's own family.
 func set(fd int, family netip.Addr, options ...option) error {
 	for _, o := range options {
 		level, named := o.level4, o.named4
@@ -120,6 +121,8 @@ func (n *Namespace) DialPort(ctx context.Context, port uint16) (*os.File, error)
 	return nil, fmt.Errorf("cannot connect to the agent's port %d: %w", port, err)
 }
 
+// dial connects on the thread inside, but waits outside of do, so that a slow connection
+// does not block other users of the thread.
 func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

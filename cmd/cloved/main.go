@@ -31,6 +31,7 @@ func main() {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
+	// The same form as clove's own errors: the step, the message and a hint.
 	failure := agent.FailureOf(err)
 	if failure.Step != "" {
 		failure.Message = failure.Step + ": " + failure.Message
@@ -117,6 +118,7 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
+	// One cloved for each state directory: two would start the same queued runs.
 	lock, err := daemon.Lock(o.root)
 	if err != nil {
 		return err
@@ -127,6 +129,7 @@ func serve(o options) error {
 		return err
 	}
 	defer sign.Close()
+	// Found now, because an error at the first start of a run would come too late.
 	clove, err := daemon.FindClove()
 	if err != nil {
 		return err
@@ -138,6 +141,7 @@ func serve(o options) error {
 	defer w.close()
 	log := w.log
 	d := daemon.New(w.complete(daemon.Options{Paths: o.paths(), ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Clove: clove}))
+	// The socket is the last thing that can fail.
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err

@@ -134,6 +134,8 @@ func (b *Broker) log(d Decision) {
 	}
 }
 
+// logCut logs connections that the broker cut. It runs without the lock of connections,
+// because Log may be slow.
 func (b *Broker) logCut(ended []ending, reason string) {
 	for _, e := range ended {
 		d := e.connection.decision(OutcomeCut, e.verdict)

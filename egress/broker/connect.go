@@ -40,6 +40,7 @@ func (o outside) dial(ctx context.Context, network string, to netip.AddrPort) (*
 	return file, nil
 }
 
+// connect makes a non-blocking socket and checks where it leads before anything is sent on it.
 func (o outside) connect(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
 	kind := unix.SOCK_STREAM
 	if network == "udp4" || network == "udp6" {

@@ -88,6 +88,7 @@ type connections struct {
 	closes sync.WaitGroup // closes of descriptors under way
 }
 
+// newConnections allows bursts of twice the rate, like the gate.
 func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Time) *connections {
 	pace := rate.NewLimiter(rate.Inf, 0)
 	if limits.PerSecond > 0 {
@@ -121,6 +122,7 @@ func (all *connections) reserve() wire.Reason {
 	return ""
 }
 
+// giveBack ends a reservation whose dial failed.
 func (all *connections) giveBack() {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -51,6 +51,8 @@ func (all *denials) add(d Decision) {
 	}
 }
 
+// count adds d to its target, or beyond MaxDenials to OtherTargets. It returns a copy,
+// which the caller may use without the lock.
 func (all *denials) count(d Decision) (Denial, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -30,6 +30,8 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	return b.hand(&connection{kind: KindUDP, asked: asked, verdict: verdict}, outside, inside)
 }
 
+// flowSockets makes the outside socket first: if it fails, nothing in the agent's namespace
+// has changed.
 func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside *os.File, err error) {
 	network := "udp6"
 	if f.Target.Addr().Is4() {

@@ -20,7 +20,9 @@ const (
 	localTTL = 10 * time.Second
 )
 
-// lookup answers one DNS question.
+// lookup answers one DNS question. The order protects the host: invalid and local names
+// never leave it, the rules are asked before the resolver, because a query is itself a
+// message to the outside, and the addresses are filtered before they are pinned.
 func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	name, ok := canonical(l.Name)
 	if !ok {
@@ -101,6 +103,7 @@ func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
 	}
 }
 
+// answerWith logs the decision and packs the reply.
 func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egress.Verdict) wire.Answer {
 	message, err := reply.Pack()
 	if err != nil {

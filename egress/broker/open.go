@@ -105,6 +105,7 @@ func denied(d Decision) wire.Answer {
 	return wire.Answer{Result: wire.ResultDenied, Rule: rule, Hint: d.Hint}
 }
 
+// unreachable logs the error. The gate gets only the rule, not the error text.
 func (b *Broker) unreachable(kind Kind, asked egress.Connection, verdict egress.Verdict, err error) wire.Answer {
 	d := decisionOn(kind, OutcomeUnreachable, asked, verdict)
 	d.Reason, d.Detail = ReasonUnreachable, err.Error()

@@ -80,6 +80,7 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 	p.byName[name][addr], p.byAddr[addr][name] = fresh, fresh
 }
 
+// firstToExpire chooses the pin that an address with too many names loses.
 func firstToExpire(names map[egress.Name]*pin) *pin {
 	var first *pin
 	for _, pin := range names {

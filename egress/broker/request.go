@@ -83,6 +83,8 @@ func checkTarget(target netip.AddrPort) error {
 	return nil
 }
 
+// checkOpen requires that Name and Shown agree: a name without a place where it was shown
+// could come from nowhere but the gate.
 func checkOpen(o *wire.Open) error {
 	if err := checkTarget(o.Target); err != nil {
 		return err
@@ -102,6 +104,7 @@ func checkOpen(o *wire.Open) error {
 	return distrust("a name shown in %+q", o.Shown)
 }
 
+// checkFlow requires one address family: Namespace.Flow cannot join two.
 func checkFlow(f *wire.Flow) error {
 	if err := checkTarget(f.Target); err != nil {
 		return err
@@ -115,6 +118,7 @@ func checkFlow(f *wire.Flow) error {
 	return nil
 }
 
+// checkEnter rejects ports that the user has not published: only they may be reached from the host.
 func (b *Broker) checkEnter(e *wire.Enter) error {
 	if !b.published[e.Port] {
 		return distrust("an entry to port %d, which is not published", e.Port)
@@ -122,6 +126,7 @@ func (b *Broker) checkEnter(e *wire.Enter) error {
 	return checkTarget(e.Client)
 }
 
+// checkClosed rejects counts that would corrupt the totals.
 func checkClosed(c *wire.Closed) error {
 	if c.RxBytes < 0 || c.TxBytes < 0 || c.RxBytes > mostBytes || c.TxBytes > mostBytes {
 		return distrust("%d and %d bytes of one connection", c.RxBytes, c.TxBytes)

@@ -52,6 +52,8 @@ func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	return err
 }
 
+// serve receives requests until the channel ends. Each request that expects an answer runs
+// in a goroutine of workers. Reports run in this loop, so that they stay in their order.
 func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitGroup) error {
 	if err := b.setUp(conn); err != nil {
 		return err
@@ -146,6 +148,8 @@ func (b *Broker) noteClosed(said *wire.Closed) error {
 	return nil
 }
 
+// noteRefused logs what the gate itself refused. A name that is not canonical is left out,
+// because the agent chose its text.
 func (b *Broker) noteRefused(r *wire.Refused) {
 	d := Decision{Kind: KindTCP, Outcome: OutcomeDenied, Address: r.Target, Reason: string(r.Reason), Detail: refusals[r.Reason]}
 	if r.Count > 1 {
@@ -187,6 +191,7 @@ func (b *Broker) watchBytes(ctx context.Context) {
 	}
 }
 
+// holdBytes logs the limit once and cuts every connection.
 func (b *Broker) holdBytes() {
 	ended, isNew := b.connections.exhaust()
 	if isNew {

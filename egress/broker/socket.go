@@ -100,6 +100,8 @@ func closeSocket(fd int) {
 // closeTimeout bounds the wait for closes at the end. One that blocks longer ends with the process.
 const closeTimeout = time.Second
 
+// awaitCloses waits for closes under way, within closeTimeout. The goroutine of a wait that
+// timed out ends with the last close.
 func (all *connections) awaitCloses() {
 	done := make(chan struct{})
 	go func() {
@@ -194,6 +196,7 @@ func sixteen(addr netip.Addr) []byte {
 	return out
 }
 
+// socketAddress converts the result of getsockname(2) or getpeername(2).
 func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:

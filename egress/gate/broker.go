@@ -73,6 +73,8 @@ func (b *broker) ask(r wire.Request) (wire.Answer, error) {
 	return wire.Answer{}, errNoAnswer
 }
 
+// remove takes a waiter out of the map. Whoever gets it owns the answer: receive to deliver
+// it, ask to give up.
 func (b *broker) remove(id uint64) chan wire.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

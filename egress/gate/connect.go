@@ -75,6 +75,8 @@ func (n *named) has(target netip.AddrPort) bool {
 	return n.targets[target]
 }
 
+// learn remembers a target with ResultVerify, and forgets it when the rules no longer
+// require a name there.
 func (n *named) learn(target netip.AddrPort, result wire.Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

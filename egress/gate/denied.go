@@ -12,6 +12,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
+// Bounds of a denial's response. Only HTTP on port 80 gets one: any other protocol would
+// misread it.
 const (
 	portHTTP = 80
 	// responseTimeout bounds the sending of an error response and the wait for the client
@@ -31,6 +33,7 @@ func (s *server) refuse(conn *net.TCPConn, target netip.AddrPort, seen opening) 
 	reset(conn)
 }
 
+// explain is the text for a client, without details that only the record needs.
 func explain(reason wire.Reason) string {
 	if reason == wire.ReasonNoName {
 		return "the rule is by name, and the request shows none in its Host field"

@@ -84,7 +84,10 @@ func (s *server) serveDNS(conn *net.UDPConn) {
 	}
 }
 
-// reply returns the answer to one message; nil where none may be sent.
+// reply returns the answer to one message; nil where none may be sent. The broker gets the
+// name in lower case and without the final dot; Finish restores the query's own spelling. A
+// broker without an answer means SERVFAIL, on which resolvers try again, a denial means
+// REFUSED.
 func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 	q, err := dnsmsg.ParseQuery(packet)
 	if err != nil {
@@ -120,6 +123,7 @@ func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 // refused.
 type dnsConnections struct{ open atomic.Int64 }
 
+// admit adds before it compares, because a check first would let two connections pass at once.
 func (d *dnsConnections) admit() wire.Reason {
 	if d.open.Add(1) > dnsStreams {
 		d.open.Add(-1)
@@ -163,6 +167,8 @@ func (s *server) dnsConnection(conn *net.TCPConn) {
 // lengthBytes precede each message on a stream, RFC 1035 section 4.2.2.
 const lengthBytes = 2
 
+// readMessage reads a message that fits buffer. A longer one ends the connection: its rest
+// would be taken for the next message.
 func readMessage(from io.Reader, buffer []byte) (int, bool) {
 	var length [lengthBytes]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {

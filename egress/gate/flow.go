@@ -165,6 +165,8 @@ func (s *server) forget(p pair) {
 	delete(s.flows.open, p)
 }
 
+// deny remembers a denied flow. The map is cleared when full; the cost is one more request
+// for each flow.
 func (s *server) deny(p pair) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
@@ -209,6 +211,7 @@ func twoSockets(files []*os.File) (outside, inside *net.UDPConn, err error) {
 	return outside, inside, nil
 }
 
+// udpSocket checks the socket's type: the descriptor comes from another process.
 func udpSocket(file *os.File) (*net.UDPConn, error) {
 	conn, err := net.FileConn(file)
 	if err != nil {

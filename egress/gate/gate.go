@@ -79,6 +79,7 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	return err
 }
 
+// newServer makes all shared state before any goroutine starts.
 func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	limits, err := newLimits(configured)
 	if err != nil {
@@ -108,6 +109,8 @@ func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(),
 	return starts, nil
 }
 
+// prepareOne fails on an unknown kind: a listener that nothing serves would accept
+// connections for ever.
 func (s *server) prepareOne(l wire.Listener, file *os.File) (func(), error) {
 	switch l.Kind {
 	case wire.ListenTCP:
@@ -140,6 +143,8 @@ func (s *server) stream(file *os.File, handle func(*net.TCPConn)) (func(), error
 	}, nil
 }
 
+// listener turns a file into a listener. The first one also supplies the spare descriptor,
+// because the gate can open no file of its own.
 func (s *server) listener(file *os.File) (*net.TCPListener, error) {
 	any, err := net.FileListener(file)
 	if err != nil {
@@ -211,6 +216,7 @@ func (s *server) addressed() []int {
 
 func (s *server) close() { s.closing.Do(s.closeAll) }
 
+// closeAll ends the goroutines that wait for done, and those that accept or receive.
 func (s *server) closeAll() {
 	close(s.done)
 	s.mu.Lock()

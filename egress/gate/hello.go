@@ -40,6 +40,8 @@ func (r *recorder) hello() opening {
 	return *found
 }
 
+// judgeHello refuses an encrypted name even if there is a plain one too: the plain name is
+// then a cover name, and the server uses the other.
 func judgeHello(hello *tls.ClientHelloInfo) *opening {
 	switch {
 	case slices.Contains(hello.Extensions, extensionECH), slices.Contains(hello.Extensions, extensionESNI):

@@ -49,6 +49,7 @@ type recorder struct {
 	offset int // read position in seen
 }
 
+// Read serves the recorded bytes first, so that several parsers can read the same opening.
 func (r *recorder) Read(p []byte) (int, error) {
 	if r.offset == len(r.seen) {
 		if err := r.more(); err != nil {
@@ -148,6 +149,7 @@ func (w waits) late(conn net.Conn, port uint16) opening {
 // request begins with it.
 const recordTypeHandshake = 0x16
 
+// name chooses the parser by the first byte.
 func (r *recorder) name(port uint16) opening {
 	if r.seen[0] == recordTypeHandshake {
 		return r.hello()

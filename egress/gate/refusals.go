@@ -45,6 +45,8 @@ func (r *refusals) udp(target netip.AddrPort, reason wire.Reason) {
 	r.add(wire.Refused{Target: target, UDP: true, Reason: reason})
 }
 
+// add counts every refusal, but drops its details if the queue is full, so that a flood
+// cannot block the gate.
 func (r *refusals) add(refused wire.Refused) {
 	r.silent.Add(1)
 	select {

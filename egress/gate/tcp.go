@@ -34,6 +34,8 @@ func (s *server) accept(listener *net.TCPListener, limits admission, handle func
 			}
 			continue
 		}
+		// Over the limit the client gets a reset at once. A connection left in the backlog
+		// would look like a slow network.
 		if reason := limits.admit(); reason != "" {
 			s.refusals.tcp(targetOf(conn), "", reason)
 			reset(conn)

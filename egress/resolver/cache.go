@@ -25,6 +25,8 @@ type entry struct {
 	born, expires time.Time
 }
 
+// reply subtracts the age from the TTLs, so that a cached answer does not live longer than
+// the zone's owner wants.
 func (e entry) reply(now time.Time) (*dnsmsg.Reply, error) {
 	reply, err := dnsmsg.ParseReply(e.message)
 	if err != nil {
@@ -64,6 +66,7 @@ func newCache() *cache {
 	return &cache{byKey: map[string]*list.Element{}, recent: list.New()}
 }
 
+// get removes the entry if it has expired; put removes others when the cache is full.
 func (c *cache) get(key string, now time.Time) (entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,6 +83,7 @@ func (c *cache) get(key string, now time.Time) (entry, bool) {
 	return kept.entry, true
 }
 
+// put evicts the entry that was used longest ago when the cache is full.
 func (c *cache) put(key string, e entry) {
 	if len(e.message) > maxEntryBytes {
 		return

@@ -70,6 +70,8 @@ func (r *Resolver) exchange(ctx context.Context, server netip.AddrPort, name str
 	return reply, err
 }
 
+// exchangeOver makes one query over one transport. The connection ends with ctx, which a
+// deadline in the past enforces on a blocked read.
 func (r *Resolver) exchangeOver(ctx context.Context, network string, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
 	question := dnsmsg.Question{ID: randomID(), Name: name, Type: qtype}
 	packet, err := question.Pack(edns)

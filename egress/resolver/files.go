@@ -57,6 +57,8 @@ func (f *followed[T]) get(now time.Time) (value T, edition int) {
 	return f.value, f.edition
 }
 
+// same compares the file's identity too: an editor replaces a file by a rename, possibly
+// with the same size and time.
 func same(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -64,6 +66,7 @@ func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
+// read reports no error: like the C library, it treats an unreadable file as empty.
 func (f *followed[T]) read() T {
 	var none T
 	file, err := os.Open(f.path)
@@ -84,6 +87,8 @@ type resolvConf struct {
 // ServersOf returns the name servers of a resolv.conf's text, in its order.
 func ServersOf(text string) []netip.AddrPort { return parseResolvConf(strings.NewReader(text)).servers }
 
+// parseResolvConf follows the C library: at most three servers, and the last search or
+// domain line counts.
 func parseResolvConf(r io.Reader) resolvConf {
 	var conf resolvConf
 	for line := range lines(r) {
@@ -116,6 +121,7 @@ func parseResolvConf(r io.Reader) resolvConf {
 // hosts maps lower-case names to addresses, from hosts(5).
 type hosts map[string][]netip.Addr
 
+// parseHosts keeps all addresses of a name, from all its lines.
 func parseHosts(r io.Reader) hosts {
 	names := hosts{}
 	for line := range lines(r) {

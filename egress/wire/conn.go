@@ -82,6 +82,8 @@ func (c *Conn) ReceiveAnswer() (Answer, error) {
 	return a, nil
 }
 
+// send writes one packet. sendmsg(2) on a SOCK_SEQPACKET socket is atomic, so concurrent
+// senders need no lock.
 func (c *Conn) send(message any, files []*os.File) error {
 	data, err := json.Marshal(message)
 	if err != nil {
