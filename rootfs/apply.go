@@ -93,6 +93,8 @@ type parent struct {
 	changed bool
 }
 
+// openApplier opens both sides once. Later operations use the open directories, so a rename
+// of a parent cannot redirect them.
 func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
 	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
 	var err error

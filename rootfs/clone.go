@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
+// cloneFlags are the properties of a clone.
 type cloneFlags struct {
 	ReadOnly, Recursive bool
 	Dir                 bool // whether the source must be a directory or must not be one

@@ -116,6 +116,8 @@ func (c Config) checkTargets() error {
 	return nil
 }
 
+// checkTarget rejects targets in the kernel's file systems, which libcontainer mounts
+// later: they would hide what is mounted here.
 func checkTarget(target string) error {
 	if !isCleanAbsolute(target) {
 		return fmt.Errorf("cannot mount at %q: not a clean absolute path", target)

@@ -66,6 +66,8 @@ type view struct {
 	hidden  bool // an opaque directory covers it: for the agent it is gone
 }
 
+// diffUpper compares one upper directory. The upper is opened with the caller's rights, the
+// host's directory with those of host.
 func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
 	d := &differ{prefix: upper.Prefix, marks: read, room: room}
 	var err error

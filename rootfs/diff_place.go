@@ -18,6 +18,7 @@ type place struct {
 	upper, lower *os.File // lower is nil if it does not exist
 }
 
+// compareAll compares the entries one by one, and returns the directories to descend into.
 func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error) {
 	var deeper []subdir
 	for _, name := range names {
@@ -149,6 +150,8 @@ func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_
 	return errors.Join(err, p.list(c))
 }
 
+// describe fills in the attributes of name in dir. Only regular files have a size: that of
+// a directory depends on its file system.
 func (p *place) describe(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) (c Change, err error) {
 	c = Change{Kind: kind, Path: p.sandboxPath(name), Type: fileType(st.Mode), Mode: st.Mode & permissions}
 	switch c.Type {

@@ -188,6 +188,7 @@ func groups(host []byte, gid uint32) (group, gshadow string) {
 	return out.String(), locked(names, "::\n")
 }
 
+// locked is a shadow file in which no entry has a password, so nobody can log in with one.
 func locked(names []string, rest string) string {
 	var out strings.Builder
 	for _, name := range names {

@@ -46,6 +46,8 @@ var (
 	mergeDirs = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 )
 
+// readHostInfo reads the sources first, because only they can be wrong by the user's fault.
+// With a root of the caller's own, nothing of the base system is needed.
 func readHostInfo(cfg Config) (hostInfo, error) {
 	var f hostInfo
 	if err := f.readSources(cfg); err != nil {
@@ -117,6 +119,9 @@ var pseudo = map[string]bool{
 	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "autofs": true, "binfmt_misc": true,
 }
 
+// readSources resolves every host path of cfg. The workspace and the binds of a user are
+// resolved with that user's rights, so that an error does not tell the user what exists in
+// other users' directories.
 func (f *hostInfo) readSources(cfg Config) (err error) {
 	if cfg.Rootfs != "" {
 		if f.Rootfs, err = readSource("root file system", cfg.Rootfs, cfg, true); err != nil {

@@ -27,6 +27,8 @@ type keptOp struct{ Image string }
 
 func (s keptOp) String() string { return "kept layer " + s.Image }
 
+// run locks the image before it is checked and attached: e2fsck on a mounted file system
+// would damage it.
 func (s keptOp) run(b *builder) error {
 	image, err := os.OpenFile(s.Image, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {

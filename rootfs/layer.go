@@ -66,6 +66,8 @@ func (t *Tree) Usage() (Usage, error) {
 	return now, err
 }
 
+// held reads statfs(2). Bavail and not Bfree counts as free, because reserved blocks are
+// not available to the agent.
 func (t *Tree) held() (Usage, error) {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
@@ -132,6 +134,7 @@ func (t table) leadsToMade(dir string) bool {
 	return slices.ContainsFunc(t.Made, func(made string) bool { return within(made, dir) })
 }
 
+// at returns the uppers with absolute paths for a layer that is mounted at dir.
 func (t table) at(dir string) []Upper {
 	uppers := slices.Clone(t.Uppers)
 	for i := range uppers {
@@ -195,6 +198,8 @@ func (l *Layer) load() (err error) {
 	return err
 }
 
+// readTable rejects other versions: to misread the table could apply the wrong directory to
+// the host.
 func readTable(layer string) (t table, err error) {
 	text, err := os.ReadFile(filepath.Join(layer, tableName))
 	if err == nil {

@@ -60,6 +60,8 @@ func (p Plan) Mount() (*Tree, error) {
 	return b.tree, nil
 }
 
+// runAll executes the operations in order, and then takes the user namespace, which all
+// mounts of the tree share.
 func (b *builder) runAll(p Plan) error {
 	for k, s := range p.operations {
 		var err error

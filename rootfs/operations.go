@@ -88,6 +88,8 @@ func (s layerOp) run(b *builder) error {
 	return b.mountLayer(device)
 }
 
+// mountLayer mounts the layer and keeps a handle of its root, by which its usage can be
+// read after libcontainer has changed the root.
 func (b *builder) mountLayer(device *os.File) (err error) {
 	if err := mountExt4(device, b.staged("layer"), false); err != nil {
 		return err
@@ -153,6 +155,8 @@ func (s overlayOp) String() string {
 	return text
 }
 
+// run stages the sources, makes the upper directory, and mounts the overlay. The root's own
+// overlay comes first; later targets are resolved inside of it.
 func (s overlayOp) run(b *builder) error {
 	var lowers []string
 	for i, source := range s.Sources {
@@ -248,6 +252,8 @@ type tableOp struct{}
 
 func (tableOp) String() string { return "table" }
 
+// run writes the table last, when all uppers are known. A kept layer keeps the time and the
+// usage of its first start.
 func (tableOp) run(b *builder) error {
 	if !b.cfg.kept {
 		b.tree.table.Since = time.Now()

@@ -57,6 +57,8 @@ func (s bindOp) String() string {
 	return text
 }
 
+// run clones the source before it makes the target, so that a source that cannot be mounted
+// leaves no empty target.
 func (s bindOp) run(b *builder) error {
 	clone, err := s.clone(b)
 	if err != nil {
@@ -154,6 +156,8 @@ func (sysOp) String() string { return "sys" }
 // caches, and the mode of transparent huge pages.
 var sysDirs = []string{"/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage"}
 
+// run builds the tree on the stage and clones it read-only as a whole, so that the agent
+// never sees it writable.
 func (sysOp) run(b *builder) error {
 	if err := os.MkdirAll(b.staged("sys", "fs", "cgroup"), 0o755); err != nil {
 		return err

@@ -73,6 +73,7 @@ func planFor(cfg Config, f hostInfo) Plan {
 	return Plan{cfg: cfg, hostInfo: p.hostInfo, operations: p.operations}
 }
 
+// planner collects the operations of one plan.
 type planner struct {
 	cfg        Config
 	hostInfo   hostInfo
@@ -105,6 +106,8 @@ func (p *planner) layer(kind string, common func() []entry, own []entry) {
 		skeletonOp{Entries: own})
 }
 
+// planBase plans the root over the host's base. The base directories follow parents first,
+// because each is mounted inside of the one before.
 func (p *planner) planBase() {
 	p.layer(templateBase, p.hostInfo.skeleton, personal(p.cfg, p.hostInfo))
 	p.overlay(overlayOp{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
@@ -174,6 +177,7 @@ func (p *planner) own() []wanted {
 	return mounts
 }
 
+// prefixes are read-only: several agents and the host share an interpreter.
 func (p *planner) prefixes() []wanted {
 	var mounts []wanted
 	for _, source := range p.hostInfo.Prefixes {
