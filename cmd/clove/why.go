@@ -75,9 +75,9 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Findin
 	last := steps[len(steps)-1].Verdict
 	if p.json {
 		if err := p.printJSON(struct {
-			Target  string        `json:"target"`
-			Mode    string        `json:"mode"`
-			Allowed bool          `json:"allowed"`
+			Target  string           `json:"target"`
+			Mode    string           `json:"mode"`
+			Allowed bool             `json:"allowed"`
 			Steps   []egress.Finding `json:"steps"`
 		}{target, spec.Network, last.Allowed, steps}); err != nil {
 			return err
