@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"unsafe"
@@ -14,6 +15,20 @@ type datagram struct {
 	from  netip.AddrPort // the agent's socket, in the form of the socket's family
 	to    netip.AddrPort // unmapped
 	bytes int
+}
+
+// receiveAll calls handle for each datagram whose destination is known, until conn is
+// closed or the gate ends. handle must not keep buffer.
+func (s *server) receiveAll(conn *net.UDPConn, buffer []byte, handle func(datagram)) {
+	for {
+		d, err := receiveDatagram(conn, buffer)
+		switch {
+		case errors.Is(err, net.ErrClosed), err != nil && !s.pause(acceptBackoff):
+			return
+		case err == nil && d.to.IsValid():
+			handle(d)
+		}
+	}
 }
 
 // receiveDatagram reads a datagram and its original destination.

@@ -60,19 +60,9 @@ func (s *server) end() { <-s.queries.inFlight }
 // serveDNS answers queries that come as datagrams.
 func (s *server) serveDNS(conn *net.UDPConn) {
 	buffer := make([]byte, dnsmsg.MaxQueryBytes+1) // one byte more, to detect a query that is too long
-	for {
-		d, err := receiveDatagram(conn, buffer)
-		if errors.Is(err, net.ErrClosed) {
+	s.receiveAll(conn, buffer, func(d datagram) {
+		if !s.begin(d.to, true) {
 			return
-		}
-		if err != nil {
-			if !s.pause(acceptBackoff) {
-				return
-			}
-			continue
-		}
-		if !d.to.IsValid() || !s.begin(d.to, true) {
-			continue
 		}
 		packet := append([]byte(nil), buffer[:d.bytes]...)
 		go func() {
@@ -81,7 +71,7 @@ func (s *server) serveDNS(conn *net.UDPConn) {
 				_ = sendDatagram(conn, reply, d) // after an error the client repeats the query
 			}
 		}()
-	}
+	})
 }
 
 // reply returns the answer to one message; nil where none may be sent. The broker gets the

@@ -61,21 +61,11 @@ type flow struct {
 // serveFlows handles datagrams that no flow's own socket receives: the first of each flow.
 func (s *server) serveFlows(conn *net.UDPConn) {
 	buffer := make([]byte, datagramBytes)
-	for {
-		d, err := receiveDatagram(conn, buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			if !s.pause(acceptBackoff) {
-				return
-			}
-			continue
-		}
-		if d.to.IsValid() && !d.to.Addr().IsLoopback() {
+	s.receiveAll(conn, buffer, func(d datagram) {
+		if !d.to.Addr().IsLoopback() {
 			s.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
 		}
-	}
+	})
 }
 
 // datagram passes a datagram to its flow, and begins the flow if it is the first.
