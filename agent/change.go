@@ -1,8 +1,7 @@
 package agent
 
-// Change is one difference between what an agent left and what was there.
-// Every text in it was chosen by the agent. Bytes of a name that are not UTF-8
-// are replaced in JSON.
+// Change is one difference between the agent's files and the host's. The agent chose every
+// string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
 type Change struct {
 	Kind   string `json:"kind"`             // added, changed, deleted
 	Path   string `json:"path"`             // inside the sandbox
@@ -10,9 +9,9 @@ type Change struct {
 	Size   int64  `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32 `json:"mode"`             // the permission, setuid, setgid and sticky bits
 	Target string `json:"target,omitempty"` // what a symbolic link says
-	Was    string `json:"was,omitempty"`    // what stood there before, where that was of another type
-	// ExecutedBy is the program of the host's that executes the file by itself, as
-	// git does a hook; empty: none that clove knows.
+	Was    string `json:"was,omitempty"`    // the type of the file before, where it was another type
+	// ExecutedBy names the host program that executes the file without being asked, as git
+	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
-	Refused    string `json:"refused,omitempty"` // why it was not applied, or not looked at further
+	Refused    string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
 }

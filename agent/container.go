@@ -6,33 +6,34 @@ import (
 	"strings"
 )
 
-// Container is what an engine calls a container that it ran with clove-oci. A
-// run that has one is the account of it, and nothing else of it is clove's.
+// Container identifies an OCI container that an engine ran with clove-oci. A run with a
+// Container is only the record of that container: clove owns no layer, log or process of
+// it.
 type Container struct {
-	ID        string `json:"id"`        // the engine's
-	Directory string `json:"directory"` // the container's own, absolute; two engines may use one id
+	ID        string `json:"id"`        // the engine's id
+	Directory string `json:"directory"` // of the container, absolute; two engines may use the same id
 }
 
-// RunID is the id of a container's run: the same for each time that the engine
-// starts the same container, so that a restart replaces its account.
+// RunID derives the id of the container's run. It is the same each time the engine starts
+// this container, so a later record replaces the earlier one.
 func (c Container) RunID() ID {
 	sum := sha256.Sum256([]byte(c.Directory + "\x00" + c.ID))
 	return ID(hex.EncodeToString(sum[:8]))
 }
 
-// ContainerPrefix begins the name of every container's run. It holds a character
-// that no other run's name has, so that neither can take the other's.
+// ContainerPrefix begins the name of every OCI container's run. namePattern has no '+', so
+// such a name never collides with that of another run.
 const ContainerPrefix = "oci+"
 
-// As much of an engine's id as a name shows: of the 64 digits that most engines
-// make what they show themselves, of other ids enough to know them by.
+// How much of the engine's id the name shows: most engines make ids of 64 hexadecimal
+// digits and print 12 of them. Other ids are shown up to 40 characters.
 const (
 	digestDigits = 64
 	shownDigits  = 12
 	shownLetters = 40
 )
 
-// Name is what the container's run is called, if no other one is.
+// Name is the name of the container's run, if it is free.
 func (c Container) Name() string {
 	shown := c.ID[:min(len(c.ID), shownLetters)]
 	if len(c.ID) == digestDigits && strings.Trim(c.ID, "0123456789abcdef") == "" {
@@ -41,18 +42,18 @@ func (c Container) Name() string {
 	return ContainerPrefix + shown
 }
 
-// LongName is the name of one whose Name is taken; nobody else can have it.
+// LongName is used where Name is taken. It contains the run's id, so it is unique.
 func (c Container) LongName() string { return c.Name() + "+" + string(c.RunID()) }
 
-// The bounds of what an engine may call a container.
+// Bounds of an engine's container id and directory.
 const (
-	maxContainerID        = 1024 // libcontainer's
+	maxContainerID        = 1024 // libcontainer's bound
 	maxContainerDirectory = 4095 // PATH_MAX
 )
 
 var containerID = pattern(`^[a-zA-Z0-9_+.-]+$`) // libcontainer's rule
 
-// Validate refuses a container that could not be shown or typed safely.
+// Validate rejects a container whose id or directory cannot be shown or typed safely.
 func (c Container) Validate() error {
 	if len(c.ID) <= maxContainerID && containerID().MatchString(c.ID) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
 		return nil
@@ -60,8 +61,8 @@ func (c Container) Validate() error {
 	return &Error{Kind: KindInvalid, Step: "container", Message: "no engine has such a container", Hint: "clove-oci tells of those that ended"}
 }
 
-// CheckOwn refuses what clove can do with its own runs alone: of an engine's
-// container it has the record.
+// CheckOwn rejects an operation that clove performs on its own runs only. Of an OCI
+// container it has only the record.
 func (r Run) CheckOwn() error {
 	if r.Container == nil {
 		return nil

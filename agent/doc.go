@@ -1,11 +1,14 @@
-// Package agent is clove's vocabulary: what an agent is asked to be (Spec,
-// Limits), the states it passes through, and the record that says how it ended.
+// Package agent has the types that all of clove shares: the request for a run (Spec,
+// Limits), its states, and the record of how it ended.
 //
-// It holds values only. Nothing in it touches the operating system, so every
-// other package may import it and it imports none of them. Values are made at
-// the edge (the command line, a bundle), validated there once with
-// Spec.Validate, and passed down unchanged.
+// Theory of operation. A Spec is made at an edge (the command line, the API, a manifest),
+// validated there with Spec.Validate, and passed down unchanged. Only Update changes the
+// Spec of a live run. The states and their transitions are one table (state.go).
 //
-// It refuses to hold behaviour: what a limit means to the kernel belongs to
-// runtime and cgroups, what a default is belongs to policies.
+// It imports none of clove's packages but two leaves of internal (atomicfile, rlimits), so
+// every other package may import it. Only the state file of a guard is read and written
+// here, because clove-oci and cloved share it (guard.go).
+//
+// It refuses to contain behaviour. The packages runtime and cgroups know what a limit means
+// to the kernel, and package policies has the defaults.
 package agent

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// Redacted stands in the place of a value that is not shown.
+// Redacted replaces a value that is not shown.
 const Redacted = "(redacted)"
 
-// secretParts make a variable's name one of a secret wherever they stand in it;
-// secretWords only as a whole word between underscores.
+// secretParts mark a variable's name as that of a secret anywhere in the name, secretWords
+// only as a whole word between separators: "KEY" is in KEYBOARD too.
 var (
 	secretParts = []string{"SECRET", "TOKEN", "PASSWD", "PASSWORD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE", "COOKIE", "SIGNATURE", "BEARER"}
 	secretWords = []string{"KEY", "KEYS", "PASS", "PWD", "AUTH", "PAT", "DSN", "SALT", "PIN", "OTP", "JWT", "WEBHOOK"}
 )
 
-// userInfo is the password of a URL, RFC 3986 section 3.2.1.
+// userInfo finds the password in a URL, RFC 3986 section 3.2.1.
 var userInfo = regexp.MustCompile(`(://[^/?#@\s:]*:)[^/?#\s]*@`)
 
-// WithoutEnv is the run for a list: nobody looks for values of the environment
-// there, and some are secrets.
+// WithoutEnv returns the run as lists show it. Lists have no use for environment values,
+// and some of them are secrets.
 func (r Run) WithoutEnv() Run {
 	r.Spec.Env = nil
 	return r
 }
 
-// WithoutSecrets is the run for whoever looks at it alone: values of the
-// environment are redacted where the variable's name says that it is a secret, and
-// passwords in URLs everywhere. A secret under another name stays.
+// WithoutSecrets returns the run for display by itself. It redacts the value of each
+// variable whose name marks a secret, and passwords in URLs in all values. It cannot
+// recognise a secret under another name.
 func (r Run) WithoutSecrets() Run {
 	r.Spec.Env = slices.Clone(r.Spec.Env)
 	for i, entry := range r.Spec.Env {
@@ -41,7 +41,7 @@ func (r Run) WithoutSecrets() Run {
 	return r
 }
 
-// namesSecret knows PWD and OLDPWD for the shell's directories.
+// namesSecret excludes PWD and OLDPWD, which shells use for directories.
 func namesSecret(name string) bool {
 	name = strings.ToUpper(name)
 	if name == "PWD" || name == "OLDPWD" {

@@ -20,8 +20,8 @@ const (
 	KindInternal      Kind = "internal"      // a step failed that should not
 )
 
-// Error is clove's one error for people: which step failed, what happened,
-// and what to do. Err, where there is one, is the cause.
+// Error is the one error type for users: the step that failed, what happened, and a hint.
+// Err is the cause, if there is one.
 type Error struct {
 	Kind    Kind
 	Step    string // the launch step or the flag, for example "rootfs: mount overlay" or "--memory"
@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Failed wraps err with the step that it happened in. An *Error that already
-// names its step keeps it. It returns nil for a nil err.
+// Failed wraps err with the name of the step that failed. An *Error that already has a step
+// is returned unchanged; nil stays nil.
 func Failed(step string, err error) error {
 	var known *Error
 	if err == nil || errors.As(err, &known) {
@@ -53,7 +53,7 @@ func Failed(step string, err error) error {
 	return &Error{Kind: KindInternal, Step: step, Message: "failed", Err: err}
 }
 
-// Failure is an Error as it stands in a Record.
+// Failure is an Error as it is stored in a Record.
 type Failure struct {
 	Step    string `json:"step"`
 	Message string `json:"message"`
@@ -61,7 +61,7 @@ type Failure struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// FailureOf flattens err for the record.
+// FailureOf flattens err for the record: an error chain has no JSON form.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -83,8 +83,9 @@ func FailureOf(err error) *Failure {
 	return failure
 }
 
-// unjoined is text, which has err in it, with what errors.Join put on lines of their own on one
-// line. Other line breaks stay: they are in names, which somebody may have chosen to deceive.
+// unjoined returns text with the parts of err that errors.Join put on separate lines joined
+// by "; ". Other line breaks stay: a name with a line break may be an attempt to fake
+// a message, and must not look like two errors.
 func unjoined(text string, err error) string {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
@@ -99,7 +100,7 @@ func unjoined(text string, err error) string {
 	return text
 }
 
-// KindOf returns the kind of err, KindInternal when it says none.
+// KindOf returns the kind of err, KindInternal where it has none.
 func KindOf(err error) Kind {
 	var known *Error
 	if errors.As(err, &known) && known.Kind != "" {

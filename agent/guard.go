@@ -13,48 +13,51 @@ import (
 	"clove.run/clove/internal/atomicfile"
 )
 
-// Guard asks for rules in the network namespace of a container that an engine
-// made.
+// Guard is the request for network rules in the network namespace of an OCI container. A
+// guard is the process that enforces them: the container's broker.
 type Guard struct {
-	// Directory is the container's own on the host. GuardStateFile and
-	// GuardLogFile are written there, and go with it.
+	// Directory is the container's state directory on the host. GuardStateFile and
+	// GuardLogFile are written there and are removed with it.
 	Directory string `json:"directory"`
 	PID       int    `json:"pid"`   // the container's first process
-	Start     uint64 `json:"start"` // when it began, field 22 of proc_pid_stat(5): no other process is meant
+	Start     uint64 `json:"start"` // its start time, field 22 of proc_pid_stat(5): detects a reused pid
 	// Network is NetworkNone, NetworkAllowlist or NetworkPublic.
 	Network string       `json:"network"`
 	Rules   []EgressRule `json:"rules"`
 }
 
-// The files of a guard in the container's directory.
+// Files of a guard in the container's directory.
 const (
 	GuardStateFile = "network.json"
-	GuardLogFile   = "network.log" // the first denial of each target, and what keeps names from resolving: one line of JSON each
+	GuardLogFile   = "network.log" // the first denial of each target, and errors of name resolution: one JSON object a line
 )
 
-// Owner names the container among all that there are since boot.
+// Owner identifies the container among all containers since boot: a pid may be reused, a
+// pid with its start time is not.
 func (g Guard) Owner() string { return fmt.Sprintf("%d-%d", g.PID, g.Start) }
 
-// Policy names what the gate is told, the same for all whom it is the same for.
+// Policy is a digest of the rules that the gate enforces. Two requests with the same rules
+// have the same digest, in whatever order and from whatever source.
 func (g Guard) Policy() string {
 	lines := []string{g.Network}
 	for _, r := range g.Rules {
-		lines = append(lines, fmt.Sprintf("%t %s", r.Deny, r.Target)) // whoever said so
+		lines = append(lines, fmt.Sprintf("%t %s", r.Deny, r.Target)) // without the source
 	}
 	slices.Sort(lines[1:])
 	digest := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
 	return hex.EncodeToString(digest[:16])
 }
 
-// GuardState is what takes a guard back, whoever died.
+// GuardState is what `clove-oci delete` needs to remove a guard's rules, also after a crash
+// of the guard or of cloved.
 type GuardState struct {
-	Namespace string `json:"namespace"` // device and inode: that of no other one while it exists
-	Owner     string `json:"owner"`     // whose the rules are there; another's are not this container's to take back
-	PID       int    `json:"pid"`       // of the guard; 0: rules that need none
+	Namespace string `json:"namespace"` // device and inode of the network namespace: unique while it exists
+	Owner     string `json:"owner"`     // Guard.Owner of the rules; rules of another owner are not removed
+	PID       int    `json:"pid"`       // of the guard process; 0: the rules need none
 	Start     uint64 `json:"start"`     // as Guard.Start
 }
 
-// WriteGuardState puts the state into the container's directory, whole or not at all.
+// WriteGuardState replaces the state file in the container's directory atomically.
 func WriteGuardState(directory string, s GuardState) error {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -63,7 +66,7 @@ func WriteGuardState(directory string, s GuardState) error {
 	return atomicfile.Write(filepath.Join(directory, GuardStateFile), 0o600, text)
 }
 
-// ReadGuardState gives an error of fs.ErrNotExist where no guard was asked for.
+// ReadGuardState returns an error that is fs.ErrNotExist where no guard was requested.
 func ReadGuardState(directory string) (s GuardState, err error) {
 	text, err := os.ReadFile(filepath.Join(directory, GuardStateFile))
 	if err == nil {

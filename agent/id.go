@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// ID names one run for ever: 16 lower-case hexadecimal digits, 64 random bits.
+// ID identifies one run for ever: 16 lower-case hexadecimal digits, 64 random bits.
 type ID string
 
 // NewID returns a fresh random ID.
@@ -18,8 +18,8 @@ func NewID() ID {
 	return ID(hex.EncodeToString(b[:]))
 }
 
-// Patterns are compiled when first used: every launch pays package
-// initialisation twice.
+// Regular expressions are compiled at first use: libcontainer executes the clove binary a
+// second time for each launch, so package initialisation is paid for twice.
 var (
 	idPattern = pattern(`^[0-9a-f]{16}$`)
 	// namePattern is docker's container name rule, so that names carry over.
@@ -30,11 +30,10 @@ func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// Valid tells whether id has the form that NewID gives.
+// Valid reports whether id has the form that NewID returns.
 func (id ID) Valid() bool { return idPattern().MatchString(string(id)) }
 
-// ValidateName refuses a name that could not be shown, typed or used as a file
-// name safely.
+// ValidateName rejects a name that is not safe to show, to type or to use as a file name.
 func ValidateName(name string) error {
 	if namePattern().MatchString(name) {
 		return nil

@@ -2,24 +2,23 @@ package agent
 
 import "time"
 
-// Update is what may change while an agent runs. nil leaves a thing as it is.
-// It is done as a whole or not at all.
+// Update is a change of a live run. A nil field is not changed. All changes take effect, or none.
 type Update struct {
 	MemoryBytes *int64 `json:"memory_bytes,omitempty"`
-	// MemorySwapBytes is memory and swap together; nil keeps the swap that the
-	// agent had beside its memory.
+	// MemorySwapBytes is memory and swap together; nil keeps the present amount of swap on
+	// top of the memory.
 	MemorySwapBytes *int64   `json:"memory_swap_bytes,omitempty"`
 	CPUs            *float64 `json:"cpus,omitempty"`
 	Pids            *int64   `json:"pids,omitempty"`
-	// WallClock is the whole of it, from the agent's start; 0 takes it away.
+	// WallClock is the total from the agent's start; 0 removes the deadline.
 	WallClock *time.Duration `json:"wall_clock_ns,omitempty"`
-	// Rules take the place of all rules of Egress. The mode, the host's ports and
-	// the published ones stay what they were at the start.
+	// Rules replace all rules of Egress. The network mode, the host ports and the published
+	// ports cannot change: their sockets exist since the start.
 	Rules *[]EgressRule `json:"rules,omitempty"`
 }
 
-// Stats is what an agent uses now and has used since its start. A figure that
-// this host cannot supply is absent (nil), never 0.
+// Stats is the agent's present and total usage. A figure that this host cannot supply is
+// nil, never 0.
 type Stats struct {
 	Time        time.Time `json:"time"`
 	Paused      bool      `json:"paused,omitempty"`
@@ -28,10 +27,10 @@ type Stats struct {
 	Pids        *int64    `json:"pids,omitempty"`         // now; threads count
 	Usage       Usage     `json:"usage"`
 	Events      Events    `json:"events"`
-	Limits      Limits    `json:"limits"` // those in force
+	Limits      Limits    `json:"limits"` // in force now
 }
 
-// Process is one process of an agent. Ids are the sandbox's own.
+// Process is one process of an agent. Its ids are those inside the sandbox.
 type Process struct {
 	PID       int       `json:"pid"`
 	ParentPID int       `json:"parent_pid"` // 0: started from outside, as PID 1 and what `clove exec` starts
@@ -41,15 +40,16 @@ type Process struct {
 	Started   time.Time `json:"started"`
 	CPUMS     int64     `json:"cpu_ms"`
 	RSSBytes  int64     `json:"rss_bytes"`
-	Command   []string  `json:"command"` // its arguments, or its name in brackets where it has none to show
+	Command   []string  `json:"command"` // its arguments, or its name in brackets where it has none
 }
 
-// Exec asks for one more process in a sandbox. It is the agent's equal: the
-// same limits, filter, namespaces and cgroup, the same ids if no others are named, and never more.
+// Exec is the request for one more process in a sandbox. The process has the agent's
+// limits, filter, namespaces and cgroup, and the agent's ids unless others are given. It
+// never gets more rights than the agent.
 type Exec struct {
 	Command  []string `json:"command"`
 	Env      []string `json:"env,omitempty"`      // KEY=VALUE, on top of the agent's
 	Dir      string   `json:"dir,omitempty"`      // empty: the agent's
 	User     *User    `json:"user,omitempty"`     // nil: the agent's; root only where the agent is root
-	Terminal bool     `json:"terminal,omitempty"` // a pty; its size is that of the terminal that stdin is
+	Terminal bool     `json:"terminal,omitempty"` // a pty, with the size of the terminal at stdin
 }

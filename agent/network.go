@@ -4,21 +4,21 @@ import "net/netip"
 
 // The network modes.
 const (
-	NetworkNone      = "none"      // loopback and nothing else; not even names
-	NetworkAllowlist = "allowlist" // what the rules allow
-	NetworkPublic    = "public"    // the internet, and what the rules allow besides
-	NetworkHost      = "host"      // the host's own network: nothing holds the agent there
+	NetworkNone      = "none"      // loopback only, no name resolution
+	NetworkAllowlist = "allowlist" // only what the rules allow
+	NetworkPublic    = "public"    // the public internet, and what the rules allow in addition
+	NetworkHost      = "host"      // the host's own network, without any enforcement
 )
 
 // NetworkModes are all of them, from the narrowest to the widest.
 var NetworkModes = []string{NetworkNone, NetworkAllowlist, NetworkPublic, NetworkHost}
 
-// Egress is what an agent may reach through the gate, and who may reach it.
+// Egress is what the agent may reach through the gate, and which of its ports the host may reach.
 type Egress struct {
 	Rules     []EgressRule     `json:"rules,omitempty"`
-	HostPorts []uint16         `json:"host_ports,omitempty"` // ports of the host's loopback, at the same port of the agent's
+	HostPorts []uint16         `json:"host_ports,omitempty"` // ports on the host's loopback, reachable at the same port of the agent's loopback
 	Publish   []PublishedPort  `json:"publish,omitempty"`
-	DNS       []netip.AddrPort `json:"dns,omitempty"` // name servers to ask; none: the host's
+	DNS       []netip.AddrPort `json:"dns,omitempty"` // name servers; none: the host's
 	Limits    EgressLimits     `json:"limits"`
 }
 
@@ -29,31 +29,31 @@ type EgressRule struct {
 	Source string `json:"source"` // who said so: "--allow", "--deny"
 }
 
-// PublishedPort is a port of the agent that the host's clients can reach.
+// PublishedPort is a port of the agent that clients on the host can reach.
 type PublishedPort struct {
-	Host netip.AddrPort `json:"host"` // where the host listens; port 0 is any free one
+	Host netip.AddrPort `json:"host"` // where the host listens; port 0: any free one
 	Port uint16         `json:"port"` // the agent's, on its loopback
 }
 
-// EgressLimits are held by the gate and by clove. Bytes 0 means no limit.
+// EgressLimits are enforced by the gate and by the broker. Bytes 0 means no limit.
 type EgressLimits struct {
 	Connections int   `json:"connections"`     // open at once, in and out, UDP flows included
 	PerSecond   int   `json:"per_second"`      // new ones; twice as many in a burst
 	Bytes       int64 `json:"bytes,omitempty"` // in and out together, over the whole run
 }
 
-// Gated tells whether the run needs a gate.
+// Gated reports whether the run needs a gate.
 func (s Spec) Gated() bool {
 	return s.Network == NetworkAllowlist || s.Network == NetworkPublic ||
 		s.Network == NetworkNone && (len(s.Egress.HostPorts) > 0 || len(s.Egress.Publish) > 0)
 }
 
-// NetworkUse is what went through the gate.
+// NetworkUse counts what went through the gate.
 type NetworkUse struct {
 	Mode            string       `json:"mode"`
 	Connections     int64        `json:"connections"`      // opened, in and out, UDP flows included
 	ConnectionsPeak int64        `json:"connections_peak"` // open at once
 	Refused         int64        `json:"refused"`          // connections, flows and names
 	Limits          EgressLimits `json:"limits"`
-	Lost            string       `json:"lost,omitempty"` // why the agent had no network from some moment on
+	Lost            string       `json:"lost,omitempty"` // why the network failed during the run; empty: it did not
 }

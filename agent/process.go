@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// HostName is a name that the agent's own /etc/hosts has. What the agent may
-// reach, the rules alone say: by this address, not by this name.
+// HostName is an additional line of the agent's /etc/hosts. It allows nothing: only the
+// egress rules say what the agent may reach, and they judge the address.
 type HostName struct {
 	Name    string     `json:"name"`
 	Address netip.Addr `json:"address"`
 }
 
-// AllCapabilities in Spec.CapDrop stands for every one.
+// AllCapabilities in Spec.CapDrop drops every capability.
 const AllCapabilities = "ALL"
 
-// Capabilities are those of capabilities(7) that can be dropped.
+// Capabilities are the names of capabilities(7) that can be dropped.
 var Capabilities = []string{
 	"CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_AUDIT_WRITE", "CAP_BLOCK_SUSPEND", "CAP_BPF", "CAP_CHECKPOINT_RESTORE", "CAP_CHOWN",
 	"CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_IPC_LOCK", "CAP_IPC_OWNER", "CAP_KILL", "CAP_LEASE",
@@ -26,14 +26,16 @@ var Capabilities = []string{
 	"CAP_SYS_TTY_CONFIG", "CAP_WAKE_ALARM",
 }
 
-// signalKill and signalStop, signal(7), cannot be caught: they ask for nothing.
+// SIGKILL and SIGSTOP cannot be caught (signal(7)), so a program cannot react to them by
+// ending itself.
 const (
 	signalKill = 9
 	signalStop = 19
 	signalMost = 64
 )
 
-// checkProcess refuses what would be no capability, no signal to end by, and no line of /etc/hosts.
+// checkProcess rejects unknown capabilities, stop signals that no program can catch, and
+// lines that /etc/hosts cannot have.
 func checkProcess(s Spec) error {
 	for _, name := range s.CapDrop {
 		if name != AllCapabilities && !slices.Contains(Capabilities, name) {
@@ -57,7 +59,8 @@ func checkProcess(s Spec) error {
 	return nil
 }
 
-// CheckExec refuses an additional process that is more than an agent with this user.
+// CheckExec rejects an exec that would have more rights than the agent: an agent that is
+// not root must not get a process that is.
 func (s Spec) CheckExec(e Exec) error {
 	switch u := e.User; {
 	case u == nil:

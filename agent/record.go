@@ -37,8 +37,7 @@ const (
 	ExitSignalBase  = 128
 )
 
-// Record is the one account of how a run ended. A figure that this host
-// cannot supply is absent (nil), never 0.
+// Record says how a run ended. A figure that this host cannot supply is nil, never 0.
 type Record struct {
 	Version    int               `json:"version"`
 	ID         ID                `json:"id"`
@@ -47,11 +46,11 @@ type Record struct {
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended"`
 	WallMS     int64             `json:"wall_ms"`               // on CLOCK_BOOTTIME, from the agent's start to its end
-	ExecutedMS *int64            `json:"executed_ms,omitempty"` // as WallMS, rounded up: nothing of the agent executed after this, however long the kernel took to clear it away
+	ExecutedMS *int64            `json:"executed_ms,omitempty"` // as WallMS, rounded up: no process of the agent executed after this. The kernel may take longer to free what they held
 	Status     Status            `json:"status"`
 	ExitCode   int               `json:"exit_code"`         // what clove run exits with
 	Signal     *string           `json:"signal"`            // "SIGKILL", null when none
-	Stopped    *Stopped          `json:"stopped,omitempty"` // somebody asked cloved for its end, which may have come by itself all the same
+	Stopped    *Stopped          `json:"stopped,omitempty"` // set where a user requested the stop, even if the run ended by itself meanwhile
 	Error      *Failure          `json:"error,omitempty"`
 	Limit      *LimitHit         `json:"limit,omitempty"`
 	Usage      Usage             `json:"usage"`
@@ -60,13 +59,13 @@ type Record struct {
 	Denials    []Denial          `json:"denials"`
 	Enforced   map[string]string `json:"enforced"` // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
-	Policy     Policy            `json:"policy"`
+	Policy     Policy            `json:"policy"` // where the defaults came from
 	Host       Host              `json:"host"`
 }
 
-// Stopped is who asked for a run's end, and when.
+// Stopped says who requested a run's stop, and when.
 type Stopped struct {
-	By   string    `json:"by"` // the kernel's word on the caller: "uid 1000, process 4711"
+	By   string    `json:"by"` // credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711"
 	Time time.Time `json:"time"`
 }
 
@@ -78,22 +77,22 @@ type LimitHit struct {
 	Peak  *int64 `json:"peak,omitempty"`
 }
 
-// LimitDiskFiles is the LimitHit of a disk that has bytes left, but no room for
-// another file; its unit is files. Every other LimitHit has a control's name.
+// LimitDiskFiles is the LimitHit of a disk that has free bytes but no free inode; its unit
+// is files. The name of every other LimitHit is a control's.
 const LimitDiskFiles = "disk-files"
 
-// Usage is what the whole tree consumed. CPU time is the agent's own; what clove's
-// launch had used of the same cgroup by the agent's execve stands beside it. All
-// other figures have the launch in them.
+// Usage is what all processes of the agent consumed together. CPUMS excludes what clove's
+// launch had used in the same cgroup before the agent's execve; StartCPUMS is that part.
+// All other figures include the launch.
 type Usage struct {
 	CPUMS           *int64 `json:"cpu_ms,omitempty"`
-	StartCPUMS      *int64 `json:"start_cpu_ms,omitempty"` // the launch's, not in CPUMS
+	StartCPUMS      *int64 `json:"start_cpu_ms,omitempty"` // the launch's part, not in CPUMS
 	CPUUserMS       *int64 `json:"cpu_user_ms,omitempty"`
 	CPUSystemMS     *int64 `json:"cpu_system_ms,omitempty"`
 	CPUThrottledMS  *int64 `json:"cpu_throttled_ms,omitempty"`
 	MemoryPeakBytes *int64 `json:"memory_peak_bytes,omitempty"`
-	// StartMemoryPeakBytes is the peak by then: a MemoryPeakBytes that is no more
-	// was the launch's.
+	// StartMemoryPeakBytes is the peak before the agent's execve. A MemoryPeakBytes that is
+	// not above it was caused by the launch, not by the agent.
 	StartMemoryPeakBytes *int64 `json:"start_memory_peak_bytes,omitempty"`
 	PidsPeak             *int64 `json:"pids_peak,omitempty"`
 	IOReadBytes          *int64 `json:"io_read_bytes,omitempty"`
@@ -112,7 +111,7 @@ type Events struct {
 	CPUThrottledPeriods *int64 `json:"cpu_throttled_periods,omitempty"`
 }
 
-// Denial is one thing that was refused, aggregated.
+// Denial is one refused target with its count.
 type Denial struct {
 	Time   time.Time `json:"time"`
 	Kind   string    `json:"kind"` // network, syscall, file, capability
@@ -121,7 +120,7 @@ type Denial struct {
 	Count  int64     `json:"count"`
 }
 
-// Host tells what the run ran on.
+// Host is the host that the run ran on.
 type Host struct {
 	Kernel string `json:"kernel"`
 	Cgroup string `json:"cgroup"` // v2, hybrid, v1

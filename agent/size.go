@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// sizeUnits are powers of 1024, as docker has them.
+// sizeUnits are powers of 1024, as in docker.
 var sizeUnits = map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
-// ParseSize reads a number of bytes from 0 to SizeCeiling: a number, which may have a
-// fraction, and a unit, which is a power of 1024 in docker's writing (256M, 256MB) and in
-// Kubernetes's (256Mi, 256MiB). Flags, annotations and configuration all take these words.
+// ParseSize parses a number of bytes from 0 to SizeCeiling: a decimal number, possibly with
+// a fraction, and a unit as docker writes it (256M, 256MB) or Kubernetes (256Mi, 256MiB).
+// All units are powers of 1024. Flags, annotations and configuration files use it.
 func ParseSize(text string) (int64, error) {
 	end := strings.IndexFunc(text, func(c rune) bool { return c != '.' && (c < '0' || c > '9') })
 	if end < 0 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Spec is everything that was asked for one run, after defaults were merged. It is
-// stored with the run and begins each of its starts: a default that changes later
-// changes no run that exists. An update of a live run changes it here too.
+// Spec is the complete request for one run, with defaults merged in. It is stored with the
+// run and used at each start, so a later change of a default does not affect existing runs.
+// Update changes it too.
 type Spec struct {
 	ID       ID                `json:"id"`
 	Name     string            `json:"name"`
@@ -15,16 +15,16 @@ type Spec struct {
 	Command  []string          `json:"command"`            // argv inside the sandbox
 	Env      []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
 	Dir      string            `json:"dir"`                // working directory inside the sandbox
-	User     User              `json:"user"`               // who the agent is inside
-	CapDrop  []string          `json:"cap_drop,omitempty"` // of those that root inside has: names of Capabilities, or AllCapabilities
+	User     User              `json:"user"`               // the agent's user inside the sandbox
+	CapDrop  []string          `json:"cap_drop,omitempty"` // capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities
 	Hostname string            `json:"hostname,omitempty"` // empty: the ID
-	Hosts    []HostName        `json:"hosts,omitempty"`    // more lines of /etc/hosts
+	Hosts    []HostName        `json:"hosts,omitempty"`    // additional lines of /etc/hosts
 	Terminal bool              `json:"terminal,omitempty"` // give the agent a pty
-	Detached bool              `json:"detached,omitempty"` // nobody waits for it: its output goes to its log
-	// Foreground: by cloved, it is started for one session (run.attach), which has its
-	// streams, and ends with that session.
+	Detached bool              `json:"detached,omitempty"` // no client waits for it; its output goes to the log
+	// Foreground: cloved starts it for one session (run.attach). The session has its
+	// streams, and the run ends with the session.
 	Foreground bool     `json:"foreground,omitempty"`
-	Stdin      bool     `json:"stdin,omitempty"`  // detached: keep its input open for clove attach
+	Stdin      bool     `json:"stdin,omitempty"`  // detached: keep stdin open for clove attach
 	Remove     bool     `json:"remove,omitempty"` // --rm: keep neither record nor layer
 	Limits     Limits   `json:"limits"`
 	Files      Files    `json:"files"`
@@ -33,20 +33,20 @@ type Spec struct {
 	Egress     Egress   `json:"egress"`
 	Policy     Policy   `json:"policy"`
 	Restart    Restart  `json:"restart,omitzero"`
-	Schedule   string   `json:"schedule,omitempty"`   // start it at these times, as crontab(5) writes them
-	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule goes on with the layer of the one before
-	After      []string `json:"after,omitempty"`      // runs, by name, that must have started first
-	Priority   int      `json:"priority,omitempty"`   // among those that wait for memory: higher goes first
-	// StartTimeout is how long a step of the start may make no progress; 0: StartBound says it.
+	Schedule   string   `json:"schedule,omitempty"`   // when to start it, in the format of crontab(5)
+	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule reuses the layer of the previous one
+	After      []string `json:"after,omitempty"`      // names of runs that must have started first
+	Priority   int      `json:"priority,omitempty"`   // order among queued runs that wait for memory: higher first
+	// StartTimeout bounds how long one launch step may make no progress; 0: see StartBound.
 	StartTimeout time.Duration `json:"start_timeout_ns,omitempty"`
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.
 	AllowUnenforced []string `json:"allow_unenforced,omitempty"`
 }
 
-// startTimeout is far more than any step takes when two hundred start at once.
+// startTimeout is far above any step's time, even with two hundred starts at once.
 const startTimeout = 30 * time.Second
 
-// StartBound is how long a step of the start may make no progress.
+// StartBound returns the bound on a launch step without progress.
 func (s Spec) StartBound() time.Duration { return cmp.Or(s.StartTimeout, startTimeout) }
 
 // User is an identity inside the sandbox's own user namespace.
@@ -57,34 +57,33 @@ type User struct {
 	Home string `json:"home"`
 }
 
-// Ids inside the sandbox. Each agent owns IDsPerAgent consecutive host ids;
-// the sandbox's init has one of them to itself.
+// Ids inside the sandbox. Each agent has IDsPerAgent consecutive host ids; one of them
+// belongs to clove-init alone, so that the agent cannot signal it.
 const (
 	IDsPerAgent = 65536
 	InitUID     = 65533 // clove-init; never the agent
 	MaxUser     = 65532 // the largest id an agent may have
 )
 
-// Policy names the document that the defaults came from.
-// SHA256 is of what it set, in hex: two records with the same one had
-// the same defaults.
+// Policy names the document that the defaults came from. SHA256, in hex, is the digest of
+// the defaults that it set: two records with the same digest had the same defaults.
 type Policy struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
 }
 
-// Seccomp selects the system call filter. Profile is a built-in name or the
+// Seccomp selects the system call filter. Profile is the name of a built-in profile, or the
 // path that Document was read from.
 type Seccomp struct {
 	Profile  string `json:"profile"`
 	Document []byte `json:"document,omitempty"` // docker's JSON format; nil for a built-in
 }
 
-// SeccompUnconfined is the only word that runs an agent without a filter.
+// SeccompUnconfined is the only profile that runs an agent without a filter.
 const SeccompUnconfined = "unconfined"
 
-// Limits are what the kernel holds the agent to, all its processes together. Zero means "no limit" for
-// WallClock, CPUTime, CPUs, CPUSet and OutputBytes; everything else is always set.
+// Limits bound all processes of the agent together. 0 means no limit for WallClock,
+// CPUTime, CPUs, CPUSet and OutputBytes; all other limits are always set.
 type Limits struct {
 	MemoryBytes     int64         `json:"memory_bytes"`
 	MemorySwapBytes int64         `json:"memory_swap_bytes"` // memory and swap together, as docker counts; equal to MemoryBytes: no swap
@@ -92,36 +91,35 @@ type Limits struct {
 	CPUSet          string        `json:"cpuset_cpus,omitempty"`
 	Pids            int64         `json:"pids"`
 	Rlimits         []Rlimit      `json:"rlimits,omitempty"`
-	CPUTime         time.Duration `json:"cpu_time_ns,omitempty"`   // of the whole tree
+	CPUTime         time.Duration `json:"cpu_time_ns,omitempty"`   // of all processes together
 	WallClock       time.Duration `json:"wall_clock_ns,omitempty"` // on CLOCK_BOOTTIME, from the agent's start
-	StopGrace       time.Duration `json:"stop_grace_ns"`           // between StopSignal and KILL
-	StopSignal      int           `json:"stop_signal,omitempty"`   // asks the agent to end; 0: TERM
+	StopGrace       time.Duration `json:"stop_grace_ns"`           // between StopSignal and SIGKILL
+	StopSignal      int           `json:"stop_signal,omitempty"`   // requests the end; 0: SIGTERM
 	OutputBytes     int64         `json:"output_bytes,omitempty"`  // stdout and stderr together
 	DiskBytes       int64         `json:"disk_bytes"`              // the writable layer
 	ShmBytes        int64         `json:"shm_bytes"`               // /dev/shm
 }
 
-// SocketBytes is how much sockets may hold that MemoryBytes does not count:
-// netlink queues, and on cgroup v1 the buffers of TCP and UDP.
+// SocketBytes is the limit on memory that sockets hold outside MemoryBytes: netlink queues,
+// and on cgroup v1 the buffers of TCP and UDP.
 func (l Limits) SocketBytes() int64 { return l.MemoryBytes / 4 }
 
 // RlimitInfinity is RLIM_INFINITY of getrlimit(2).
 const RlimitInfinity = ^uint64(0)
 
-// Rlimit is one resource limit of setrlimit(2). Name is docker's word for it:
-// "nofile", "core", "stack", …
+// Rlimit is one resource limit of setrlimit(2). Name is docker's name: "nofile", "core", "stack", …
 type Rlimit struct {
 	Name string `json:"name"`
 	Soft uint64 `json:"soft"`
 	Hard uint64 `json:"hard"`
 }
 
-// Files says what the agent's root is made of.
+// Files describes the agent's root file system.
 type Files struct {
 	Rootfs    string   `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
-	Workspace string   `json:"workspace,omitempty"` // host directory that appears, copy on write, at WorkspaceDir; empty: an empty one
-	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only; workspace, /tmp, /dev/shm stay writable
-	Prefixes  []string `json:"prefixes,omitempty"`  // host directories (interpreters) bound read-only at the same path
+	Workspace string   `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
+	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only; the workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable
+	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds     []Bind   `json:"binds,omitempty"`
 	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`
 }
@@ -129,8 +127,9 @@ type Files struct {
 // WorkspaceDir is where the workspace appears inside.
 const WorkspaceDir = "/workspace"
 
-// Bind is a host path that appears inside at Target. The host's files change.
-// Of a run that another than root asked cloved for, it is opened with that user's rights.
+// Bind shows a host path inside at Target. Writes change the host's files. Where a user
+// other than root requested the run through cloved, the source is opened with that user's
+// rights.
 type Bind struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`

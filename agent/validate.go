@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Validate refuses a spec that could not be carried out as it stands: a field without a
-// meaning, a limit that no kernel takes or that would mean none, a text that could not be
-// shown. It looks at values only: whether this host can hold a limit, or a path exists, is
-// found out at the start. Every edge calls it: the command line, the API, a manifest.
+// Validate rejects a Spec that cannot be carried out as written: a field without a meaning,
+// a limit that no kernel accepts, a text that cannot be shown on one line. It checks values
+// only. Whether this host can enforce a limit, and whether a path exists, is checked at the
+// start. Every edge calls it: the command line, the API, a manifest.
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
 		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkFilter,
@@ -26,14 +26,14 @@ func (s Spec) Validate() error {
 	if err := s.Limits.Validate(); err != nil {
 		return err
 	}
-	if n := s.TextBytes(); n > textMost { // last: a number that is none has no JSON
+	if n := s.TextBytes(); n > textMost { // last: NaN, which the checks above reject, has no JSON form
 		return wrong("spec", "put some of it into files", "the run would have %d bytes of text, and may have %d", n, textMost)
 	}
 	return nil
 }
 
-// TextBytes is the length of a run's JSON, as far as the spec decides it: the spec, and
-// the command once more in its record and in the one before.
+// TextBytes is the length of the run's JSON as far as the Spec decides it: the Spec itself,
+// and the command once more in the record and in the previous record.
 func (s Spec) TextBytes() int {
 	text, err := json.Marshal(s)
 	command, cerr := json.Marshal(s.Command)
@@ -43,12 +43,12 @@ func (s Spec) TextBytes() int {
 	return len(text) + 2*len(command)
 }
 
-// wrong is a refusal; field is the field's path in the spec's JSON.
+// wrong makes a KindInvalid error; field is the path of the field in the Spec's JSON.
 func wrong(field, hint, format string, values ...any) error {
 	return &Error{Kind: KindInvalid, Step: field, Message: fmt.Sprintf(format, values...), Hint: hint}
 }
 
-// checkText refuses what would break a line or a terminal, and what is too long.
+// checkText rejects text that would break a line or control a terminal, and text that is too long.
 func checkText(field, text string, most int) error {
 	switch {
 	case len(text) > most:
@@ -59,7 +59,7 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// unshowable are the control characters of both blocks, DEL, and the two separators that
+// unshowable reports C0 and C1 control characters, DEL, and the two Unicode separators that
 // end a line.
 func unshowable(c rune) bool {
 	return c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x2028 || c == 0x2029
@@ -81,7 +81,7 @@ func checkIdentity(s Spec) error {
 	return checkText("policy.sha256", s.Policy.SHA256, labelKeyMost)
 }
 
-// IsHostname is RFC 1123, within the 64 bytes of sethostname(2).
+// IsHostname checks RFC 1123 syntax within hostnameMost bytes: sethostname(2) takes 64.
 func IsHostname(name string) bool {
 	if len(name) > hostnameMost {
 		return false
@@ -120,7 +120,8 @@ func checkLabels(s Spec) error {
 	return nil
 }
 
-// checkWords: arguments and variables go to execve(2), which ends them at a zero byte.
+// checkWords checks arguments and environment against execve(2), which ends each string at
+// a zero byte.
 func checkWords(s Spec) error {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return wrong("command", "name a command", "there is nothing to run")
@@ -148,7 +149,8 @@ func checkWords(s Spec) error {
 	return nil
 }
 
-// checkUserInside: name and home are written into the agent's own /etc/passwd.
+// checkUserInside rejects what would corrupt the sandbox's /etc/passwd: name and home are
+// written there.
 func checkUserInside(s Spec) error {
 	u := s.User
 	if u.UID > MaxUser || u.GID > MaxUser {
@@ -215,7 +217,8 @@ func checkPlaces(s Spec) error {
 	return checkTargets(targets)
 }
 
-// checkTargets: what two things are shown at would show one of them.
+// checkTargets rejects two mounts at one target, because the later would hide the earlier,
+// and targets in the file systems that libcontainer mounts.
 func checkTargets(targets []string) error {
 	for i, target := range targets {
 		if err := checkPath("files", target); err != nil {

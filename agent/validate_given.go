@@ -2,8 +2,8 @@ package agent
 
 import "fmt"
 
-// ValidateGiven is Validate for the limits of a sandbox that is not clove's: those that
-// are 0 are not given, and it needs no room for clove-init.
+// ValidateGiven validates the limits of an OCI container. Unlike in Validate, 0 means that
+// a limit is not given, and the floors that leave room for clove-init do not apply.
 func (l Limits) ValidateGiven() error {
 	for _, size := range []struct {
 		field string
@@ -34,8 +34,8 @@ func (l Limits) ValidateGiven() error {
 	return checkClock("limits.wall_clock_ns", l.WallClock)
 }
 
-// ValidateRules refuses more rules than are held, and text that could not be shown. What
-// a target means is for the rules' own reader.
+// ValidateRules rejects too many rules and text that cannot be shown. The meaning of a
+// target is checked by the parser of package egress.
 func ValidateRules(rules []EgressRule) error {
 	if len(rules) > rulesMost {
 		return wrong("egress", fmt.Sprintf("use at most %d rules", rulesMost), "there are too many")

@@ -9,14 +9,13 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// Validate refuses limits that no kernel takes, or that would mean no limit where there is
-// always one.
+// Validate rejects limits that no kernel accepts, and a 0 where there is always a limit.
 func (l Limits) Validate() error {
 	for _, size := range []struct {
 		field string
 		bytes int64
 		floor int64
-		none  bool // 0 is no limit
+		none  bool // 0 means no limit
 	}{
 		{"limits.memory_bytes", l.MemoryBytes, MemoryFloorBytes, false},
 		{"limits.disk_bytes", l.DiskBytes, DiskFloorBytes, false},
@@ -57,7 +56,7 @@ func checkSize(field string, bytes, floor int64) error {
 	return nil
 }
 
-// checkSwap: swap counts with the memory, as docker has it, and -1 is any amount.
+// checkSwap: the swap limit includes the memory, as in docker; -1 means any amount of swap.
 func checkSwap(total, memory int64) error {
 	if total != -1 && total < memory || total > SizeCeiling {
 		return wrong("limits.memory_swap_bytes", fmt.Sprintf("it counts memory and swap together: give at least %d, or -1 for any amount of swap", memory),
@@ -108,14 +107,16 @@ func checkRlimits(limits []Rlimit) error {
 	return nil
 }
 
-// Validate refuses an update that names what no limit can be. What the agent exceeds
-// already, and what this run cannot change, is found out by its supervisor.
+// Validate rejects values that no limit can have. Only the supervisor can tell whether the
+// agent already uses more, and whether this run supports the change.
 func (u Update) Validate() error {
 	if u.MemoryBytes != nil {
 		if err := checkSize("memory_bytes", *u.MemoryBytes, MemoryFloorBytes); err != nil {
 			return err
 		}
 	}
+	// The new memory limit may be unknown here (nil: unchanged), so the floor of memory is
+	// the only lower bound. The supervisor compares the two.
 	if u.MemorySwapBytes != nil {
 		if err := checkSwap(*u.MemorySwapBytes, MemoryFloorBytes); err != nil {
 			return err

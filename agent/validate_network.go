@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkNetwork leaves what a target means to the rules' own reader, at each edge.
+// checkNetwork does not parse targets: package egress does, at each edge.
 func checkNetwork(s Spec) error {
 	e := s.Egress
 	if !slices.Contains(NetworkModes, s.Network) {
@@ -34,7 +34,8 @@ func checkNetwork(s Spec) error {
 	return s.checkGateLimits()
 }
 
-// checkGateLimits: a run without a gate has no use for them, but they are never nonsense.
+// checkGateLimits: a run without a gate may leave the limits at 0, but values out of range
+// are rejected there too.
 func (s Spec) checkGateLimits() error {
 	l, least := s.Egress.Limits, 0
 	if s.Gated() {

@@ -16,17 +16,17 @@ const (
 type EventParams struct {
 	// After is the sequence number of the last event that the caller knows;
 	// absent: tell only what happens from now on. 0 asks for all that is kept.
-	After  *uint64      `json:"after,omitempty"`
-	Since  time.Time    `json:"since,omitzero"`
-	Follow bool         `json:"follow,omitempty"` // go on until the request is cancelled
-	Run    string       `json:"run,omitempty"`    // only of the run with this name or id
-	What   []agent.What `json:"what,omitempty"`   // only these
+	After  *uint64              `json:"after,omitempty"`
+	Since  time.Time            `json:"since,omitzero"`
+	Follow bool                 `json:"follow,omitempty"` // go on until the request is cancelled
+	Run    string               `json:"run,omitempty"`    // only of the run with this name or id
+	What   []agent.RunEventKind `json:"what,omitempty"`   // only these
 }
 
 // EventNote is the notification of one event.
 type EventNote struct {
-	ID    any               `json:"id"`
-	Event *agent.Occurrence `json:"event,omitempty"`
+	ID    any             `json:"id"`
+	Event *agent.RunEvent `json:"event,omitempty"`
 	// Gap says that some events after the asked number are kept no longer: read
 	// the runs anew.
 	Gap bool `json:"gap,omitempty"`

@@ -1,21 +1,21 @@
 package cgroups
 
-// Anticipate takes, ahead of time, the wait that the kernel puts before moving
-// a process between cgroups, and returns when it is over. cgroup_attach_task
-// holds cgroup_threadgroup_rwsem for writing (kernel/cgroup/cgroup.c), and the
-// first writer after a pause waits for an RCU grace period: 5 to 15 ms. Writers
-// that follow within about 10 ms do not. The move made here is of clove itself
-// to where it is already, so it changes nothing; who calls it in a goroutine
-// while the root is being built spares the agent's start that wait.
+// Anticipate pays in advance the delay of the kernel's first move of a process between
+// cgroups. cgroup_attach_task holds cgroup_threadgroup_rwsem for writing
+// (kernel/cgroup/cgroup.c), and the first writer after a pause waits for an RCU grace
+// period, 5 to 15 ms. Writers that follow within about 10 ms do not wait. The move made
+// here is that of clove itself into the cgroup it is already in, so it changes nothing. A
+// caller that runs it in a goroutine while the root is being built removes this delay from
+// the agent's start.
 //
-// Nothing depends on it, so it reports nothing.
+// It is an optimisation only, so it reports no error.
 func (h *Host) Anticipate() {
 	if h.own != "" {
 		_ = write(h.own, "cgroup.procs", "0") // "0" is the writer itself, cgroups(7)
 	}
 }
 
-// ownDir finds clove's own cgroup in any one hierarchy.
+// ownDir finds clove's own cgroup in some hierarchy; all of them share the lock.
 func (h *Host) ownDir(own map[string]string) string {
 	if h.mode == ModeV2 {
 		m := h.trees[unified].mount

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// OpenBundle is Open for the cgroup of a bundle's container, whose place the
-// engine chose. Whoever kills it must kill nobody else, so it has to hold the
-// container's first process and no other when it is opened first (Only).
+// OpenBundle is Open for the cgroup of an OCI container, whose path the engine chose.
+// Because the group will be killed as a whole, the caller must check with Only that it
+// holds nothing but the container's first process.
 func OpenBundle(paths map[string]string) (*Group, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("cannot open a cgroup: no paths are known")
@@ -24,15 +24,15 @@ func OpenBundle(paths map[string]string) (*Group, error) {
 	return group(paths), nil
 }
 
-// isBelowMount refuses the tree's root itself, which is everybody's. A v1
-// hierarchy's root has the form of a v2 cgroup; Only finds the others in it.
+// isBelowMount rejects the root of the v2 tree, which holds every process. The root of a v1
+// hierarchy has the form of a v2 cgroup and passes; Only finds the other processes in it.
 func isBelowMount(path string) bool {
 	return filepath.Clean(path) == path && strings.HasPrefix(path, mountRoot+"/") && path != mountUnified
 }
 
-// Only refuses a group that holds another process than pid, or not even that
-// one: to kill it would be to kill a stranger, or nobody. A hierarchy that the
-// container was not moved into has nothing to kill.
+// Only rejects a group that holds any process other than pid, because a kill of the group
+// would kill it too, and a group without pid, because a kill would miss the container. A
+// hierarchy that the container was not moved into has no processes and passes.
 func (g *Group) Only(pid int) error {
 	found, err := g.members()
 	if err != nil {
@@ -47,10 +47,10 @@ func (g *Group) Only(pid int) error {
 	return nil
 }
 
-// LeaveV1 moves this process to the root of every v1 hierarchy, and of the v2
-// tree beside them, out of the cgroup of whoever started it: what freezes, limits
-// or kills that one does not reach it then. On v2 a process is begun where it is
-// to be (PrepareSupervisors), and nothing is moved.
+// LeaveV1 moves this process to the root of every v1 hierarchy, and of the v2 tree beside
+// them. So what freezes, limits or kills the cgroup of the process that started it does not
+// affect it. On v2 such a process is started in its cgroup (PrepareSupervisors), and
+// nothing is moved.
 func (h *Host) LeaveV1() error {
 	if h.mode == ModeV2 {
 		return nil

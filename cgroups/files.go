@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exists tells whether dir has the file name.
+// exists reports whether dir has the file name.
 func exists(dir, name string) bool {
 	_, err := os.Lstat(filepath.Join(dir, name))
 	return err == nil
 }
 
-// isGone tells whether err means that the cgroup or the file is not there:
-// a file that was open while its cgroup was removed reads ENODEV.
+// isGone reports whether err means that the cgroup or the file does not exist. A file that
+// was open while its cgroup was removed reads ENODEV.
 func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
 
-// write writes value in one system call, as control files want it, and never
-// creates a file.
+// write writes value in one system call, because the kernel parses each write(2) to a
+// control file as a whole. It never creates a file.
 func write(dir, name, value string) error {
 	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -41,8 +41,8 @@ func readWords(dir, name string) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// readPids returns the processes directly in dir. A process that this pid
-// namespace does not show is 0.
+// readPids returns the processes directly in dir. A process of a pid namespace that is not
+// visible here has the number 0.
 func readPids(dir string) ([]int, error) {
 	words, err := readWords(dir, "cgroup.procs")
 	if err != nil {
@@ -59,8 +59,8 @@ func readPids(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// files reads control files for many figures and keeps the first error. An
-// absent directory ("") or file makes a figure absent, which is no error.
+// files reads control files for many figures and keeps the first error. An absent directory
+// ("") or file makes the figure absent and is not an error.
 type files struct{ err error }
 
 // number reads a file that holds one number; nil when absent or "max".
@@ -95,6 +95,8 @@ func (f *files) keys(dir, name string) map[string]int64 {
 	return found
 }
 
+// words treats EOPNOTSUPP as absence: the file exists, but a cgroup of this type does not
+// support it.
 func (f *files) words(dir, name string) []string {
 	if dir == "" {
 		return nil
@@ -112,13 +114,13 @@ func (f *files) fail(dir, name string, err error) {
 	}
 }
 
-// parseCount parses an unsigned counter; what int64 cannot hold is its largest.
+// parseCount parses an unsigned counter; a value above int64 becomes MaxInt64.
 func parseCount(word string) (int64, error) {
 	n, err := strconv.ParseUint(word, 10, 64)
 	return int64(min(n, math.MaxInt64)), err
 }
 
-// at returns the figure called key, nil when there is none.
+// at returns the figure called key, nil where there is none.
 func at(found map[string]int64, key string) *int64 {
 	n, ok := found[key]
 	if !ok {

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freezePatience bounds the wait for a group to stand still. Only a process in
+// freezePatience bounds the wait for a group to be frozen. Only a process in
 // uninterruptible sleep takes longer than a few milliseconds.
 const freezePatience = 2 * time.Second
 
-// ErrNoFreezer means that the group is in no hierarchy that can freeze.
+// ErrNoFreezer means that none of the group's hierarchies can freeze.
 var ErrNoFreezer = errors.New("no freezer is available to this group")
 
-// Freeze stops every process of the group until Thaw, without a signal that it
-// could see. When it fails the group may be partly frozen: Thaw it.
+// Freeze stops every process of the group until Thaw. Unlike SIGSTOP, the processes cannot
+// observe it. After an error the group may be partly frozen: call Thaw.
 func (g *Group) Freeze() error {
 	return g.freeze(freezePatience)
 }
 
-// freeze prefers the v1 freezer of a hybrid host, in which libcontainer must
-// have put the processes, to the v2 tree, where it only tries to.
+// freeze prefers the v1 freezer of a hybrid host to the v2 tree: libcontainer fails where
+// it cannot join the former, but ignores an error with the latter.
 func (g *Group) freeze(within time.Duration) error {
 	if dir := g.paths["freezer"]; dir != "" {
 		return freezeV1(dir, within)
@@ -34,7 +34,7 @@ func (g *Group) freeze(within time.Duration) error {
 	return g.switchV2("1", within)
 }
 
-// Thaw lets a frozen group go on; one that is not frozen, or gone, is left alone.
+// Thaw resumes a frozen group. A group that is not frozen or does not exist is left alone.
 func (g *Group) Thaw() error {
 	if dir := g.paths["freezer"]; dir != "" {
 		return thawV1(dir)
@@ -45,9 +45,9 @@ func (g *Group) Thaw() error {
 	return nil
 }
 
-// freezeV1 asks until the state is FROZEN. Between it is FREEZING, and stays
-// so for ever when a process forks at the wrong moment, hence the asking again;
-// the v1 freezer announces nothing that could be waited for.
+// freezeV1 writes FROZEN until the state is FROZEN. Until then the state is FREEZING, and
+// stays so for ever when a process forks at the wrong moment, so the request must be
+// repeated. The v1 freezer has no event to wait for, hence the poll.
 func freezeV1(dir string, within time.Duration) error {
 	deadline := time.Now().Add(within)
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 10*time.Millisecond) {
@@ -74,6 +74,7 @@ func thawV1(dir string) error {
 	} else if err != nil {
 		return fmt.Errorf("cannot thaw: %w", err)
 	}
+	// The write succeeds although the group stays frozen by an ancestor.
 	if above, err := readWords(dir, "freezer.parent_freezing"); err == nil && len(above) == 1 && above[0] == "1" {
 		return fmt.Errorf("cannot thaw %s: a cgroup above it is frozen", dir)
 	}
@@ -83,6 +84,7 @@ func thawV1(dir string) error {
 // switchV2 writes cgroup.freeze and waits until cgroup.events agrees.
 func (g *Group) switchV2(value string, within time.Duration) error {
 	dir := g.paths[unified]
+	// The second case is a kernel before 5.2, which has no cgroup.freeze.
 	if dir == "" || (exists(dir, "cgroup.procs") && !exists(dir, "cgroup.freeze")) {
 		return ErrNoFreezer
 	}

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is one agent's cgroups. It is a value without state of its own: many
+// Group is one agent's cgroups. It is a value without mutable state: any number of
 // goroutines and processes may use Groups of the same agent.
 type Group struct {
 	paths map[string]string
 	dirs  []string // the distinct directories of paths, sorted
 }
 
-// Open returns the group at paths, as Placement.Paths has them. The
-// directories need not exist (yet, or any more): what is gone is empty.
+// Open returns the group at paths, in the form of Placement.Paths. The directories need not
+// exist: an absent one counts as empty.
 func Open(paths map[string]string) (*Group, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("cannot open a cgroup: no paths are known")
@@ -39,16 +39,16 @@ func group(paths map[string]string) *Group {
 	return &Group{paths: maps.Clone(paths), dirs: slices.Compact(dirs)}
 }
 
-// Pids returns all processes of the group, sub-cgroups included, sorted.
-// Zombies do not count: the kernel lists none.
+// Pids returns all processes of the group, sub-cgroups included, sorted. Zombies are not
+// included: the kernel does not list them.
 func (g *Group) Pids() ([]int, error) {
 	pids, err := g.members()
 	// 0 is a process that this pid namespace cannot name.
 	return slices.DeleteFunc(pids, func(pid int) bool { return pid == 0 }), err
 }
 
-// members is the union over all hierarchies, because a process that died
-// between joining the first and the last is in some of them only.
+// members returns the union over all hierarchies: a process that died while it was being
+// moved is in some of them only.
 func (g *Group) members() ([]int, error) {
 	var all []int
 	err := g.walk(func(dir string) error {
@@ -63,8 +63,8 @@ func (g *Group) members() ([]int, error) {
 	return slices.Compact(all), err
 }
 
-// walk visits every directory of the group, parents first. One that vanishes
-// meanwhile is skipped.
+// walk calls visit for every directory of the group, parents first. A directory that
+// vanishes meanwhile is skipped.
 func (g *Group) walk(visit func(dir string) error) error {
 	for _, dir := range g.dirs {
 		if err := walkDir(dir, visit); err != nil {
@@ -93,9 +93,9 @@ func walkDir(dir string, visit func(string) error) error {
 	return nil
 }
 
-// subgroups lists the directories in dir. Mostly there are none, and kernfs says
-// so in the link count (2, and one for each directory inside), which costs a
-// twentieth of reading all the control files' names.
+// subgroups lists the directories in dir. Mostly there are none, which kernfs shows in the
+// link count (2, plus one for each subdirectory). That costs a twentieth of reading the
+// directory with all its control files.
 func subgroups(dir string) ([]string, error) {
 	var about unix.Stat_t
 	if unix.Stat(dir, &about) == nil && about.Nlink == 2 {
@@ -114,8 +114,8 @@ func subgroups(dir string) ([]string, error) {
 	return found, nil
 }
 
-// patience bounds Kill and Remove for a caller whose context has no deadline:
-// a process in uninterruptible sleep may never end.
+// patience bounds Kill and Remove for a caller whose context has no deadline: a process in
+// uninterruptible sleep may never end.
 const patience = 30 * time.Second
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -125,9 +125,9 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
 }
 
-// Remove removes the group's directories and those below them. What is gone
-// already is fine. A directory with living processes stays, which is an error
-// once ctx ends; Kill comes first. The parent of all agents stays.
+// Remove removes the group's directories and all below them. An absent one is no error. A
+// directory with living processes cannot be removed, which is an error when ctx ends: call
+// Kill first. The parent of all agents stays.
 func (g *Group) Remove(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -140,9 +140,9 @@ func (g *Group) Remove(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// removeTree removes dir, children first. The kernel counts a process out of
-// its cgroup a moment after its end is visible and announces nothing, so EBUSY
-// is retried, less and less often.
+// removeTree removes dir, children first. The kernel takes a process out of its cgroup a
+// moment after its end is visible and sends no event, so EBUSY is retried with a growing
+// pause.
 func removeTree(ctx context.Context, dir string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := unix.Rmdir(dir)
@@ -162,7 +162,7 @@ func removeTree(ctx context.Context, dir string) error {
 			}
 		}
 		if len(children) > 0 && ctx.Err() == nil {
-			continue // it was the children that kept it
+			continue // a child kept it from being removed
 		}
 		if !pauseFor(ctx, pause) {
 			pids, _ := readPids(dir) // only for the message
@@ -171,7 +171,7 @@ func removeTree(ctx context.Context, dir string) error {
 	}
 }
 
-// pauseFor waits where the kernel has no event to wait for; false: ctx ended.
+// pauseFor sleeps where the kernel has no event to wait for; false: ctx ended.
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

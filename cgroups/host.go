@@ -13,7 +13,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Mode is the layout of this host's cgroups, as it stands in the record.
+// Mode is the layout of this host's cgroups, as the record shows it.
 type Mode string
 
 // The modes. In ModeHybrid the controllers are on v1 hierarchies and a v2 tree
@@ -24,8 +24,8 @@ const (
 	ModeV1     Mode = "v1"
 )
 
-// libcontainer fixes these two mount points; a tree mounted elsewhere would be
-// written by nobody.
+// libcontainer fixes these two mount points. clove must use the same ones: a limit written
+// to a tree elsewhere would not apply to the agent.
 const (
 	mountRoot    = "/sys/fs/cgroup"
 	mountUnified = "/sys/fs/cgroup/unified"
@@ -34,21 +34,21 @@ const (
 // unified is the key of the v2 tree in Placement.Paths, as in libcontainer.
 const unified = ""
 
-// Host is what Detect found. It is immutable and safe for concurrent use.
+// Host is the result of Detect. It is immutable and safe for concurrent use.
 type Host struct {
 	mode  Mode
 	trees map[string]tree // by controller; unified and "name=systemd" included
 	// disabled holds the controllers that the kernel's command line turned off.
 	disabled map[string]bool
-	own      string // clove's own cgroup in one of the hierarchies; empty: not known
+	own      string // clove's own cgroup in one of the hierarchies; empty: unknown
 }
 
 // tree is one mounted hierarchy as one controller sees it.
 type tree struct {
 	mount    string // mount point
-	base     string // directory under which the parent of all agents goes
+	base     string // directory in which the parent of all agents is made
 	readOnly bool
-	foreign  bool // clove's own cgroup is not below mount, so base is unknown
+	foreign  bool // clove's own cgroup is not visible below mount, so base is unknown
 }
 
 // ErrNoCgroups means that no cgroup file system is mounted where libcontainer
@@ -59,7 +59,7 @@ var ErrNoCgroups = errors.New("no cgroup file system is mounted below " + mountR
 // with ErrNoCgroups.
 func Detect() (*Host, error) { return detect("/") }
 
-// detect reads below root, where tests put a host made of plain files.
+// detect reads below root, so that tests can describe a host with plain files.
 func detect(root string) (*Host, error) {
 	mounts, err := readMounts(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
@@ -101,7 +101,7 @@ func modeOf(mounts []*mountinfo.Info) Mode {
 	return ModeV1
 }
 
-// topmost returns what is seen at point: of several mounts there, the last.
+// topmost returns the mount visible at point: the last of several there.
 func topmost(mounts []*mountinfo.Info, point string) *mountinfo.Info {
 	var top *mountinfo.Info
 	for _, m := range mounts {
@@ -120,6 +120,7 @@ func unifiedTree(root string, m *mountinfo.Info) tree {
 	return tree{mount: mount, base: mount, readOnly: isReadOnly(m)}
 }
 
+// addV1 finds the hierarchy of each controller from the mount options.
 func (h *Host) addV1(root string, mounts []*mountinfo.Info, own map[string]string) {
 	for _, m := range mounts {
 		if m.FSType != "cgroup" {
@@ -139,15 +140,15 @@ func (h *Host) addV1(root string, mounts []*mountinfo.Info, own map[string]strin
 	}
 }
 
-// joined tells whether libcontainer moves an agent into this hierarchy: all
-// controllers, and of the named hierarchies only systemd's.
+// joined reports whether libcontainer moves an agent into this hierarchy: all controllers,
+// and of the named hierarchies only systemd's.
 func joined(option string) bool {
 	return option == "name=systemd" || !strings.HasPrefix(option, "name=")
 }
 
-// below returns the directory of the cgroup own in a mount that shows mountRoot.
-// In a cgroup namespace either may begin with "/..", the part of the tree above
-// the namespace's root: its names are not known, so neither is the directory.
+// below returns the directory of the cgroup own in a mount whose root is shown. In a cgroup
+// namespace either may begin with "/..", the part of the tree above the namespace's root.
+// Its names are unknown, and so is the directory.
 func below(mount, shown, own string) (dir string, foreign bool) {
 	if strings.HasPrefix(shown, "/..") || strings.HasPrefix(own, "/..") {
 		return "", true
@@ -197,8 +198,8 @@ func readOwn(path string) (map[string]string, error) {
 	return own, nil
 }
 
-// readDisabled finds controllers with 0 in the last column of /proc/cgroups. It
-// only sharpens a message, so a host without the file has none.
+// readDisabled finds controllers with 0 in the last column of /proc/cgroups. It only
+// improves a message, so an absent file is no error.
 func readDisabled(path string) map[string]bool {
 	disabled := map[string]bool{}
 	file, err := os.Open(path)

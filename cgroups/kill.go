@@ -16,18 +16,17 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// roundPatience is how long killed processes get to end before Kill strikes
-// again. A process with much memory to give back takes longer and is not
-// harmed by being killed twice.
+// roundPatience is how long killed processes get to end before Kill sends the signal again.
+// A process that frees much memory takes longer; a second SIGKILL has no effect on it.
 const roundPatience = 100 * time.Millisecond
 
-// batch is how many pidfds Kill holds at once: clove may not open many files.
+// batch bounds the pidfds that Kill holds at once, because of RLIMIT_NOFILE.
 const batch = 128
 
-// Kill ends every process of the group, sub-cgroups included, and returns when
-// none is left (zombies, which only their parent can take away, do not count).
-// It wins against processes that fork, and ends frozen and stopped ones. When
-// ctx ends first, the error names who is left and where in the kernel it hangs.
+// Kill ends every process of the group, sub-cgroups included, and returns when none is
+// left. Zombies do not count: only their parent can reap them. It works against processes
+// that fork, and on frozen and stopped ones. When ctx ends first, the error names the
+// remaining processes and where in the kernel they wait.
 func (g *Group) Kill(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -37,7 +36,7 @@ func (g *Group) Kill(ctx context.Context) error {
 			return fmt.Errorf("cannot list processes to kill: %w", err)
 		}
 		if len(pids) == 0 {
-			g.letGo() // who was frozen may have been killed by another: the group would look paused for ever
+			g.letGo() // a group that is empty but still frozen would look paused for ever
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -50,12 +49,12 @@ func (g *Group) Kill(ctx context.Context) error {
 	}
 }
 
-// KillBut sends SIGKILL to every process of the group but keep, and does not wait
-// for their end. When it returns without an error none of them executes any more,
-// nor what they would have forked.
+// KillBut sends SIGKILL to every process of the group except keep, and does not wait for
+// their end. When it returns nil, none of them executes any more code, and neither does any
+// child that they were forking.
 func (g *Group) KillBut(keep int) error {
-	// Nobody waits until all stand still: who has no CPU time left gets no further
-	// than the freezer when it has some again, and its children neither.
+	// The freeze is requested, not awaited. A process that is throttled for want of CPU
+	// time enters the freezer when it is scheduled next, and so do its children.
 	_ = g.freeze(0)
 	defer g.letGo()
 	struck := []int{keep}
@@ -64,7 +63,7 @@ func (g *Group) KillBut(keep int) error {
 		if err != nil {
 			return fmt.Errorf("cannot list processes to kill: %w", err)
 		}
-		// Who has the signal forks no more (fork(2)), so there is an end to it.
+		// fork(2) fails with a SIGKILL pending, so this terminates.
 		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(struck, pid) })
 		switch {
 		case len(pids) == 0:
@@ -81,11 +80,11 @@ func (g *Group) KillBut(keep int) error {
 	}
 }
 
-// killButPatience bounds KillBut where the group cannot be frozen and forks on.
+// killButPatience bounds KillBut where the group cannot be frozen and keeps forking.
 const killButPatience = 2 * time.Second
 
-// strike kills once. The first round trusts cgroup.kill, which no fork escapes;
-// later ones do not, because a process may be in the v1 hierarchies only.
+// strike kills once. The first round relies on cgroup.kill, which no fork escapes. Later
+// rounds also signal each process, because one may be in the v1 hierarchies only.
 func (g *Group) strike(round int) error {
 	done, err := g.killV2()
 	if err != nil {
@@ -95,14 +94,14 @@ func (g *Group) strike(round int) error {
 		g.holdStill()
 		err = g.signalAll()
 	}
-	g.letGo() // also whom it could not signal: frozen, not even the end of their namespace would end them
+	g.letGo() // a frozen process that was not signalled would not even die with its pid namespace
 	return err
 }
 
-// letGo thaws without a wait: a process frozen by v1 dies only when thawed, one
-// frozen by v2 as it is. Sub-cgroups may be frozen by themselves, where who was
-// in the group could write to it. Where a cgroup above is frozen it cannot work,
-// and the survivors are named in the end.
+// letGo thaws without waiting: a process frozen on v1 dies only when thawed, one frozen on
+// v2 dies frozen. Sub-cgroups are thawed too, because a process that could write to the
+// group may have frozen one. If an ancestor is frozen, this has no effect, and the final
+// error names the survivors.
 func (g *Group) letGo() {
 	top, name, value := g.paths["freezer"], "freezer.state", "THAWED"
 	if top == "" {
@@ -117,8 +116,7 @@ func (g *Group) letGo() {
 	})
 }
 
-// killV2 writes cgroup.kill, where there is one (5.14 and later; not in a
-// threaded cgroup).
+// killV2 writes cgroup.kill where it exists: since Linux 5.14, not in a threaded cgroup.
 func (g *Group) killV2() (done bool, err error) {
 	dir := g.paths[unified]
 	if dir == "" {
@@ -134,9 +132,8 @@ func (g *Group) killV2() (done bool, err error) {
 	return true, nil
 }
 
-// holdStill keeps the group from forking while its processes are signalled one
-// by one: frozen, or else with a pids limit that the first fork exceeds. A
-// group that can do neither, or not fully, is signalled in many rounds.
+// holdStill prevents forks while the processes are signalled one by one: by a freeze, or
+// else by a pids limit of 0. A group that supports neither takes many rounds.
 func (g *Group) holdStill() {
 	if g.freeze(roundPatience) == nil {
 		return
@@ -160,9 +157,9 @@ func (g *Group) signalAll() error {
 	return nil
 }
 
-// signal opens first and looks again before it strikes: a pid that was reused
-// by a stranger between the listing and the opening is then no member, and one
-// that is reused later is not what the pidfd stands for.
+// signal opens pidfds first and then lists the members again. A pid that was reused between
+// the first listing and the open is not a member any more, and one that is reused later is
+// not what the pidfd refers to.
 func (g *Group) signal(pids []int) error {
 	opened := map[int]*pidfd.Process{}
 	defer func() {
@@ -195,9 +192,9 @@ func (g *Group) signal(pids []int) error {
 	return nil
 }
 
-// awaitExits returns when all of pids have ended, or roundPatience is over, or
-// ctx ended. It never returns at once: a pid that is listed although its
-// process ended, or that cannot be opened, must not make Kill spin.
+// awaitExits returns when all of pids have ended, or roundPatience is over, or ctx ended.
+// It always waits a little: a pid that stays listed after its process ended, or that cannot
+// be opened, must not make Kill spin.
 func awaitExits(ctx context.Context, pids []int) {
 	round, cancel := context.WithTimeout(ctx, roundPatience)
 	defer cancel()
@@ -207,7 +204,7 @@ func awaitExits(ctx context.Context, pids []int) {
 		if err != nil {
 			continue
 		}
-		ended := process.Ended() // most have ended while the first was waited for
+		ended := process.Ended() // most have ended during the wait for the first
 		if !ended {
 			waited = true
 			ended = process.Wait(round)
@@ -222,11 +219,10 @@ func awaitExits(ctx context.Context, pids []int) {
 	}
 }
 
-// described is how many processes a message names.
+// described bounds the processes that a message names.
 const described = 8
 
-// describe names processes and where they hang, for a person who must find out
-// why they do not end.
+// describe names processes and where in the kernel they wait, to find out why they do not end.
 func describe(pids []int) string {
 	names := []string{}
 	for _, pid := range pids[:min(len(pids), described)] {
@@ -241,7 +237,7 @@ func describe(pids []int) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe names a process or thread and where it hangs.
+// Describe names a process or thread, its state, and where in the kernel it waits.
 func Describe(pid int) string {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))

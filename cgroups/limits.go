@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits are what the kernel holds a group to now. nil means no limit, or no
-// controller that could tell.
+// Limits are the limits of a group now in force. nil means no limit, or a controller that
+// is absent here.
 type Limits struct {
 	MemoryBytes *int64
 	SwapBytes   *int64 // memory and swap together on v1, swap alone on v2
@@ -20,7 +20,7 @@ type Limits struct {
 	CPUs        *float64 // CPU seconds per second
 }
 
-// Limits reads the limits in force. A group that is gone has none.
+// Limits reads the limits in force. A group that does not exist has none.
 func (g *Group) Limits() (Limits, error) {
 	var f files
 	var l Limits
@@ -44,8 +44,8 @@ func (g *Group) Limits() (Limits, error) {
 	return l, nil
 }
 
-// bounded64 drops v1's word for no limit: the largest number of pages that a
-// counter holds (PAGE_COUNTER_MAX), which no machine has.
+// bounded64 drops v1's value for no limit: PAGE_COUNTER_MAX in bytes, which is above every
+// machine's memory.
 func bounded64(n *int64) *int64 {
 	if n == nil || *n > math.MaxInt64/2 {
 		return nil
@@ -53,7 +53,7 @@ func bounded64(n *int64) *int64 {
 	return n
 }
 
-// quota reads quota and period in microseconds; "max" (v2) and -1 (v1) are no limit.
+// quota computes CPUs from quota and period in microseconds. "max" (v2) and -1 (v1) mean no limit.
 func quota(words []string) *float64 {
 	if len(words) != 2 {
 		return nil
@@ -67,13 +67,13 @@ func quota(words []string) *float64 {
 	return &cpus
 }
 
-// MemoryInUseError says that a group holds more than it shall be allowed.
+// MemoryInUseError says that a group uses more memory than the new limit.
 type MemoryInUseError struct{ Bytes int64 }
 
 func (e *MemoryInUseError) Error() string { return fmt.Sprintf("%d bytes are in use", e.Bytes) }
 
-// reclaim writes without os.File, which takes EAGAIN for "wait until it can be
-// written", and waits for ever.
+// reclaim writes without os.File. EAGAIN means here that less was reclaimed than requested,
+// but os.File would take it for "not ready" and wait for ever.
 func reclaim(dir string, bytes int64) error {
 	fd, err := unix.Open(filepath.Join(dir, "memory.reclaim"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -84,14 +84,13 @@ func reclaim(dir string, bytes int64) error {
 	return err
 }
 
-// reclaimPatience bounds how often the kernel is asked for what is left.
+// reclaimPatience bounds how long Shrink repeats its request.
 const reclaimPatience = 2 * time.Second
 
-// Shrink makes a group that shall have at most limit bytes of memory give back
-// what it can, or fails with a *MemoryInUseError. On v2, where a limit below
-// the usage makes the kernel kill, the group must be frozen, or the answer is
-// old when it comes; on v1 the kernel itself refuses such a limit, and Shrink
-// has nothing to do.
+// Shrink reclaims memory until the group uses at most limit bytes, or fails with a
+// *MemoryInUseError. It has work to do on v2 only: there the kernel accepts a limit below
+// the usage and then kills. The group must be frozen, otherwise the result is outdated at
+// once. On v1 the kernel itself refuses such a limit.
 func (g *Group) Shrink(limit int64) error {
 	if g.onV1() {
 		return nil
@@ -106,8 +105,8 @@ func (g *Group) Shrink(limit int64) error {
 		case used == nil || *used <= limit:
 			return nil
 		}
-		// Since Linux 5.19; EAGAIN is less than asked for, which may be enough in
-		// the next round (cgroup-v2.rst).
+		// memory.reclaim exists since Linux 5.19. EAGAIN means that less was
+		// reclaimed than requested; the next round may suffice (cgroup-v2.rst).
 		err := reclaim(dir, *used-limit)
 		if err != nil && err != unix.EAGAIN && err != unix.EINTR && !isGone(err) {
 			return fmt.Errorf("cannot reclaim memory: %w", err)

@@ -13,13 +13,12 @@ import (
 // lack says why a controller cannot be enforced on this host, and what to do.
 type lack struct{ reason, remedy string }
 
-// Has tells whether limits of controller ("memory", "cpu", "cpuset", "pids",
-// "io", "cpuacct", "devices", "freezer") can be enforced on agents here.
+// Has reports whether limits of controller ("memory", "cpu", "cpuset", "pids", "io",
+// "cpuacct", "devices", "freezer") can be enforced on agents here.
 func (h *Host) Has(controller string) bool { return h.Missing(controller) == "" }
 
-// Missing returns "" where Has is true, else why not and what to do about it.
-// It looks at the file system each time, because mounts and delegation change
-// while a daemon runs.
+// Missing returns "" where Has is true, else the reason and a remedy. It reads the file
+// system each time, because mounts and delegation change while a daemon runs.
 func (h *Host) Missing(controller string) string {
 	find := h.missingV1
 	if h.mode == ModeV2 {
@@ -31,7 +30,7 @@ func (h *Host) Missing(controller string) string {
 	return ""
 }
 
-// SwapAccounting tells whether swap can be limited apart from memory.
+// SwapAccounting reports whether swap can be limited separately from memory.
 func (h *Host) SwapAccounting() bool {
 	if !h.Has("memory") {
 		return false
@@ -39,8 +38,8 @@ func (h *Host) SwapAccounting() bool {
 	if h.mode != ModeV2 {
 		return exists(h.trees["memory"].base, "memory.memsw.limit_in_bytes")
 	}
-	// The root never has the file. Where no cgroup has the controller yet nothing
-	// is known; every kernel since 6.1 accounts swap.
+	// The root cgroup never has the file, so look at its children. If none has the memory
+	// controller yet, nothing is known; kernels since 6.1 always account swap.
 	limited, err := filepath.Glob(filepath.Join(h.trees[unified].mount, "*", "memory.max"))
 	return err != nil || len(limited) == 0 || exists(filepath.Dir(limited[0]), "memory.swap.max")
 }
@@ -70,8 +69,8 @@ func (h *Host) unmountedV1(name string) *lack {
 			fmt.Sprintf("mkdir -p %s/%s && mount -t cgroup -o %s none %s/%s", mountRoot, name, name, mountRoot, name)}
 }
 
-// builtinV2 are no controllers on v2 but part of every cgroup there (device
-// rules are BPF programs).
+// builtinV2 are not controllers on v2 but properties of every cgroup; device rules are BPF
+// programs.
 var builtinV2 = []string{"cpuacct", "devices", "freezer"}
 
 func (h *Host) missingV2(controller string) *lack {
@@ -91,9 +90,9 @@ func (h *Host) missingV2(controller string) *lack {
 	return t.undelegable(controller)
 }
 
-// undelegable tells why controller cannot be handed to children of the mount.
-// Processes that Prepare can move out of the way are no reason. Those of a pid
-// namespace that clove does not see are: they show as 0, and 0 means the writer.
+// undelegable reports why controller cannot be enabled for children of the mount. Processes
+// that Prepare can move away do not prevent it. Processes of another pid namespace do: they
+// are listed as 0, and 0 written to cgroup.procs means the writer.
 func (t tree) undelegable(controller string) *lack {
 	enabled, err := readWords(t.mount, "cgroup.subtree_control")
 	if err == nil && slices.Contains(enabled, controller) || isRealRoot(t.mount) {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OOMKills returns how many processes of the group the kernel has killed for
-// want of memory, sub-cgroups included. It wraps fs.ErrNotExist where the
-// group or its memory controller is not there.
+// OOMKills returns how many processes of the group the OOM killer has killed, sub-cgroups
+// included. It wraps fs.ErrNotExist where the group or its memory controller does not
+// exist.
 func (g *Group) OOMKills() (int64, error) {
 	if dir, ok := g.paths["memory"]; ok {
 		return oomKillsV1(dir)
@@ -21,7 +21,7 @@ func (g *Group) OOMKills() (int64, error) {
 	return oomKillsIn(g.paths[unified], "memory.events")
 }
 
-// oomKillsV1 adds up the tree, because v1 counts each directory for itself.
+// oomKillsV1 sums over the tree, because v1 counts each directory separately.
 func oomKillsV1(top string) (total int64, err error) {
 	if total, err = oomKillsIn(top, "memory.oom_control"); err != nil {
 		return 0, err
@@ -32,7 +32,7 @@ func oomKillsV1(top string) (total int64, err error) {
 	}
 	for _, child := range children {
 		n, err := oomKillsV1(child)
-		if err != nil && !isGone(err) { // gone: its kills went with it
+		if err != nil && !isGone(err) { // an absent sub-cgroup took its count with it
 			return 0, err
 		}
 		total += n
@@ -52,13 +52,12 @@ func oomKillsIn(dir, name string) (int64, error) {
 	return *n, nil
 }
 
-// WatchOOM returns a channel that gets a value each time OOMKills has grown,
-// once at once if it is above 0 already, so that no kill is missed whenever
-// the watch begins. Kills in a quick row may come as one value. The channel is
-// never closed: to receive from it is to have seen a kill. The watch holds one
-// descriptor and ends with ctx; on v1, where the kernel announces it, also with the
-// group. A group that is there but in no memory controller has nothing to watch, and
-// its channel stays silent.
+// WatchOOM returns a channel that receives a value each time OOMKills has grown, and at
+// once if it is above 0 already, so that no kill before the watch is missed. Several kills
+// in a row may make one value. The channel is never closed, so a receive always means a
+// kill. The watch holds one descriptor and one goroutine, which end with ctx, and on v1
+// also with the group. A group without a memory controller gets a channel that never
+// receives.
 func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 	arm := armV2
 	dir, isV1 := g.paths["memory"]
@@ -82,19 +81,19 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 // oomWatch is the state of one watch; only its goroutine touches it.
 type oomWatch struct {
 	group  *Group
-	events *os.File // the kernel wakes who polls it when something happened; it is not read
+	events *os.File // polled, not read: the kernel wakes the poll on an event
 	kills  chan struct{}
 	seen   int64
-	// notifiedEarly: v1 announces that memory ran out, and counts the kill a
-	// moment later, with no announcement of its own.
+	// notifiedEarly: v1 signals when memory runs out, and increments the count of kills a
+	// moment later, without another event.
 	notifiedEarly bool
-	patience      time.Duration // with a count that does not come
+	patience      time.Duration // how long to wait for that count
 }
 
-// run looks once at what was before the watch was armed, and then after each event.
+// run checks the count once for kills before the watch was armed, and then after each event.
 func (w *oomWatch) run(ctx context.Context) {
 	defer w.events.Close()
-	// A deadline in the past wakes who waits in Read.
+	// A read deadline in the past ends the Read below.
 	stop := context.AfterFunc(ctx, func() { w.events.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn, err := w.events.SyscallConn()
@@ -102,8 +101,8 @@ func (w *oomWatch) run(ctx context.Context) {
 		return
 	}
 	look := func(context.Context) error { _, err := w.look(); return err }
-	// Go polls edge-triggered (epoll(7), EPOLLET), and an event that comes while the
-	// function looks has Read call it again.
+	// Go polls edge-triggered (epoll(7), EPOLLET). An event during the function makes
+	// Read call it again, so none is lost.
 	_ = conn.Read(func(uintptr) (done bool) {
 		err := look(ctx)
 		look = w.settle
@@ -111,9 +110,9 @@ func (w *oomWatch) run(ctx context.Context) {
 	})
 }
 
-// settleTime bounds the wait for the count after v1's announcement. In between
-// the kernel writes its report, and a console may take long for it. Memory may
-// have run out in a cgroup above and the kernel may have chosen another victim.
+// settleTime bounds the wait for the count after v1's event. In between the kernel prints
+// its report, which a slow console delays. The count may also never come: memory may have
+// run out in an ancestor, and the kernel may have chosen a victim elsewhere.
 const settleTime = 10 * time.Second
 
 func (w *oomWatch) settle(ctx context.Context) error {
@@ -129,7 +128,7 @@ func (w *oomWatch) settle(ctx context.Context) error {
 	}
 }
 
-// look tells the receiver when the count has grown.
+// look notifies the receiver if the count has grown.
 func (w *oomWatch) look() (grown bool, err error) {
 	now, err := w.group.OOMKills()
 	if err != nil || now <= w.seen {
@@ -138,13 +137,13 @@ func (w *oomWatch) look() (grown bool, err error) {
 	w.seen = now
 	select {
 	case w.kills <- struct{}{}:
-	default: // one is waiting to be received already
+	default: // a value is pending already
 	}
 	return true, nil
 }
 
-// armV1 binds an eventfd to memory.oom_control, as the kernel's
-// cgroup-v1/memory.rst describes; removing the group signals it too.
+// armV1 binds an eventfd to memory.oom_control (the kernel's cgroup-v1/memory.rst).
+// Removing the group signals it too.
 func armV1(dir string) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -162,9 +161,9 @@ func armV1(dir string) (*os.File, error) {
 	return events, nil
 }
 
-// armV2 opens memory.events, whose counts include those of all sub-cgroups, to be
-// polled (the kernel's cgroup-v2.rst: a changed value wakes poll). inotify would take
-// one of the 128 instances that the host's root has for everything.
+// armV2 opens memory.events for polling; its counts include all sub-cgroups (cgroup-v2.rst:
+// a changed value wakes poll). inotify would work too, but root has only 128 inotify
+// instances for everything (fs.inotify.max_user_instances).
 func armV2(dir string) (*os.File, error) {
 	events, err := os.Open(filepath.Join(dir, "memory.events"))
 	if err != nil {

@@ -12,15 +12,13 @@ import (
 	"sync"
 )
 
-// Names of the directory that holds all agents of this host, one per
-// hierarchy. It stays when the last agent ends, as a systemd slice does:
-// libcontainer makes "clove" and "clove/ID" in two steps, and a parent that
-// another run removed between them would fail that start.
+// Names of the directory that holds all agents of this host, one per hierarchy. It is not
+// removed with the last agent: libcontainer makes "clove" and "clove/ID" in two steps, and
+// if another run removed the parent in between, that start would fail.
 //
-// On v2 agents are one step further down, in a cgroup that a unit of that name
-// (Delegate=) makes clove's own where systemd knows it: systemd takes
-// controllers away from a slice when none of its units wants them, but not what
-// the kernel sees enabled further down. The names are the same without systemd.
+// On v2 agents are one level deeper, in a cgroup that a systemd unit of that name delegates
+// to clove (Delegate=). systemd disables controllers in a slice when none of its units
+// needs them, but not those in use further down. Without systemd the names are the same.
 const (
 	parentV1 = "clove"
 	sliceV2  = "clove.slice"
@@ -28,31 +26,30 @@ const (
 	parentV2 = sliceV2 + "/" + agentsV2
 )
 
-// supervisorsV2 holds the supervisors of detached agents: they outlive cloved,
-// so its own unit is no place for them.
+// supervisorsV2 holds the supervisors of detached agents. They outlive cloved, so they must
+// not be in the cgroup of its unit.
 const supervisorsV2 = "supervisors"
 
-// namePattern is the form of an agent's directory: its id and, after a dash,
-// which installation of clove owns it, where one host has several. A directory
-// below the parent that does not have it is not ours to list, kill or remove.
+// namePattern is the form of an agent's directory: its id and, if the host has several
+// installations of clove, a dash and the installation that owns it. Other directories below
+// the parent are never listed, killed or removed.
 var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}(-[0-9a-f]{8})?$`) })
 
-// wanted are the v2 controllers that limits and figures rest upon. The domain
-// controllers come first: only they are refused where processes are in the way.
+// wanted are the v2 controllers that limits and figures need. The domain controllers come
+// first: only their enabling fails with EBUSY where processes are in the way.
 var wanted = []string{"memory", "io", "cpu", "cpuset", "pids"}
 
 // Placement says where an agent's cgroups are.
 type Placement struct {
-	// OCIPath is linux.cgroupsPath of the OCI configuration: on v1 relative, so
-	// that it lands below clove's own cgroup and clove's own limits still hold.
+	// OCIPath is linux.cgroupsPath of the OCI configuration. On v1 it is relative, so that
+	// the agent is below clove's own cgroup and clove's own limits apply to it.
 	OCIPath string
-	// Paths are the absolute directories by controller, "" for the v2 tree, in
-	// libcontainer's terms. Co-mounted controllers share one directory.
+	// Paths are the absolute directories by controller, "" for the v2 tree, as libcontainer
+	// names them. Controllers of one mount share a directory.
 	Paths map[string]string
 }
 
-// Place returns where the agent of this name (namePattern) goes. It touches
-// nothing.
+// Place returns the place for the agent of this name (namePattern). It changes nothing.
 func (h *Host) Place(name string) Placement {
 	if h.mode == ModeV2 {
 		return Placement{
@@ -77,12 +74,11 @@ func (h *Host) parent(name string) string {
 	return filepath.Join(h.trees[name].base, parentV1)
 }
 
-// Prepare makes what Place needs: on v2 the slice and what is delegated in it,
-// with every wanted controller that this host offers enabled from the mount
-// point down to it; in a container the processes at the mount point move out of
-// the way (delegate). On v1 a directory has its controller from the start, and
-// libcontainer makes the parent. It is idempotent and safe in any number of
-// processes at once.
+// Prepare makes what Place needs. On v2 these are the slice and the delegated cgroup in it,
+// with every wanted controller that this host offers enabled from the mount point down; in
+// a container the processes at the mount point are moved first (delegate). On v1 each
+// hierarchy has its controller already, and libcontainer makes the parent. Prepare is
+// idempotent and may run in any number of processes at once.
 func (h *Host) Prepare() error {
 	if h.mode != ModeV2 {
 		return nil
@@ -103,8 +99,8 @@ func (h *Host) Prepare() error {
 	return enable(agents)
 }
 
-// PrepareSupervisors makes the cgroup of the supervisors and opens it, for
-// clone3(2) to begin them there; nil on v1, where they stay in cloved's own.
+// PrepareSupervisors makes the cgroup of the supervisors and opens it, for clone3(2) with
+// CLONE_INTO_CGROUP. It returns nil on v1, where supervisors stay in cloved's own cgroup.
 func (h *Host) PrepareSupervisors() (*os.File, error) {
 	if h.mode != ModeV2 {
 		return nil, nil
@@ -119,7 +115,7 @@ func (h *Host) PrepareSupervisors() (*os.File, error) {
 	return os.Open(dir)
 }
 
-// makeDir takes a directory that is there for its own.
+// makeDir accepts a directory that exists already.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
 		return err
@@ -127,10 +123,9 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// enable turns on in dir's children what dir itself has. Controllers are
-// written one by one, because the kernel refuses a line as a whole; those
-// already on are left alone, because even a write without effect takes the
-// kernel's global cgroup lock.
+// enable enables in dir's children the wanted controllers that dir has. They are written
+// one by one, because the kernel rejects a line as a whole. Those enabled already are
+// skipped, because even a write without effect takes the kernel's global cgroup lock.
 func enable(dir string) error {
 	offered, err := readWords(dir, "cgroup.controllers")
 	if err != nil {
@@ -151,8 +146,8 @@ func enable(dir string) error {
 	return nil
 }
 
-// List returns the names of all agents that have a cgroup below the parent, in
-// any hierarchy, sorted. Whether one is a leftover only its owner can tell.
+// List returns the names of all agents that have a cgroup below the parent in any
+// hierarchy, sorted. Whether one is a leftover only the store of its installation can tell.
 func (h *Host) List() ([]string, error) {
 	names := []string{}
 	for name, t := range h.trees {
@@ -173,7 +168,7 @@ func (h *Host) List() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// isAgentDir tells whether path has the form that Place gives.
+// isAgentDir reports whether path has the form that Place returns.
 func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)

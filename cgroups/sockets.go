@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// socketFile is v1's limit of what TCP and UDP sockets hold in their buffers,
-// which its memory limit does not count. The kernel counts for sockets that are
-// made after it was written. v2 counts buffers as memory.
+// socketFile is v1's limit on the buffers of TCP and UDP sockets, which its memory limit
+// does not include. It applies to sockets created after it was written. v2 counts buffers
+// as memory.
 const socketFile = "memory.kmem.tcp.limit_in_bytes"
 
-// CountsSockets reports whether a group's socket buffers can be held here.
+// CountsSockets reports whether the socket buffers of a group can be limited here.
 func (h *Host) CountsSockets() bool {
 	if h.mode == ModeV2 {
 		return h.Has("memory")
@@ -18,10 +18,10 @@ func (h *Host) CountsSockets() bool {
 	return h.Has("memory") && exists(h.trees["memory"].mount, socketFile)
 }
 
-// LimitSockets bounds on v1 what the buffers of TCP and UDP sockets hold; it
-// fails with EBUSY where they hold more. The kernel then drops datagrams and holds
-// senders up, but each connection gets one message through (__sk_mem_raise_allocated):
-// many of them go beyond the limit, as SocketBytes tells. On v2 it does nothing.
+// LimitSockets limits on v1 what the buffers of TCP and UDP sockets hold. It fails with
+// EBUSY if they hold more already. At the limit the kernel drops datagrams and blocks
+// senders, but lets each connection have one message (__sk_mem_raise_allocated), so many
+// connections can exceed it: SocketBytes shows by how much. On v2 it does nothing.
 func (g *Group) LimitSockets(bytes int64) error {
 	dir, ok := g.paths["memory"]
 	if !ok {
@@ -33,7 +33,7 @@ func (g *Group) LimitSockets(bytes int64) error {
 	return nil
 }
 
-// SocketBytes is what those buffers hold now; 0 on v2, which counts them as memory.
+// SocketBytes returns what those buffers hold now; 0 on v2, which counts them as memory.
 func (g *Group) SocketBytes() (int64, error) {
 	var f files
 	held := f.number(g.paths["memory"], "memory.kmem.tcp.usage_in_bytes")

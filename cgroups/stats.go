@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Stats are what a group has used and met since it was made, its sub-cgroups
-// included. nil means that this host cannot tell, never 0.
+// Stats are the usage and events of a group since its creation, sub-cgroups included. nil
+// means that this host does not supply the figure, never 0.
 type Stats struct {
 	CPU                 *time.Duration
 	CPUUser             *time.Duration // CPUUser and CPUSystem add up to CPU
 	CPUSystem           *time.Duration
-	CPUThrottled        *time.Duration // all CPUs' waiting added up
+	CPUThrottled        *time.Duration // summed over all CPUs
 	CPUThrottledPeriods *int64
 
 	MemoryBytes       *int64 // now, page cache included
 	MemoryPeakBytes   *int64 // v2: since Linux 5.19
 	MemoryHighEvents  *int64 // throttled above memory.high; v2 only
-	MemoryLimitEvents *int64 // allocations that met the limit, most of them satisfied by reclaim
+	MemoryLimitEvents *int64 // allocations that reached the limit; reclaim satisfied most of them
 	OOMKills          *int64
 	OOMGroupKills     *int64 // v2 since Linux 5.17
 
@@ -31,8 +31,7 @@ type Stats struct {
 	IOWriteBytes *int64
 }
 
-// Stats reads everything that there is. A group that is gone has no figures,
-// and that is no error.
+// Stats reads all figures. A group that does not exist has none, which is no error.
 func (g *Group) Stats() (Stats, error) {
 	read := g.statsV2
 	if g.onV1() {
@@ -50,7 +49,8 @@ type CPUUse struct {
 	Total, User, System time.Duration
 }
 
-// Since returns s without the CPU time that had been used before.
+// Since returns s without the CPU time used before. The parts are scaled again, so that
+// they still add up to the total.
 func (s Stats) Since(before CPUUse) Stats {
 	if s.CPU == nil {
 		return s
@@ -67,15 +67,14 @@ func (s Stats) Since(before CPUUse) Stats {
 	return s
 }
 
-// onV1 tells whether the controllers are on v1: the v2 tree of a hybrid host
-// has none.
+// onV1 reports whether the controllers are on v1: the v2 tree of a hybrid host has none.
 func (g *Group) onV1() bool {
 	_, hasV2 := g.paths[unified]
 	return len(g.paths) > 1 || !hasV2
 }
 
-// CPUTime returns the CPU time that the group has used, cheaply enough to be
-// asked often. It wraps fs.ErrNotExist where the group is gone.
+// CPUTime returns the CPU time that the group has used. It reads one file, so it may be
+// called often. It wraps fs.ErrNotExist where the group does not exist.
 func (g *Group) CPUTime() (time.Duration, error) {
 	var f files
 	var used *time.Duration
@@ -96,7 +95,7 @@ func (g *Group) CPUTime() (time.Duration, error) {
 	return *used, nil
 }
 
-// gone finds a directory of the group that is not there.
+// gone returns a directory of the group that does not exist.
 func (g *Group) gone() (dir string, gone bool) {
 	for _, dir := range g.dirs {
 		if !exists(dir, "cgroup.procs") {

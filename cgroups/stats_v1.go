@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// statsV1 reads the v1 hierarchies. See doc.go on why not with the library.
-// They have no true figure of I/O: a buffered write is charged to the root, and
-// Linux 6.18 counts nothing at all, and says 0, unless a throttle rule is set.
+// statsV1 reads the v1 hierarchies; doc.go says why not with the library. It supplies no
+// figures of I/O, because v1 has no true ones: buffered writes are charged to the root, and
+// Linux 6.18 reports 0 unless a throttle rule is set.
 func (g *Group) statsV1() (Stats, error) {
 	var f files
 	var s Stats
@@ -38,10 +38,9 @@ func (g *Group) cpuV1(f *files, s *Stats) {
 	}
 }
 
-// share splits total in the ratio of user and system. v1 measures the total
-// exactly but samples the two at clock ticks, so they do not add up; v2 and
-// getrusage(2) scale them in the same way before anybody sees them. A total
-// that no tick fell into is user time, as there.
+// share splits total in the ratio of user and system. v1 measures the total exactly but
+// samples the parts at clock ticks, so they do not add up. v2 and getrusage(2) scale them
+// in the same way. A total without any sample counts as user time, as there.
 func share(total time.Duration, user, system int64) (u, s *time.Duration) {
 	inKernel := time.Duration(0)
 	if system > 0 {

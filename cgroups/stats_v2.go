@@ -10,8 +10,8 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2/stats"
 )
 
-// statsV2 takes the figures of each controller that the group has from the
-// library, which reports 0 for what is absent; the rest is read here.
+// statsV2 takes figures from the library for each controller that the group has, because
+// the library reports 0 for absent ones. The rest is read here.
 func (g *Group) statsV2() (Stats, error) {
 	dir := g.paths[unified]
 	manager, err := cgroup2.Load("/"+filepath.Base(dir), cgroup2.WithMountpoint(filepath.Dir(dir)))
@@ -37,7 +37,7 @@ func (g *Group) statsV2() (Stats, error) {
 	return s, s.addOwnV2(dir)
 }
 
-// addCPU: every cgroup counts CPU time; throttling comes with the controller.
+// addCPU: every cgroup counts CPU time, but only one with the cpu controller counts throttling.
 func (s *Stats) addCPU(cpu *stats.CPUStat, controlled bool) {
 	if cpu == nil {
 		return
@@ -51,9 +51,8 @@ func (s *Stats) addCPU(cpu *stats.CPUStat, controlled bool) {
 	}
 }
 
-// addMemoryEvents: how often the group was held back (high), refused more (max),
-// and lost a process to the OOM killer, since it was made; children included.
-// See memory.events in the kernel's admin-guide/cgroup-v2.rst.
+// addMemoryEvents counts throttling above memory.high, allocations at memory.max, and OOM
+// kills, children included. See memory.events in the kernel's admin-guide/cgroup-v2.rst.
 func (s *Stats) addMemoryEvents(events *stats.MemoryEvents) {
 	if events == nil {
 		return
@@ -63,9 +62,8 @@ func (s *Stats) addMemoryEvents(events *stats.MemoryEvents) {
 	s.OOMKills = count(events.OomKill)
 }
 
-// addIO adds up io.stat over all devices. What was read from the page cache never
-// reached a device and is not in it; what was written is counted when it is
-// written back, which may be later.
+// addIO sums io.stat over all devices. Reads from the page cache never reach a device and
+// are not included. Writes count at write-back, which may be later.
 func (s *Stats) addIO(io *stats.IOStat) {
 	var read, written uint64
 	for _, device := range io.GetUsage() {
@@ -75,7 +73,7 @@ func (s *Stats) addIO(io *stats.IOStat) {
 	s.IOReadBytes, s.IOWriteBytes = count(read), count(written)
 }
 
-// addOwnV2 reads what came with later kernels, where absence must show.
+// addOwnV2 reads files of later kernels, for which absence must be visible.
 func (s *Stats) addOwnV2(dir string) error {
 	var f files
 	s.MemoryBytes = f.number(dir, "memory.current")
@@ -87,7 +85,7 @@ func (s *Stats) addOwnV2(dir string) error {
 	return f.err
 }
 
-// count makes a figure that is there; nil is one that this kernel does not supply.
+// count wraps a figure that exists; nil would mean that this kernel does not supply it.
 func count(n uint64) *int64 {
 	signed := int64(n)
 	return &signed

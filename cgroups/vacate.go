@@ -11,20 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leafV2 takes the processes that stand in the way at a container's root; the
-// name is the one that Docker in Docker gave it.
+// leafV2 receives the processes of a container's root cgroup. Docker in Docker uses the same name.
 const leafV2 = "init"
 
-// vacateTries bounds the race against processes that fork while they are moved.
+// vacateTries bounds the race against processes that fork during the move.
 const vacateTries = 100
 
-// delegate enables the wanted controllers below root. A container sees a cgroup
-// of its own as the root, and its processes sit in it; but only the real root may
-// hold processes and give controllers to children ("no internal processes" in
-// cgroups(7)). So there they move one step down, with all their limits above them.
+// delegate enables the wanted controllers below root. A container sees its own cgroup as
+// the root, with its processes in it. Only the real root may have both processes and
+// children with domain controllers ("no internal processes" in cgroups(7)), so here the
+// processes are moved one level down. All their limits stay in force above them.
 //
-// They move before anything is enabled: a root with processes and only threaded
-// controllers (cpu) takes neither domain controllers nor processes in a child.
+// The move comes before the enabling: a root with processes and only threaded controllers
+// (cpu) enabled accepts neither domain controllers nor processes in a child.
 func delegate(root string) error {
 	if isRealRoot(root) {
 		return enable(root)
@@ -33,7 +32,7 @@ func delegate(root string) error {
 		if err := vacate(root); err != nil {
 			return err
 		}
-		// A process that was forked meanwhile is in the way again.
+		// EBUSY: a process was forked into root meanwhile.
 		if err := enable(root); !errors.Is(err, unix.EBUSY) || try == vacateTries {
 			return err
 		}
@@ -62,5 +61,5 @@ func vacate(dir string) error {
 	return nil
 }
 
-// isRealRoot: every other cgroup has this file, cgroups(7).
+// isRealRoot: every cgroup except the root has this file, cgroups(7).
 func isRealRoot(dir string) bool { return !exists(dir, "cgroup.events") }

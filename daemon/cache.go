@@ -24,7 +24,7 @@ type cache struct {
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[string]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
-	past     []agent.Occurrence           // what was read of the last ringSize, and a while longer
+	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer
 	first    uint64                       // number of the newest event that past leaves out until reach
 	moved    chan struct{}                // closed and replaced when something changed
 }

@@ -39,10 +39,10 @@ func TestAContainersEndIsListed(t *testing.T) {
 	if waited, err := c.Wait(ctx, "oci+one"); err != nil || waited.Record.ExitCode != 7 {
 		t.Errorf("%v, %+v", err, waited)
 	}
-	var told []agent.Occurrence
+	var told []agent.RunEvent
 	_, err = c.Events(ctx, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { told = append(told, *n.Event); return nil })
 	must(t, err)
-	if len(told) != 1 || told[0].What != agent.WhatContainer || told[0].Name != "oci+one" || told[0].Detail != "container one" {
+	if len(told) != 1 || told[0].Kind != agent.ContainerEnded || told[0].Name != "oci+one" || told[0].Detail != "container one" {
 		t.Errorf("%+v", told)
 	}
 	pruned, err := c.Prune(ctx)

@@ -30,7 +30,7 @@ func (r runs) stop(c *call, p api.StopParams) (any, error) {
 // now on, also for the next cloved.
 func (r runs) noteStop(c *call) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := r.records.amend(c.run.Spec.ID, agent.WhatStopped, by.By, func(run *agent.Run) { run.MarkForStop(by) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) { run.MarkForStop(by) })
 	return err
 }
 
@@ -161,7 +161,7 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	var err error
 	switch run.State {
 	case agent.StateQueued: // perhaps by its policy, after the access check
-		_, err = r.records.amend(run.Spec.ID, agent.WhatUpdated, "its delay is over", anew)
+		_, err = r.records.amend(run.Spec.ID, agent.RunUpdated, "its delay is over", anew)
 	case agent.StateEnded:
 		_, err = r.reconciler.requeue(run.Spec.ID, anew)
 	default: // it was queued, and has been started meanwhile

@@ -20,14 +20,14 @@ func (e events) methods() map[string]handler {
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (e events) wanted(c *call, p api.EventParams) func(agent.Occurrence) bool {
+func (e events) wanted(c *call, p api.EventParams) func(agent.RunEvent) bool {
 	id := agent.ID(p.Run)
 	if run, err := e.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
-	return func(o agent.Occurrence) bool {
+	return func(o agent.RunEvent) bool {
 		return c.peer.covers(o.ID, o.Owner) &&
-			(len(p.What) == 0 || slices.Contains(p.What, o.What)) &&
+			(len(p.What) == 0 || slices.Contains(p.What, o.Kind)) &&
 			(p.Run == "" || o.Name == p.Run || o.ID == id)
 	}
 }

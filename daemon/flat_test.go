@@ -107,7 +107,7 @@ func TestFlat(t *testing.T) {
 	go func() {
 		defer close(heard)
 		_, _ = c.Events(following, api.EventParams{Follow: true}, func(note api.EventNote) error {
-			if note.Event != nil && note.Event.What == agent.WhatEnded {
+			if note.Event != nil && note.Event.Kind == agent.RunEnded {
 				ends++
 			}
 			return nil

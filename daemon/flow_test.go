@@ -222,25 +222,25 @@ func TestEventsGoOn(t *testing.T) {
 	r := newRig(t, nil)
 	r.add("a", ownerCaller.owner, agent.StateEnded)
 	c := r.serve()
-	read := func(after uint64) (whats []agent.What, last uint64) {
+	read := func(after uint64) (whats []agent.RunEventKind, last uint64) {
 		result, err := c.Events(within(t), api.EventParams{After: &after}, func(note api.EventNote) error {
 			if note.Gap || note.Event.Sequence <= after {
 				t.Errorf("%+v after %d", note, after)
 			}
-			whats = append(whats, note.Event.What)
+			whats = append(whats, note.Event.Kind)
 			return nil
 		})
 		must(t, err)
 		return whats, result.Last
 	}
 	whats, last := read(0)
-	if !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted, agent.WhatEnded}) {
+	if !slices.Equal(whats, []agent.RunEventKind{agent.RunQueued, agent.RunStarting, agent.RunStarted, agent.RunEnded}) {
 		t.Errorf("%v", whats)
 	}
 	r.d = New(r.d.options) // the next cloved
 	r.d.reconciler.starter = r
 	r.add("b", agent.Owner{}, agent.StateRunning)
-	if whats, _ := read(last); !slices.Equal(whats, []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted}) {
+	if whats, _ := read(last); !slices.Equal(whats, []agent.RunEventKind{agent.RunQueued, agent.RunStarting, agent.RunStarted}) {
 		t.Errorf("%v", whats)
 	}
 }
@@ -250,15 +250,15 @@ func TestEventsAreFollowed(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	ctx, enough := context.WithCancel(within(t))
-	seen := make(chan agent.What, 16)
+	seen := make(chan agent.RunEventKind, 16)
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Events(ctx, api.EventParams{After: new(uint64), Follow: true}, func(note api.EventNote) error { seen <- note.Event.What; return nil })
+		_, err := c.Events(ctx, api.EventParams{After: new(uint64), Follow: true}, func(note api.EventNote) error { seen <- note.Event.Kind; return nil })
 		done <- err
 	}()
 	_, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
 	must(t, err)
-	for _, want := range []agent.What{agent.WhatQueued, agent.WhatBegun, agent.WhatStarted} {
+	for _, want := range []agent.RunEventKind{agent.RunQueued, agent.RunStarting, agent.RunStarted} {
 		if got := <-seen; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -227,7 +227,7 @@ func within(t testing.TB) context.Context {
 // changeSpec changes a stored spec.
 func changeSpec(id agent.ID, change func(*agent.Spec)) func(*store.Store) error {
 	return func(s *store.Store) error {
-		_, err := s.Amend(id, agent.WhatUpdated, "", func(run *agent.Run) { change(&run.Spec) })
+		_, err := s.Amend(id, agent.RunUpdated, "", func(run *agent.Run) { change(&run.Spec) })
 		return err
 	}
 }

@@ -36,7 +36,7 @@ func (r live) pause(c *call, p api.RunParams) (any, error) {
 	// gofail: var pauseAsked string
 	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
 
-	_, err := r.records.amend(c.run.Spec.ID, agent.WhatPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.RunPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
 	if err != nil {
 		// An error means that nothing changed.
 		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil))
@@ -51,7 +51,7 @@ func (r live) resume(c *call, p api.RunParams) (any, error) {
 	// gofail: var resumeAsked string
 	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
 
-	_, err := r.records.amend(c.run.Spec.ID, agent.WhatResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.RunResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
 	if err != nil {
 		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil))
 	}
@@ -87,7 +87,7 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	// gofail: var updateAsked string
 	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
 
-	if _, err := r.records.amend(c.run.Spec.ID, agent.WhatUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
+	if _, err := r.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
 		return nil, err
 	}
 	return r.result(c.run.Spec.ID)

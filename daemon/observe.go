@@ -44,12 +44,12 @@ func lifeOf(run agent.Run, began time.Time) traces.Life {
 
 // lived traces an agent's life when it has ended, whoever started it. With --rm
 // its run is gone by then, so what is needed of it is kept meanwhile.
-func (d *Daemon) lived(o agent.Occurrence) {
-	switch o.What {
-	case agent.WhatStarted:
+func (d *Daemon) lived(o agent.RunEvent) {
+	switch o.Kind {
+	case agent.RunStarted:
 		run, _ := d.cache.get(o.ID) // gone already: the life has no parent
 		d.lives[o.ID] = lifeOf(run, o.Time)
-	case agent.WhatEnded, agent.WhatLost:
+	case agent.RunEnded, agent.RunLost:
 		if l, known := d.lives[o.ID]; known {
 			d.tracer.Lived(l, o)
 		}
@@ -59,15 +59,15 @@ func (d *Daemon) lived(o agent.Occurrence) {
 
 // logEnd logs an agent's end, whichever process started it. Starts are logged where they
 // are made.
-func (d *Daemon) logEnd(o agent.Occurrence) {
-	switch o.What {
-	case agent.WhatEnded:
+func (d *Daemon) logEnd(o agent.RunEvent) {
+	switch o.Kind {
+	case agent.RunEnded:
 		end := []any{"run", o.Name, "id", o.ID, "status", o.Status}
 		if o.ExitCode != nil {
 			end = append(end, "exit_code", *o.ExitCode)
 		}
 		d.log.Info("ended", end...)
-	case agent.WhatLost:
+	case agent.RunLost:
 		d.log.Warn("lost: its supervisor died", "run", o.Name, "id", o.ID, "status", o.Status)
 	}
 }

@@ -147,9 +147,9 @@ func TestCountsDroppedEvents(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		after, last uint64
-		news        []agent.Occurrence
+		news        []agent.RunEvent
 		missed      uint64
-	}{{3, 9, []agent.Occurrence{{Sequence: 7}, {Sequence: 8}, {Sequence: 9}}, 3}, {3, 9, nil, 6}, {3, 4, []agent.Occurrence{{Sequence: 4}}, 0}} {
+	}{{3, 9, []agent.RunEvent{{Sequence: 7}, {Sequence: 8}, {Sequence: 9}}, 3}, {3, 9, nil, 6}, {3, 4, []agent.RunEvent{{Sequence: 4}}, 0}} {
 		if got := missed(row.after, row.last, row.news); got != row.missed {
 			t.Errorf("%+v: %d", row, got)
 		}

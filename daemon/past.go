@@ -20,12 +20,12 @@ func (c *cache) reach(after uint64) error {
 	if after >= c.first {
 		return nil
 	}
-	var older []agent.Occurrence
+	var older []agent.RunEvent
 	err := c.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
 	if err != nil {
 		return err
 	}
-	newer := slices.IndexFunc(older, func(o agent.Occurrence) bool { return o.Sequence > c.first })
+	newer := slices.IndexFunc(older, func(o agent.RunEvent) bool { return o.Sequence > c.first })
 	if newer >= 0 {
 		older = older[:newer]
 	}
@@ -42,10 +42,10 @@ func (c *cache) newest() uint64 {
 
 // since returns the events after the number, the number of the newest, and
 // whether some in between are not in the cache, or no longer (reach).
-func (c *cache) since(after uint64) (news []agent.Occurrence, last uint64, gap bool) {
+func (c *cache) since(after uint64) (news []agent.RunEvent, last uint64, gap bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(c.past, after+1, func(o agent.Occurrence, n uint64) int { return cmp.Compare(o.Sequence, n) })
+	i, _ := slices.BinarySearchFunc(c.past, after+1, func(o agent.RunEvent, n uint64) int { return cmp.Compare(o.Sequence, n) })
 	news = slices.Clone(c.past[i:])
 	// A number that this store has not given yet comes from another store.
 	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != c.last
@@ -53,7 +53,7 @@ func (c *cache) since(after uint64) (news []agent.Occurrence, last uint64, gap b
 }
 
 // missed is how many events after the number are not among the news.
-func missed(after, last uint64, news []agent.Occurrence) uint64 {
+func missed(after, last uint64, news []agent.RunEvent) uint64 {
 	if len(news) == 0 {
 		return last - after
 	}

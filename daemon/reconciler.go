@@ -153,9 +153,9 @@ func (r *reconciler) settleRun(run agent.Run, now time.Time) (wake time.Time, er
 		switch change.What {
 		case "":
 			return wake, nil
-		case agent.WhatEnded:
+		case agent.RunEnded:
 			return wake, r.dequeue(run.Spec.ID, func(run *agent.Run) bool { return run.Phase() == agent.PhaseLeaving })
-		case agent.WhatAgain:
+		case agent.RunRequeued:
 			run, err = r.requeue(run.Spec.ID, change.Apply)
 		default:
 			run, err = r.records.amend(run.Spec.ID, change.What, change.Detail, change.Apply)
@@ -163,7 +163,7 @@ func (r *reconciler) settleRun(run agent.Run, now time.Time) (wake time.Time, er
 		if err != nil {
 			return wake, err
 		}
-		if change.What == agent.WhatGivenUp {
+		if change.What == agent.RunGivenUp {
 			r.log.Warn("a run is given up", "run", run.Spec.Name, "restarts", run.Queue.Restarts)
 		}
 	}

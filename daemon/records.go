@@ -60,7 +60,7 @@ func (r records) requeue(id agent.ID, change func(*agent.Run)) (queued agent.Run
 	return queued, err
 }
 
-func (r records) amend(id agent.ID, what agent.What, detail string, change func(*agent.Run)) (run agent.Run, err error) {
+func (r records) amend(id agent.ID, what agent.RunEventKind, detail string, change func(*agent.Run)) (run agent.Run, err error) {
 	err = r.change(func(s *store.Store) error { run, err = s.Amend(id, what, detail, change); return err })
 	return run, err
 }

@@ -31,7 +31,7 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	r := newRig(t, nil)
 	stopped, wanted := r.add("stopped", agent.Owner{}, agent.StateQueued), r.add("wanted", agent.Owner{}, agent.StateQueued)
 	for _, run := range []agent.Run{stopped, wanted} {
-		_, err := r.records.amend(run.Spec.ID, agent.WhatStopped, "", func(now *agent.Run) {
+		_, err := r.records.amend(run.Spec.ID, agent.RunStopRequested, "", func(now *agent.Run) {
 			now.Queue.NotBefore = time.Time{}
 			if now.Spec.ID == stopped.Spec.ID {
 				now.Queue.StopAsked, now.Queue.Stopped = true, &agent.Stopped{By: "uid 0"}

@@ -33,11 +33,11 @@ func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
 }
 
 // whats are what happened to the run with this name.
-func (r *rig) whats(name string) (all []agent.What) {
+func (r *rig) whats(name string) (all []agent.RunEventKind) {
 	past, _, _ := r.d.cache.since(0)
 	for _, o := range past {
 		if o.Name == name {
-			all = append(all, o.What)
+			all = append(all, o.Kind)
 		}
 	}
 	return all
@@ -83,13 +83,13 @@ func TestABusyRunSkipsItsTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("busy", agent.Owner{}, agent.StateRunning)
-	_, err := r.records.amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) {
+	_, err := r.records.amend(run.Spec.ID, agent.RunUpdated, "", func(run *agent.Run) {
 		run.Spec.Schedule, run.Queue.Settled = "@hourly", time.Now().Add(-3*time.Hour)
 	})
 	must(t, err)
 	r.serve()
 	settled := r.reaches(run.Spec.ID, func(run agent.Run) bool { return time.Since(run.Queue.Settled) < time.Hour })
-	if !running(settled) || !slices.Contains(r.whats("busy"), agent.WhatSkipped) || len(r.names()) != 1 {
+	if !running(settled) || !slices.Contains(r.whats("busy"), agent.RunSkipped) || len(r.names()) != 1 {
 		t.Errorf("%+v, %q", settled.Queue, r.whats("busy"))
 	}
 }
@@ -138,7 +138,7 @@ func TestPolicyWithinATime(t *testing.T) {
 		r.end("flaky", 3)
 	}
 	run := r.reaches(id, waiting)
-	if whats := r.whats("flaky"); run.Queue.GivenUp || run.Queue.Restarts != 0 || !slices.Contains(whats, agent.WhatGivenUp) {
+	if whats := r.whats("flaky"); run.Queue.GivenUp || run.Queue.Restarts != 0 || !slices.Contains(whats, agent.RunGivenUp) {
 		t.Errorf("%+v, %q", run.Queue, whats)
 	}
 }

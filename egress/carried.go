@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// The forms that carry an IPv4 address in fixed bits. Network-specific NAT64
-// prefixes (RFC 6052 section 2.2) look like any address and cannot be known.
+// IPv6 forms that carry an IPv4 address at a fixed place. Network-specific NAT64 prefixes
+// (RFC 6052 section 2.2) look like any other address and cannot be recognised.
 var (
 	nat64       = netip.MustParsePrefix("64:ff9b::/96")
 	nat64Local  = netip.MustParsePrefix("64:ff9b:1::/48")
@@ -14,12 +14,12 @@ var (
 	teredo      = netip.MustParsePrefix("2001::/32")
 	compatible  = netip.MustParsePrefix("::/96")
 	translated  = netip.MustParsePrefix("::ffff:0:0:0/96")
-	unspecified = netip.MustParsePrefix("::/127") // :: and ::1 carry nothing
+	unspecified = netip.MustParsePrefix("::/127") // :: and ::1 carry no IPv4 address
 )
 
-// carried returns the IPv4 address that an IPv6 address leads to. class, where
-// it is set, overrules that address's own class. ok is false when addr carries
-// none.
+// carried returns the IPv4 address that a packet to an IPv6 address reaches. Without this
+// check a rule could be bypassed: 64:ff9b::169.254.169.254 reaches the metadata service.
+// class, if set, replaces the IPv4 address's own class. ok is false if addr carries none.
 func carried(addr netip.Addr) (inner netip.Addr, class Class, ok bool) {
 	b := addr.As16()
 	switch {
@@ -41,11 +41,11 @@ func carried(addr netip.Addr) (inner netip.Addr, class Class, ok bool) {
 	return netip.Addr{}, "", false
 }
 
-// last4 is where most forms keep it.
+// last4 is the place in most forms.
 func last4(b [16]byte) netip.Addr { return netip.AddrFrom4([4]byte(b[12:])) }
 
-// unlessPublic is for forms that nobody routes by the IPv4 address any more:
-// what it says counts only where it makes the address worse.
+// unlessPublic is for obsolete forms, which no router translates any more. The IPv4 address
+// counts only if it makes the address more restricted.
 func unlessPublic(inner netip.Addr, otherwise Class) (netip.Addr, Class, bool) {
 	if class := blockOf(inner).class; class != ClassPublic {
 		return inner, class, true
@@ -53,9 +53,9 @@ func unlessPublic(inner netip.Addr, otherwise Class) (netip.Addr, Class, bool) {
 	return inner, otherwise, true
 }
 
-// throughTeredo returns the worse of the two nodes that a packet to a Teredo
-// address meets (RFC 4380 section 4): the client, whose address is stored
-// inverted, and the server, which takes part in opening the way.
+// throughTeredo returns the more restricted of the two hosts that a packet to a Teredo
+// address reaches (RFC 4380 section 4): the client, whose address is stored inverted, and
+// the server, which takes part in opening the path.
 func throughTeredo(b [16]byte) netip.Addr {
 	client := netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
 	server := netip.AddrFrom4([4]byte(b[4:8]))
@@ -65,9 +65,9 @@ func throughTeredo(b [16]byte) netip.Addr {
 	return client
 }
 
-// localNAT64 cannot know which of RFC 6052's layouts the site chose. None of
-// these addresses is public (RFC 8215); the layouts are tried for those that
-// even `private` must not open.
+// localNAT64 cannot know which layout of RFC 6052 the site uses. No such address is public
+// (RFC 8215), so private is the default. All layouts are tried for the classes that the
+// word `private` must not allow.
 func localNAT64(b [16]byte) (netip.Addr, Class, bool) {
 	for _, at := range [][4]int{{12, 13, 14, 15}, {6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}} {
 		inner := netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]})
@@ -75,7 +75,7 @@ func localNAT64(b [16]byte) (netip.Addr, Class, bool) {
 		case ClassMetadata, ClassLinkLocal:
 			return inner, class, true
 		case ClassLoopback:
-			if inner != netip.IPv4Unspecified() { // the zeros of another layout
+			if inner != netip.IPv4Unspecified() { // zero bytes of another layout
 				return inner, class, true
 			}
 		}

@@ -4,11 +4,10 @@ import (
 	"strings"
 )
 
-// Ceiling is the most that the rules of others may allow: each of their targets lies
-// within one of these.
+// Ceiling bounds the rules of others: each of their targets must be within one of these.
 type Ceiling []Target
 
-// NewCeiling reads targets as those of allow rules, without a port for the web's alone.
+// NewCeiling parses targets like those of allow rules: without a port they mean 80 and 443.
 func NewCeiling(targets []string) (Ceiling, error) {
 	rules, err := New(Config{Mode: ModeAllowlist, Lines: allowing(targets), User: true})
 	if err != nil {
@@ -21,6 +20,7 @@ func NewCeiling(targets []string) (Ceiling, error) {
 	return c, nil
 }
 
+// allowing makes allow lines of the targets.
 func allowing(targets []string) (lines []Line) {
 	for _, target := range targets {
 		lines = append(lines, Line{Target: target})
@@ -28,8 +28,8 @@ func allowing(targets []string) (lines []Line) {
 	return lines
 }
 
-// Covers says whether an allow rule for the target opens nothing that the ceiling's
-// own rules would not. In doubt it does not.
+// Covers reports whether an allow rule for the target allows nothing that the ceiling's own
+// targets would not. It may report false for a target that is covered, never the reverse.
 func (c Ceiling) Covers(target string) (bool, error) {
 	t, err := ParseTarget(target)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c Ceiling) Covers(target string) (bool, error) {
 	return false, nil
 }
 
-// String is the targets as they are written.
+// String is the targets in canonical form.
 func (c Ceiling) String() string {
 	var texts []string
 	for _, t := range c {
@@ -52,7 +52,7 @@ func (c Ceiling) String() string {
 	return strings.Join(texts, " ")
 }
 
-// protoOf is the protocol of an allow rule.
+// protoOf is the protocol that an allow rule for t means.
 func (t Target) protoOf() Proto {
 	if t.proto == "" {
 		return TCP
@@ -60,7 +60,7 @@ func (t Target) protoOf() Proto {
 	return t.proto
 }
 
-// portsWithin compares ports of allow rules, where none means the web's.
+// portsWithin compares the ports of allow rules, where no port means 80 and 443.
 func portsWithin(ports, most portRange) bool {
 	if ports != (portRange{}) && most != (portRange{}) {
 		return most.first <= ports.first && ports.last <= most.last
@@ -71,7 +71,8 @@ func portsWithin(ports, most portRange) bool {
 	return most.contains(webPorts[0]) && most.contains(webPorts[1])
 }
 
-// placeWithin compares what allow rules open: a name never more than public addresses.
+// placeWithin compares the addresses that allow rules open. A name opens public addresses
+// only, so `public` covers every name.
 func (t Target) placeWithin(most Target) bool {
 	switch {
 	case t.place() == most.place():
@@ -89,8 +90,8 @@ func (t Target) placeWithin(most Target) bool {
 		(t.opens() == ClassPublic || most.namesClassOf(reach{addr: t.prefix.Addr(), class: t.opens()}))
 }
 
-// opens is the class of the addresses that a rule for this address or network opens: a
-// network that is no part of a special block opens its public addresses.
+// opens is the class of the addresses that an allow rule for this address or network opens.
+// A network that is not within one special block opens its public addresses only.
 func (t Target) opens() Class {
 	class := Classify(t.prefix.Addr())
 	if t.prefix.IsSingleIP() || t.liesIn(class) {

@@ -2,11 +2,11 @@ package egress
 
 import "net/netip"
 
-// Class says what stands behind an address, as far as its bits tell.
+// Class says what kind of host an address reaches, as far as its bits show.
 type Class string
 
-// The classes. ClassHost is never Classify's answer: which addresses are this
-// host's own only the host knows (Config.IsHost).
+// The classes. Classify never returns ClassHost, because only the host knows its own
+// addresses (Config.IsHost).
 const (
 	ClassPublic        Class = "public"
 	ClassPrivate       Class = "private"
@@ -21,18 +21,17 @@ const (
 	ClassReserved      Class = "reserved"
 )
 
-// block is one row of the table: an address takes the class of the first row
-// that holds it.
+// block is one row of the table. An address has the class of the first row that contains it.
 type block struct {
 	prefix netip.Prefix
 	class  Class
-	source string // who says so
+	source string // the document that says so
 }
 
-// blocks follows IANA's two special-purpose registries, with more specific rows
-// first, and the clouds' own documents for their metadata services. Those are
-// classed by themselves, because credentials lie behind them and because one
-// (168.63.129.16) would otherwise count as public.
+// blocks follows IANA's two special-purpose address registries, with more specific rows
+// first, and the cloud providers' documents on metadata services. Metadata services are a
+// class of their own, because they give out credentials, and because one of them
+// (168.63.129.16) would otherwise be public.
 var blocks = []block{
 	row("169.254.169.254/32", ClassMetadata, "EC2, Compute Engine, Azure, OpenStack and others"),
 	row("169.254.170.2/32", ClassMetadata, "ECS task credentials"),
@@ -95,9 +94,9 @@ func row(prefix string, class Class, source string) block {
 	return block{netip.MustParsePrefix(prefix), class, source}
 }
 
-// Classify says what addr reaches. An IPv6 address that carries an IPv4 address
-// (mapped, NAT64, 6to4, Teredo, ISATAP …) counts as what that one is. An invalid
-// address or one with a zone is ClassReserved, which no broad rule allows.
+// Classify returns the class of addr. An IPv6 address that carries an IPv4 address (mapped,
+// NAT64, 6to4, Teredo, ISATAP …) has the class of that one. An invalid address and one with
+// a zone are ClassReserved, which only a rule for the address itself allows.
 func Classify(addr netip.Addr) Class {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return ClassReserved
@@ -115,7 +114,7 @@ func Classify(addr netip.Addr) Class {
 	return blockOf(addr).class
 }
 
-// blockOf is total: the table ends each family with its whole space.
+// blockOf always finds a block, because the table ends each family with its whole address space.
 func blockOf(addr netip.Addr) *block {
 	for i := range blocks {
 		if blocks[i].prefix.Contains(addr) {
@@ -125,8 +124,8 @@ func blockOf(addr netip.Addr) *block {
 	return &blocks[len(blocks)-1]
 }
 
-// holds says whether prefix, which begins in the block, is no more than a part of
-// it. The last row of a family is no block but the rest.
+// holds reports whether prefix, whose first address is in the block, is entirely within it.
+// The last row of a family does not count: it is the remainder, not a block.
 func (b *block) holds(prefix netip.Prefix, class Class) bool {
 	return b.class == class && b.prefix.Bits() > 0 && b.prefix.Bits() <= prefix.Bits()
 }

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Connection is what the agent wants, and what is known of it.
+// Connection is a connection that the agent requests, with what is known about it.
 type Connection struct {
 	Proto  Proto
 	Target netip.AddrPort
-	Pinned []Name // the names whose pinned answers hold Target's address
-	Shown  Name   // what the first bytes said; "" nothing
-	Looked bool   // whether they were seen at all
+	Pinned []Name // names that were resolved for the agent to Target's address
+	Shown  Name   // the name in the connection's first bytes; "": none
+	Looked bool   // whether the first bytes were read
 }
 
-// Resolve says whether a name may be asked for at all, on whatever port it is
-// then used. A name that only a group word or an address rule could allow is
-// asked for under `public` alone: each query is a message to the outside.
+// Resolve decides whether a name may be resolved at all; the port is not known yet. A name
+// that only a group word or an address rule could allow is resolved under `public` only,
+// because each query is itself a message to the outside.
 func (r *Rules) Resolve(name Name) Verdict {
 	if r.mode == ModeHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
@@ -34,7 +34,7 @@ func (r *Rules) Resolve(name Name) Verdict {
 	if addr, reverse := name.Reverse(); reverse {
 		return r.reverse(name, addr)
 	}
-	// Any port of `public` needs names, or nobody could use it.
+	// `public` on any port allows resolving: without it the rule would be useless.
 	for _, rule := range r.allow.words {
 		if rule.word == ClassPublic {
 			return allowedBy(rule, "")
@@ -43,8 +43,8 @@ func (r *Rules) Resolve(name Name) Verdict {
 	return r.unmentioned(fmt.Sprintf("%s is not allowed", name), allowFlag(TCP, string(name), 0))
 }
 
-// reverse allows the question for the name of an address that is allowed. An
-// invalid addr stands for a part of the reverse tree.
+// reverse allows a reverse look-up of an allowed address. An invalid addr means a name of
+// the reverse tree that is not a full address.
 func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
 	if addr.IsValid() {
 		at := r.reach(addr)
@@ -58,15 +58,16 @@ func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
 	return r.unmentioned(fmt.Sprintf("%s is not allowed", name), allowFlag(TCP, string(name), 0))
 }
 
-// Answer says whether an address may be an answer for a name, on whatever port
-// it is then used. A name alone never opens an address that is not public.
+// Answer decides whether an address may be given as an answer for a name; the port is not
+// known yet. A name rule alone never opens an address that is not public: otherwise the
+// name's owner could point it at the internal network (DNS rebinding).
 func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 	verdict := r.Resolve(name)
 	if !verdict.Allowed || r.mode == ModeHost {
 		return verdict
 	}
 	at := r.reach(addr)
-	// A rule about some ports says nothing yet: Connect will ask it.
+	// A deny rule for some ports cannot decide yet; Connect applies it.
 	if rule := r.deny.byAddress(at, anyPort); rule != nil {
 		return deniedBy(rule, fmt.Sprintf("%s, the answer for %s,", at.place(), name))
 	}
@@ -79,8 +80,9 @@ func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 	return refused(ReasonRebinding, fmt.Sprintf("%s answers with %s: %s", name, at.place(), classDetails[at.class]), r.classHint(at, TCP, 0))
 }
 
-// Connect decides on one connection or flow. Asked without Looked, it may answer
-// with a condition (Verdict.Verify); it is then asked again with what was seen.
+// Connect decides on one connection or UDP flow. Without Looked it may return a condition
+// (Verdict.Verify); the caller then reads the first bytes and asks again with Looked and
+// Shown.
 func (r *Rules) Connect(c Connection) Verdict {
 	if r.mode == ModeHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
@@ -107,7 +109,7 @@ func (r *Rules) connect(c Connection, at reach) Verdict {
 		return r.hostPort(c, at)
 	}
 	if !isWeb(c.Proto, c.Target.Port()) {
-		// Nothing will show which of the names is meant: deny beats allow.
+		// The client shows no name on this port, so a denied name among the candidates decides.
 		for _, name := range c.Pinned {
 			if rule := r.deny.byName(name, fits); rule != nil {
 				return deniedBy(rule, string(name))
@@ -123,8 +125,8 @@ func (r *Rules) connect(c Connection, at reach) Verdict {
 	return r.notAllowed(c, at)
 }
 
-// hostPort: the gate asks for 127.0.0.1 only on behalf of the listeners of
-// --host-port. Every other way to spell loopback is no target at all.
+// hostPort decides on 127.0.0.1, which the gate requests only for the listeners of
+// --host-port. Every other loopback address is refused.
 func (r *Rules) hostPort(c Connection, at reach) Verdict {
 	if at.addr == hostLoopback {
 		if rule := first(r.hostPorts, covering(c.Proto, c.Target.Port())); rule != nil {
@@ -134,7 +136,8 @@ func (r *Rules) hostPort(c Connection, at reach) Verdict {
 	return r.notAllowed(c, at)
 }
 
-// allowedByAddress leaves to check only that the client asks for no denied name.
+// allowedByAddress checks a connection that an address rule allows: the client must not ask
+// for a denied name.
 func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 	verdict := allowedBy(rule, "")
 	fits := covering(c.Proto, c.Target.Port())
@@ -152,8 +155,8 @@ func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 			return verdict
 		}
 	}
-	// The client hides, or invents, what it wants of an address to which a denied
-	// name led it.
+	// The client shows no name, or one that did not lead here. If a denied name
+	// did, assume that one.
 	for _, name := range c.Pinned {
 		if deny := r.deny.byName(name, fits); deny != nil {
 			return deniedBy(deny, string(name))
@@ -162,11 +165,13 @@ func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 	return verdict
 }
 
-// connectByName looks for an allowed name that led to this public address.
+// connectByName looks for an allowed name that was resolved to this public address.
 func (r *Rules) connectByName(c Connection, at reach) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	var name Name
 	var allow, deny *rule
+	// Any allowed name suffices, because the client must still show one. A denied name is
+	// only remembered for the message.
 	for _, pinned := range c.Pinned {
 		if rule := r.deny.byName(pinned, fits); rule != nil {
 			deny, name = rule, pinned
@@ -190,9 +195,9 @@ func (r *Rules) connectByName(c Connection, at reach) Verdict {
 	return r.shown(c, at, name)
 }
 
-// shown decides by the name that the client showed; wanted is one that it may
-// show. An allowed name that did not lead to this address is refused as well:
-// else one look-up would open every address to whoever shows the name.
+// shown decides by the name that the client showed; wanted is an allowed name that led to
+// this address. An allowed name that did not lead here is refused too: otherwise, after one
+// look-up, a client could reach every address by showing that name.
 func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	hint := allowFlag(c.Proto, string(c.Shown), c.Target.Port())
@@ -213,8 +218,8 @@ func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 	return allowedBy(allow, c.Shown)
 }
 
-// notAllowed says what is missing, and the narrowest flag that would add it. A
-// name comes before an address in that: addresses change.
+// notAllowed says what is missing, and the narrowest flag that would allow it. It prefers a
+// name to an address in the flag, because addresses change.
 func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 	port := c.Target.Port()
 	if at.class != ClassPublic {
@@ -240,7 +245,7 @@ func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 	return r.unmentioned(fmt.Sprintf("%s is not allowed, and no allowed name led there", at.place()), hint)
 }
 
-// unmentioned is the end of the road.
+// unmentioned is the verdict when no rule mentions the target.
 func (r *Rules) unmentioned(detail, hint string) Verdict {
 	if r.mode == ModeNone {
 		return refused(ReasonNoneMode, "this agent has no network", hint)

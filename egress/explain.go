@@ -13,11 +13,10 @@ type Explained struct {
 	Protos string `json:"protos"` // "tcp", "udp" or "tcp,udp"
 	Ports  string `json:"ports"`  // "80,443", "8000-8100", "*"
 	Source string `json:"source"`
-	Note   string `json:"note,omitempty"` // what the rule does not cover though it looks so
+	Note   string `json:"note,omitempty"` // what the rule does not cover, against appearances
 }
 
-// Explain returns the rules in the order in which they are evaluated: what
-// denies, then what allows.
+// Explain returns the rules in order of evaluation: deny rules before allow rules.
 func (r *Rules) Explain() []Explained {
 	explained := make([]Explained, 0, len(r.order))
 	for _, rule := range r.order {
@@ -26,6 +25,7 @@ func (r *Rules) Explain() []Explained {
 	return explained
 }
 
+// explain fills in the defaults for protocol and port, which covers applies.
 func (r *rule) explain() Explained {
 	e := Explained{Deny: r.deny, Rule: r.text, Source: r.source, Protos: string(r.proto), Ports: r.ports.String()}
 	if r.proto == "" {
@@ -60,16 +60,16 @@ func (t Target) note() string {
 	return ""
 }
 
-// Step is one question of Why and its answer.
-type Step struct {
+// Finding is one question that Why asks of the rules, and the answer.
+type Finding struct {
 	Question string  `json:"question"`
 	Verdict  Verdict `json:"verdict"`
 }
 
-// Why says, without a network, what would happen to a connection: for a name,
-// as if it led to a public address and the client showed it. The last step's
-// verdict is final.
-func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
+// Why predicts the decisions on a connection without using the network. For a name it
+// assumes that the name resolves to a public address and that the client shows it. The
+// verdict of the last finding is final.
+func (r *Rules) Why(host string, port uint16, proto Proto) ([]Finding, error) {
 	if port == 0 || (proto != TCP && proto != UDP) {
 		return nil, invalid("", fmt.Sprintf("cannot tell what becomes of port %d over %s", port, quote(string(proto))), "give a port from 1 to 65535, over tcp or udp")
 	}
@@ -85,38 +85,38 @@ func (r *Rules) Why(host string, port uint16, proto Proto) ([]Step, error) {
 	}
 	if addr.IsValid() {
 		c := Connection{Proto: proto, Target: netip.AddrPortFrom(addr, port)}
-		return r.steps(nil, c, r.Connect, c.Target.String()), nil
+		return r.findings(nil, c, r.Connect, c.Target.String()), nil
 	}
 	return r.whyName(name, port, proto), nil
 }
 
-// whyName goes the way of a program: look-up, connection, first bytes. The
-// address stays open, so no rule about addresses but the words can match.
-func (r *Rules) whyName(name Name, port uint16, proto Proto) []Step {
-	steps := []Step{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
-	if !steps[0].Verdict.Allowed {
-		if reason := steps[0].Verdict.Reason; reason == ReasonNoRule || reason == ReasonNoneMode {
-			steps[0].Verdict.Hint = allowFlag(proto, string(name), port) // the rule is to let the connection through, too
+// whyName asks in the order of a program: look-up, connection, first bytes. The address is
+// unknown, so of the address rules only the group words can match.
+func (r *Rules) whyName(name Name, port uint16, proto Proto) []Finding {
+	findings := []Finding{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
+	if !findings[0].Verdict.Allowed {
+		if reason := findings[0].Verdict.Reason; reason == ReasonNoRule || reason == ReasonNoneMode {
+			findings[0].Verdict.Hint = allowFlag(proto, string(name), port) // the port is added, so that the rule also allows the connection
 		}
-		return steps
+		return findings
 	}
 	c := Connection{Proto: proto, Target: netip.AddrPortFrom(netip.Addr{}, port), Pinned: []Name{name}, Shown: name}
 	public := reach{bits: ClassPublic, class: ClassPublic}
 	connect := func(c Connection) Verdict { return r.connect(c, public) }
-	return r.steps(steps, c, connect, fmt.Sprintf("a public address of %s, port %d", name, port))
+	return r.findings(findings, c, connect, fmt.Sprintf("a public address of %s, port %d", name, port))
 }
 
-// steps asks once more where the first answer was under a condition.
-func (r *Rules) steps(steps []Step, c Connection, connect func(Connection) Verdict, subject string) []Step {
+// findings asks a second time where the first answer has a condition.
+func (r *Rules) findings(findings []Finding, c Connection, connect func(Connection) Verdict, subject string) []Finding {
 	verdict := connect(c)
-	steps = append(steps, Step{fmt.Sprintf("connect over %s to %s", c.Proto, subject), verdict})
+	findings = append(findings, Finding{fmt.Sprintf("connect over %s to %s", c.Proto, subject), verdict})
 	if !verdict.Allowed || verdict.Verify == VerifyNone {
-		return steps
+		return findings
 	}
 	c.Looked = true
 	shown := "show no name"
 	if c.Shown != "" {
 		shown = "show the name " + string(c.Shown)
 	}
-	return append(steps, Step{shown, connect(c)})
+	return append(findings, Finding{shown, connect(c)})
 }

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// hostLoopback is the one target that means a port of --host-port.
+// hostLoopback is the only target that means a port of --host-port.
 var hostLoopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// reach is an address with all that rules ask of it.
+// reach is an address with everything that rules check of it.
 type reach struct {
-	addr  netip.Addr // unmapped; the zero Addr stands for any public one, in Why
+	addr  netip.Addr // unmapped; the zero Addr means any public address, in Why
 	inner netip.Addr // the IPv4 address that it carries, if any
-	bits  Class      // Classify
+	bits  Class      // the result of Classify
 	class Class      // the same, or ClassHost
 }
 
+// reach collects once what every rule would otherwise compute again.
 func (r *Rules) reach(addr netip.Addr) reach {
 	addr = addr.Unmap()
 	at := reach{addr: addr, bits: Classify(addr)}
@@ -23,15 +24,15 @@ func (r *Rules) reach(addr netip.Addr) reach {
 		at.inner, _, _ = carried(addr)
 	}
 	at.class = at.bits
-	// Every host owns loopback and may own 169.254.169.254 (a metadata proxy):
-	// there the word `host` must not open more than its own class would.
+	// Every host owns loopback and may own 169.254.169.254 (a metadata proxy).
+	// The word `host` must not open these, so they keep their own class.
 	if at.bits != ClassLoopback && at.bits != ClassMetadata && (r.isHost(addr) || (at.inner.IsValid() && r.isHost(at.inner))) {
 		at.class = ClassHost
 	}
 	return at
 }
 
-// place is the address as a target is written.
+// place is the address in the syntax of a target.
 func (at reach) place() string {
 	if !at.addr.IsValid() {
 		return "a public address"
@@ -42,8 +43,9 @@ func (at reach) place() string {
 	return at.addr.String()
 }
 
-// covers says whether the rule is about this protocol and port: where it does
-// not say, a deny rule is about all of them and an allow rule about the web's.
+// covers reports whether the rule applies to this protocol and port. Without a protocol or
+// port, a deny rule covers all of them, an allow rule TCP on 80 and 443: a short rule errs
+// on the safe side in both cases.
 func (r *rule) covers(proto Proto, port uint16) bool {
 	if r.proto != proto && (r.proto != "" || (!r.deny && proto != TCP)) {
 		return false
@@ -54,18 +56,18 @@ func (r *rule) covers(proto Proto, port uint16) bool {
 	return r.ports.contains(port)
 }
 
-// covering is covers for one connection.
+// covering is covers as a filter for one connection.
 func covering(proto Proto, port uint16) func(*rule) bool {
 	return func(r *rule) bool { return r.covers(proto, port) }
 }
 
-// anyPort is for questions that come before a port is known. A deny rule about
-// some ports must not answer those.
+// anyPort is the filter for questions before the port is known. A deny rule for some ports
+// only must not match them.
 func anyPort(r *rule) bool {
 	return !r.deny || (r.proto == "" && (r.ports == portRange{} || r.ports == everyPort))
 }
 
-// byName returns the first rule about name that fits.
+// byName returns the first rule for name that passes fits.
 func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	if found := first(s.names[name], fits); found != nil {
 		return found
@@ -85,7 +87,7 @@ func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	}
 }
 
-// first keeps the order in which the lines were given.
+// first preserves the order in which the lines were given.
 func first(rules []*rule, fits func(*rule) bool) *rule {
 	for _, r := range rules {
 		if fits(r) {
@@ -95,7 +97,7 @@ func first(rules []*rule, fits func(*rule) bool) *rule {
 	return nil
 }
 
-// hasName says whether any rule by name fits.
+// hasName reports whether any rule by name passes fits.
 func (s *ruleSet) hasName(fits func(*rule) bool) bool {
 	for _, byName := range []map[Name][]*rule{s.names, s.wild} {
 		for _, rules := range byName {
@@ -107,7 +109,7 @@ func (s *ruleSet) hasName(fits func(*rule) bool) bool {
 	return false
 }
 
-// byAddress returns the first rule about the address that fits.
+// byAddress returns the first rule for the address that passes fits.
 func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
 	for _, rules := range [][]*rule{s.words, s.prefixes} {
 		for _, r := range rules {
@@ -119,8 +121,8 @@ func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
 	return nil
 }
 
-// reaches says whether the rule is about the address. A deny rule is about all
-// that leads there; an allow rule only about what it names.
+// reaches reports whether the rule applies to the address. A deny rule applies to every
+// address that reaches its target, an allow rule only to what it names.
 func (r *rule) reaches(at reach) bool {
 	switch {
 	case r.word != "" && r.deny:
@@ -133,24 +135,25 @@ func (r *rule) reaches(at reach) bool {
 	return r.prefix.Contains(at.addr) && r.namesClassOf(at)
 }
 
-// wordMeans: RFC 6598 space is somebody's private network too.
+// wordMeans: `private` includes the shared address space of RFC 6598 (CGNAT).
 func wordMeans(word, class Class) bool {
 	return word == class || (word == ClassPrivate && class == ClassCGNAT)
 }
 
-// namesClassOf says whether a network that holds a special address was meant
-// to: 0.0.0.0/0 does not open 10.1.2.3, nor 10.0.0.0/8 this host's own 10.0.0.5.
+// namesClassOf reports whether a network that contains a special address is meant to allow
+// it. 0.0.0.0/0 does not open 10.1.2.3, and 10.0.0.0/8 does not open this host's own
+// 10.0.0.5.
 func (t Target) namesClassOf(at reach) bool {
 	switch at.class {
 	case ClassPublic:
 		return true
 	case ClassLoopback:
-		return false // only --host-port opens it
+		return false // only --host-port opens loopback
 	}
 	return t.prefix.IsSingleIP() || blockOf(at.addr).holds(t.prefix, at.class)
 }
 
-// liesIn says whether all of a network is of this class.
+// liesIn reports whether the whole network is of this class.
 func (t Target) liesIn(class Class) bool {
 	if t.prefix.IsSingleIP() {
 		return Classify(t.prefix.Addr()) == class

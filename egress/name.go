@@ -11,28 +11,29 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Name is a host name in its one canonical form: lower case, A-labels, no dot
-// at the end. Only ParseName makes one.
+// Name is a host name in canonical form: lower case, A-labels, no final dot. Only ParseName
+// makes one.
 type Name string
 
-// RFC 1035 section 2.3.4; the name without its last dot.
+// Bounds of RFC 1035 section 2.3.4, for a name without its final dot.
 const (
 	maxNameBytes  = 253
 	maxLabelBytes = 63
 )
 
-// maxWrittenBytes bounds what is looked at: a name of 253 bytes can be written
-// with a few more in Unicode.
+// maxWrittenBytes bounds the text that is parsed. A name of 253 bytes can be longer when
+// written in Unicode.
 const maxWrittenBytes = 1024
 
-// profile is UTS 46 for look-up, not transitional. STD3 rules are off because
-// they refuse `_`; what ASCII may stand in a name, checkLabel decides. Hyphens
-// are checked there too: names with "--" in them exist.
+// profile is UTS 46 for look-up, non-transitional. STD3 rules are off because they refuse
+// `_`, and the hyphen check is off because names with "--" exist. checkLabel checks both
+// instead.
 var profile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiRule(),
 	idna.CheckHyphens(false), idna.StrictDomainName(false))
 
-// ParseName makes a name canonical, or says why it is none. What could be read
-// as an address by anybody (127.1, 0x7f000001, 2130706433) is never a name.
+// ParseName returns the canonical form of a name, or the reason why it is not one. A text
+// that some program would parse as an address (127.1, 0x7f000001, 2130706433) is never a
+// name.
 func ParseName(text string) (Name, error) {
 	name, err := canonicalName(text)
 	if err != nil {
@@ -41,13 +42,13 @@ func ParseName(text string) (Name, error) {
 	return name, nil
 }
 
-// IsLocalhost says whether the name is localhost or lies below it, which RFC
-// 6761 section 6.3 keeps away from every name server.
+// IsLocalhost reports whether the name is localhost or below it. RFC 6761 section 6.3
+// forbids sending such names to a name server.
 func (n Name) IsLocalhost() bool {
 	return n == "localhost" || strings.HasSuffix(string(n), ".localhost")
 }
 
-// refusal is why a text is no name or target, in words that go on after it.
+// refusal says why a text is not a name or target. Its reason completes a sentence about the text.
 type refusal struct{ reason, hint string }
 
 func (r *refusal) Error() string { return r.reason }
@@ -56,7 +57,9 @@ func refuse(format string, args ...any) *refusal {
 	return &refusal{reason: fmt.Sprintf(format, args...)}
 }
 
-// canonicalName is ParseName for callers that say more about the text.
+// canonicalName is ParseName for callers that add to the error. The characters are checked
+// before IDNA, which maps some of them to others, and the labels after it, because it may
+// create new ones.
 func canonicalName(text string) (Name, *refusal) {
 	if err := checkCharacters(text); err != nil {
 		return "", err
@@ -85,8 +88,8 @@ func canonicalName(text string) (Name, *refusal) {
 	return Name(name), nil
 }
 
-// checkCharacters refuses, with a word of its own, each character that some
-// parser of host names takes for the end of the name or for a dot.
+// checkCharacters refuses each character that some parser of host names takes for the end
+// of the name or for a dot, with a reason for each.
 func checkCharacters(text string) *refusal {
 	if len(text) > maxWrittenBytes {
 		return refuse("it has %d bytes", len(text))
@@ -111,8 +114,8 @@ func checkCharacters(text string) *refusal {
 	return nil
 }
 
-// lookupForm lowers ASCII by itself and leaves the rest to IDNA, which also
-// refuses A-labels that their Unicode form would not give.
+// lookupForm lowers ASCII itself and leaves the rest to IDNA, which also refuses A-labels
+// that do not match their Unicode form.
 func lookupForm(name string) (string, *refusal) {
 	lower, simple := lowerASCII(name)
 	if simple {
@@ -125,19 +128,19 @@ func lookupForm(name string) (string, *refusal) {
 	return ascii, nil
 }
 
-// lowerASCII says whether lowering was all there was to do.
+// lowerASCII reports whether the lower-cased name needs no IDNA processing.
 func lowerASCII(name string) (lower string, simple bool) {
 	lower = strings.ToLower(name)
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {
-			return name, false // IDNA knows the case of the rest
+			return name, false // IDNA lowers other letters
 		}
 	}
 	return lower, !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--")
 }
 
-// checkLabel allows `_`, which service names (RFC 2782) and some hosts have, and
-// "--" in any place; hyphens at the ends are in no host name (RFC 952).
+// checkLabel allows `_`, which service names (RFC 2782) and some hosts have, and "--"
+// anywhere. Host names have no hyphen at the start or end of a label (RFC 952).
 func checkLabel(label string) *refusal {
 	switch {
 	case label == "":
@@ -156,8 +159,8 @@ func checkLabel(label string) *refusal {
 	return nil
 }
 
-// isNumber follows the URL standard's "ends in a number": a last label that
-// inet_aton(3) could take for a part of an address.
+// isNumber implements "ends in a number" of the URL standard: inet_aton(3) could take such
+// a last label for a part of an address.
 func isNumber(label string) bool {
 	digits, set := label, "0123456789"
 	if strings.HasPrefix(label, "0x") {
@@ -166,8 +169,8 @@ func isNumber(label string) bool {
 	return strings.Trim(digits, set) == ""
 }
 
-// addressLike tells a plain address, which has its own place in a target, from
-// what only some parsers take for one.
+// addressLike distinguishes an address, which a target has another syntax for, from a text
+// that only some parsers take for an address.
 func addressLike(name string) *refusal {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return refuse("it is an address")
@@ -177,7 +180,7 @@ func addressLike(name string) *refusal {
 	return r
 }
 
-// quote shows untrusted text, escaped and cut.
+// quote shows untrusted text escaped and shortened.
 func quote(text string) string {
 	const most = 80
 	if len(text) > most {

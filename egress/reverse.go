@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Reverse returns the address that a name of the reverse tree stands for (RFC
-// 1035 section 3.5, RFC 3596 section 2.5). reverse is true for every name of
-// that tree; those above a whole address have an invalid addr.
+// Reverse returns the address that a name of the reverse tree stands for (RFC 1035 section
+// 3.5, RFC 3596 section 2.5). reverse is true for every name of that tree; addr is invalid
+// if the name is not a full address.
 func (n Name) Reverse() (addr netip.Addr, reverse bool) {
 	text := "." + string(n)
 	if labels, found := strings.CutSuffix(text, ".in-addr.arpa"); found {
@@ -20,7 +20,7 @@ func (n Name) Reverse() (addr netip.Addr, reverse bool) {
 	return netip.Addr{}, false
 }
 
-// reverse4 and reverse6 get an empty first label.
+// reverse4 and reverse6 get an empty first label, because Reverse prepends a dot.
 func reverse4(labels []string) netip.Addr {
 	var b [4]byte
 	if len(labels) != 1+len(b) {

@@ -8,12 +8,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The modes of a network.
+// The network modes.
 const (
-	ModeNone      = "none"      // not even names
-	ModeAllowlist = "allowlist" // what the lines allow
+	ModeNone      = "none"      // no network and no name resolution
+	ModeAllowlist = "allowlist" // only what the lines allow
 	ModePublic    = "public"    // every TCP port of every public address, and what the lines allow
-	ModeHost      = "host"      // the host's own network: nothing is decided here
+	ModeHost      = "host"      // the host's own network: no decisions are made here
 )
 
 // Line is one rule as somebody wrote it.
@@ -23,43 +23,43 @@ type Line struct {
 	Source string // who gave it: "--allow", "--deny", the name of a document
 }
 
-// Config is what Rules are made from.
+// Config is the input of New.
 type Config struct {
 	Mode      string   // "": allowlist where a line allows something, else none
 	Lines     []Line   // in any order: deny beats allow
 	HostPorts []uint16 // the ports of the host's loopback that the agent may reach
-	// IsHost says whether the host would deliver an address to itself. It is
-	// asked in each decision, from many goroutines. nil: no address is the host's.
+	// IsHost reports whether the host delivers an address to itself. Each decision calls
+	// it, from many goroutines. nil: the host owns no address.
 	IsHost func(netip.Addr) bool
-	// User is set for the rules of a user other than root, which open no metadata
-	// service and no address of the host's.
+	// User marks the rules of a user other than root: they never open metadata services or
+	// the host's own addresses.
 	User bool
 }
 
-// Rules decide. They never change, and any number of goroutines may ask them.
+// Rules decide. They are immutable, so any number of goroutines may use them.
 //
-// What they promise, whatever the lines say:
-//   - Deny beats allow. A deny rule is about everything that leads to what it
-//     names: an address also by its NAT64, 6to4 and Teredo forms.
-//   - An address that is not public is allowed only by a rule that names it: the
-//     address itself, a part of the special block that it lies in, or its word.
-//     A name, and a network that merely contains the block, do not.
-//   - Metadata services and this host's own addresses are named by word or one
-//     by one; loopback by --host-port alone.
-//   - A name rule holds for addresses that were pinned for the name, and on the
-//     web's ports only for a client that shows the name.
+// Whatever the lines say, they guarantee:
+//   - Deny beats allow. A deny rule applies to every form of its target: to an address also
+//     in NAT64, 6to4 and Teredo form.
+//   - An address that is not public is allowed only by a rule that names it: the address
+//     itself, a part of the special block that contains it, or its word. A name rule, or a
+//     network that merely contains the block, does not allow it.
+//   - Metadata services and this host's own addresses must be named by word or one by one,
+//     loopback by --host-port.
+//   - A name rule applies to addresses that were pinned for the name, and on ports 80 and
+//     443 only if the client shows the name.
 type Rules struct {
 	mode      string // never ""
 	deny      ruleSet
 	allow     ruleSet
 	hostPorts []*rule
-	webDenies map[uint16]bool // the web's ports on which some name is denied
-	order     []*rule         // all of them as they are evaluated, for Explain
+	webDenies map[uint16]bool // ports 80 and 443, if some name is denied there
+	order     []*rule         // all rules in order of evaluation, for Explain
 	isHost    func(netip.Addr) bool
 	user      bool
 }
 
-// rule is one line, understood.
+// rule is one parsed line.
 type rule struct {
 	Target
 	text   string // Target.String()
@@ -67,17 +67,17 @@ type rule struct {
 	deny   bool
 }
 
-// ruleSet finds the rules that match without walking all of them: names are
-// looked up, because documents list hundreds; words and networks are walked,
-// because few are written and one comparison takes nanoseconds.
+// ruleSet finds the rules that match without checking all of them. Names are in maps,
+// because documents list hundreds. Words and networks are checked one by one, because there
+// are few.
 type ruleSet struct {
 	names    map[Name][]*rule
-	wild     map[Name][]*rule // by what follows "*."
+	wild     map[Name][]*rule // by the part after "*."
 	prefixes []*rule
 	words    []*rule
 }
 
-// New makes rules, or says which line is wrong and how to write it.
+// New parses rules, or says which line is wrong and how to write it.
 func New(config Config) (*Rules, error) {
 	mode, err := modeOf(config)
 	if err != nil {
@@ -112,8 +112,8 @@ func New(config Config) (*Rules, error) {
 		r.webDenies[port] = r.deny.hasName(covering(TCP, port))
 	}
 	if mode == ModePublic {
-		// The mode is one more rule, so that explaining and deciding know no other
-		// case. UDP stays out of it: QUIC would carry names that nobody can check.
+		// The mode is one more rule, so that neither Explain nor the decisions need a special
+		// case. It does not include UDP: the names in QUIC cannot be checked.
 		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
 		public.text = public.String()
 		r.allow.add(public)
@@ -122,7 +122,7 @@ func New(config Config) (*Rules, error) {
 	return r, nil
 }
 
-// modeOf also refuses lines that the mode could not hold or would not use.
+// modeOf also refuses lines that contradict the mode or would have no effect.
 func modeOf(config Config) (string, error) {
 	var allow *Line
 	for i, line := range config.Lines {
@@ -148,7 +148,7 @@ func modeOf(config Config) (string, error) {
 	return "", invalid("--network", fmt.Sprintf("there is no mode %s", quote(config.Mode)), "use none, allowlist, public or host")
 }
 
-// newRule puts the source into the error, for the flag that was wrong.
+// newRule adds the source to the error, so that it names the flag.
 func newRule(line Line) (*rule, error) {
 	target, err := ParseTarget(line.Target)
 	if err != nil {
@@ -166,8 +166,8 @@ func newRule(line Line) (*rule, error) {
 	return &rule{Target: target, text: target.String(), source: line.Source, deny: line.Deny}, nil
 }
 
-// checkAllowed refuses what would never take effect: loopback inside is the
-// agent's own, and the host's is reached by port only.
+// checkAllowed refuses an allow rule without effect: loopback inside is the agent's own,
+// and the host's loopback is reached with --host-port only.
 func checkAllowed(t Target, line Line) error {
 	loopback := t.name.IsLocalhost() ||
 		(t.prefix.IsValid() && t.liesIn(ClassLoopback))
@@ -181,15 +181,15 @@ func checkAllowed(t Target, line Line) error {
 	return invalid(line.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
 }
 
-// rootOnly are the classes that no rule of a user's opens: credentials and the host's
-// own services lie behind them.
+// rootOnly are the classes that no user's rule opens: they have credentials and the host's
+// own services.
 func rootOnly(class Class) bool { return class == ClassMetadata || class == ClassHost }
 
-// checkUser refuses early what allows would not count. An address may become the
-// host's later.
+// checkUser refuses early a line that allows would ignore. It cannot replace that check,
+// because an address may become the host's later.
 func (r *Rules) checkUser(t Target, line Line) error {
 	if !r.user {
-		return nil // isHost may not be asked before a guard has its namespace
+		return nil // and isHost cannot be called yet: a guard's namespace is opened later
 	}
 	class := t.word
 	if t.prefix.IsValid() && t.prefix.IsSingleIP() {
@@ -216,7 +216,7 @@ func (r *Rules) allows(at reach, fits func(*rule) bool) *rule {
 	return r.allow.byAddress(at, fits)
 }
 
-// addHostPorts makes rules of their own set: no line and no word can widen it.
+// addHostPorts keeps these rules in a set of their own, so that no line or word can extend them.
 func (r *Rules) addHostPorts(ports []uint16) error {
 	for _, port := range ports {
 		if port == 0 {
@@ -232,8 +232,7 @@ func invalid(step, message, hint string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: message, Hint: hint}
 }
 
-// add keeps the order of lines within a kind: the first that fits is the one
-// that the verdict names.
+// add keeps the order of lines within a kind. The verdict names the first rule that fits.
 func (s *ruleSet) add(r *rule) {
 	if s.names == nil {
 		s.names, s.wild = map[Name][]*rule{}, map[Name][]*rule{}

@@ -16,22 +16,22 @@ const (
 	UDP Proto = "udp"
 )
 
-// Target is one canonical target: what it covers by name, by address or by a
-// group word, on which ports, over which protocols. The zero Target covers nothing.
+// Target is a parsed target: a name, an address or a group word, with ports and a protocol.
+// The zero Target covers nothing.
 type Target struct {
-	proto  Proto // "": what the rule says, see covers
+	proto  Proto // "": depends on the rule, see covers
 	word   Class // a group word, else ""
-	name   Name  // a name, or with wild set what follows "*."
+	name   Name  // a name; with wild set, the part after "*."
 	wild   bool
 	prefix netip.Prefix // an address or a network
-	ports  portRange    // the zero range: the same
+	ports  portRange    // the zero range: depends on the rule, see covers
 }
 
-// words are the group words of a target. There is none for loopback, link-local
-// or multicast: nobody needs all of these, so they are named one by one.
+// words are the group words. There is none for loopback, link-local or multicast: a rule
+// must name these addresses one by one.
 var words = []Class{ClassPublic, ClassPrivate, ClassMetadata, ClassHost}
 
-// String is the canonical text: ParseTarget gives the same Target for it.
+// String is the canonical text; ParseTarget returns the same Target for it.
 func (t Target) String() string {
 	var s strings.Builder
 	if t.proto != "" {
@@ -44,8 +44,8 @@ func (t Target) String() string {
 	return s.String()
 }
 
-// place is the target without protocol and ports. IPv6 stands in brackets even
-// where no port follows, so that one can be added by appending it.
+// place is the target without protocol and ports. An IPv6 address is in brackets even
+// without a port, so that one can be appended.
 func (t Target) place() string {
 	switch {
 	case t.word != "":
@@ -67,18 +67,18 @@ func (t Target) place() string {
 	return text + length
 }
 
-// portRange is first to last, both of them in it.
+// portRange is a range of ports; both ends are included.
 type portRange struct{ first, last uint16 }
 
-// everyPort is how `:*` and `:1-65535` are kept.
+// everyPort is the form of `:*` and `:1-65535`.
 var everyPort = portRange{1, 65535}
 
-// webPorts are what an allowed target without a port means, and the ports on
-// which a client is asked for the name that it wants to see.
+// webPorts are the ports of an allow rule without a port. On them the client must show the
+// name that it connects to.
 var webPorts = []uint16{80, 443}
 
-// isWeb says whether a client must show its name there. UDP is never asked: the
-// name in a QUIC hello is encrypted with keys that only a QUIC stack derives.
+// isWeb reports whether a client must show a name on this port. Over UDP none can be
+// checked: the name in a QUIC hello is encrypted with keys that only a QUIC stack derives.
 func isWeb(proto Proto, port uint16) bool { return proto == TCP && slices.Contains(webPorts, port) }
 
 func (p portRange) String() string {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// hinted adds what to write instead.
+// hinted adds the hint, what to write instead.
 func hinted(r *refusal, hint string) *refusal {
 	r.hint = hint
 	return r
 }
 
-// withHint says how host, which was found among what does not belong into a
-// target, is written; nothing where it is no host either.
+// withHint suggests the target for host, which was found in a text that is not a target. It
+// adds no hint if host is not valid either.
 func withHint(r *refusal, host, ports string) *refusal {
 	text := host
 	if ports != "" {
@@ -28,13 +28,13 @@ func withHint(r *refusal, host, ports string) *refusal {
 	return r
 }
 
-// schemePorts are those of the URLs that people paste.
+// schemePorts are default ports of URLs that users paste.
 var schemePorts = map[string]string{
 	"http": "80", "ws": "80", "https": "443", "wss": "443", "ssh": "22", "git": "9418", "ftp": "21", "smtp": "25",
 	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "redis": "6379", "rediss": "6379", "amqp": "5672", "mongodb": "27017",
 }
 
-// notAURL says which target a URL stands for.
+// notAURL suggests the target for a URL.
 func notAURL(scheme, after string) *refusal {
 	r := refuse("a target is no URL, and %s is no protocol that it can begin with", quote(scheme+"://"))
 	authority := after

@@ -26,6 +26,7 @@ func ParseTarget(text string) (Target, error) {
 	return t, nil
 }
 
+// parseTarget splits a text into protocol, place and ports. A bracket or a second colon means IPv6.
 func parseTarget(text string) (Target, *refusal) {
 	var t Target
 	rest := text
@@ -59,7 +60,7 @@ func parseTarget(text string) (Target, *refusal) {
 	return t.withPorts(ports)
 }
 
-// setPlace reads what is no IPv6. ports is only for the hints.
+// setPlace parses everything except IPv6. ports is used for hints only.
 func (t *Target) setPlace(place, ports string) *refusal {
 	lower := strings.ToLower(place)
 	if slices.Contains(words, Class(lower)) {
@@ -86,7 +87,7 @@ func (t *Target) setPlace(place, ports string) *refusal {
 	if err != nil {
 		return err
 	}
-	// `public.` would be printed as the word, and mean another thing when read again.
+	// `public.` would be printed as the group word, and mean that when parsed again.
 	if slices.Contains(words, Class(name)) {
 		return hinted(refuse("%s is a group word", name), "write "+string(name))
 	}
@@ -94,9 +95,8 @@ func (t *Target) setPlace(place, ports string) *refusal {
 	return nil
 }
 
-// setWildcard asks for two labels behind the dot: *.com would be most of the
-// internet, and is more likely a slip than a wish. What lies between a registry
-// and its customers (*.co.uk) it does not know.
+// setWildcard requires two labels after the dot: *.com is most of the internet, and more
+// likely a mistake. It has no list of public suffixes, so *.co.uk is accepted.
 func (t *Target) setWildcard(place string) *refusal {
 	suffix, found := strings.CutPrefix(place, "*.")
 	if !found {
@@ -119,8 +119,8 @@ func (t *Target) setWildcard(place string) *refusal {
 	return nil
 }
 
-// setNetwork takes a network whose host bits are zero, so that nobody allows
-// more than what is written.
+// setNetwork requires that the host bits are zero: 10.1.2.3/8 would allow more than a
+// reader of the rule expects.
 func (t *Target) setNetwork(address, length string) *refusal {
 	prefix, err := netip.ParsePrefix(address + "/" + length)
 	if err != nil {
@@ -141,8 +141,8 @@ func (t *Target) setNetwork(address, length string) *refusal {
 	return nil
 }
 
-// setAddress unmaps: ::ffff:10.1.2.3 is a spelling of the IPv4 address to every
-// kernel, so both have one canonical form.
+// setAddress unmaps the address, because every kernel treats ::ffff:10.1.2.3 as the IPv4
+// address. So both have one canonical form.
 func (t *Target) setAddress(text string) *refusal {
 	if strings.Contains(text, "%") {
 		return refuse("it has a zone, which means nothing inside a sandbox")
@@ -156,7 +156,7 @@ func (t *Target) setAddress(text string) *refusal {
 	return nil
 }
 
-// bracketed reads [IPV6], [IPV6]/BITS and [IPV6/BITS], with or without ports.
+// bracketed parses [IPV6], [IPV6]/BITS and [IPV6/BITS], with or without ports.
 func (t Target) bracketed(rest string) (Target, *refusal) {
 	inside, after, found := strings.Cut(rest[1:], "]")
 	if !found {
@@ -184,9 +184,9 @@ func (t Target) bracketed(rest string) (Target, *refusal) {
 	return t.withPorts(ports)
 }
 
-// bareIPv6 reads an IPv6 address or network without brackets, which can have no
-// port. Where the end could be meant as one, it is refused: as a deny rule it
-// would miss the address that was meant.
+// bareIPv6 parses an IPv6 address or network without brackets, which cannot have a port. If
+// the end could be a port, the text is refused: a deny rule that took it for a part of the
+// address would miss the intended one.
 func (t Target) bareIPv6(rest string) (Target, *refusal) {
 	address, length, network := strings.Cut(rest, "/")
 	if _, err := netip.ParseAddr(address); err != nil {
@@ -214,14 +214,14 @@ func (t Target) bareIPv6(rest string) (Target, *refusal) {
 	return t, t.setAddress(address)
 }
 
-// isPlainName is for hints.
+// isPlainName serves hints.
 func isPlainName(text string) bool {
 	_, err := canonicalName(text)
 	return err == nil
 }
 
-// withPorts reads what follows the last colon. A path or a user name can hide
-// there too: HOST:443/v1, user:password@HOST, git@HOST:org/repo.
+// withPorts parses what follows the last colon. It recognises paths and user names there,
+// for the hint: HOST:443/v1, user:password@HOST, git@HOST:org/repo.
 func (t Target) withPorts(text string) (Target, *refusal) {
 	if text == "*" {
 		t.ports = everyPort
@@ -252,8 +252,8 @@ func (t Target) withPorts(text string) (Target, *refusal) {
 	return t, nil
 }
 
-// parsePort takes the one way to write a port: decimal, no sign, no zero in
-// front. 0 asks for any port in bind(2), and is none to connect to.
+// parsePort accepts one form only: decimal, no sign, no leading zero. Port 0 means any free
+// port in bind(2), and cannot be connected to.
 func parsePort(text string) (uint16, *refusal) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || text[0] == '0' {

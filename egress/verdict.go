@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Verify says what must still be seen before an allowed connection may be made.
+// Verify is a condition that must be met before an allowed connection is made.
 type Verify string
 
 // The conditions.
 const (
-	VerifyNone Verify = ""     // nothing: dial
+	VerifyNone Verify = ""     // none: connect
 	VerifyMust Verify = "must" // the client must show a name; ask again with it
-	VerifyDeny Verify = "deny" // the client may show none, but not a denied one; ask again with what it showed
+	VerifyDeny Verify = "deny" // the client may show no name, but not a denied one; ask again with what it showed
 )
 
-// The reasons, a closed set: these, and the Class of an address that no rule
-// names ("private", "metadata", "loopback" …).
+// The reasons. The set is closed: these, and the Class of an address that no rule allows
+// ("private", "metadata", "loopback" …).
 const (
 	ReasonRule      = "rule"      // allowed by Rule
-	ReasonHostMode  = "mode-host" // allowed: nothing is decided in this mode
+	ReasonHostMode  = "mode-host" // allowed: mode host makes no decisions
 	ReasonDeny      = "deny"      // Rule denies it
 	ReasonNoneMode  = "mode-none" // there is no network
 	ReasonNoRule    = "no-rule"   // nothing allows it
@@ -27,33 +27,33 @@ const (
 	ReasonRebinding = "rebinding" // an allowed name answers with an address that no rule names
 	ReasonNoName    = "no-name"   // the rule is by name, and the client showed none
 	ReasonMismatch  = "mismatch"  // the client showed a name that did not lead to this address
-	ReasonInvalid   = "invalid"   // the question makes no sense: a zone, port 0, an unknown protocol
+	ReasonInvalid   = "invalid"   // the question is not valid: a zone, port 0, an unknown protocol
 )
 
-// Verdict is the answer to one question. The zero Verdict denies.
+// Verdict is the rules' answer to one question. The zero Verdict denies.
 type Verdict struct {
-	// Allowed is final only where Verify is VerifyNone: else it holds under that condition.
+	// Allowed is final only if Verify is VerifyNone. Otherwise the condition must be met too.
 	Allowed bool   `json:"allowed"`
 	Verify  Verify `json:"verify,omitempty"`
-	Name    Name   `json:"name,omitempty"`   // the name that allowed it; "" where an address rule did
-	Rule    string `json:"rule,omitempty"`   // canonical text of the rule that decided; "" where none did
-	Source  string `json:"source,omitempty"` // who gave that rule
+	Name    Name   `json:"name,omitempty"`   // the name that allowed it; "" if an address rule did
+	Rule    string `json:"rule,omitempty"`   // canonical text of the deciding rule; "" if there is none
+	Source  string `json:"source,omitempty"` // where that rule came from
 	Reason  string `json:"reason"`
 	Detail  string `json:"detail,omitempty"` // why it was refused, one sentence without a full stop; "" where it was allowed
-	Hint    string `json:"hint,omitempty"`   // how to ask for what was refused: mostly the flag
+	Hint    string `json:"hint,omitempty"`   // how to allow it, mostly a flag
 }
 
 func allowedBy(r *rule, name Name) Verdict {
 	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Reason: ReasonRule}
 }
 
-// afterVerify is the verdict under a condition.
+// afterVerify adds a condition to the verdict.
 func (v Verdict) afterVerify(verify Verify) Verdict {
 	v.Verify = verify
 	return v
 }
 
-// deniedBy hints at the rule: no flag can win against it.
+// deniedBy suggests removing the rule, because no allow flag overrides it.
 func deniedBy(r *rule, subject string) Verdict {
 	return Verdict{Rule: r.text, Source: r.source, Reason: ReasonDeny,
 		Detail: fmt.Sprintf("%s is denied by %s (%s)", subject, r.text, r.source),
@@ -64,8 +64,7 @@ func refused(reason, detail, hint string) Verdict {
 	return Verdict{Reason: reason, Detail: detail, Hint: hint}
 }
 
-// allowFlag is the flag that allows one place; without a port it says nothing
-// of ports.
+// allowFlag is the flag that allows one place; port 0 leaves the port out.
 func allowFlag(proto Proto, place string, port uint16) string {
 	var s strings.Builder
 	s.WriteString("--allow ")
@@ -79,8 +78,8 @@ func allowFlag(proto Proto, place string, port uint16) string {
 	return s.String()
 }
 
-// classHint is the flag for an address of this class. Metadata and the host
-// have words, because their addresses are many or change.
+// classHint is the flag that allows an address of this class. For metadata services and the
+// host it is the group word, because their addresses are many or change.
 func (r *Rules) classHint(at reach, proto Proto, port uint16) string {
 	if r.user && (rootOnly(at.class) || at.class == ClassLoopback) {
 		return askRoot
@@ -97,7 +96,7 @@ func (r *Rules) classHint(at reach, proto Proto, port uint16) string {
 	return allowFlag(proto, at.place(), port)
 }
 
-// classDetails says what an address is, where only its class stands against it.
+// classDetails describe addresses that are refused because of their class alone.
 var classDetails = map[Class]string{
 	ClassPublic:        "no rule allows it",
 	ClassPrivate:       "it is a private address",

@@ -32,7 +32,7 @@ const lateLooks = 5
 
 // write asks for one change. after is what the run is if it happened; a lost
 // answer keeps what it was as well.
-func (w *writer) write(p *promise, what agent.What, ask func() error, after func(*promise)) {
+func (w *writer) write(p *promise, what agent.RunEventKind, ask func() error, after func(*promise)) {
 	err := ask()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *writer) write(p *promise, what agent.What, ask func() error, after func
 		}
 	case lostAnswer(err), p.mortal && agent.KindOf(err) == agent.KindConflict: // its supervisor was killed, perhaps behind the deed
 		p.names = append(slices.Clone(p.names), changed.names...)
-		if what == agent.WhatUpdated {
+		if what == agent.RunUpdated {
 			p.late[changed.wall[0]] = lateLooks
 		}
 		p.exists = append(slices.Clone(p.exists), changed.exists...)
@@ -131,7 +131,7 @@ func (w *writer) finished() (mine []*promise) {
 func (w *writer) create(ctx context.Context, c *client.Client) {
 	spec := w.spec(w.name(), "true")
 	p := w.promise(spec, -1, false)
-	w.write(p, agent.WhatQueued, func() error {
+	w.write(p, agent.RunQueued, func() error {
 		_, err := c.Start(ctx, api.StartParams{Spec: spec, DelayNS: int64(time.Hour)})
 		return err
 	}, func(p *promise) { p.exists = []bool{true} })
@@ -139,12 +139,12 @@ func (w *writer) create(ctx context.Context, c *client.Client) {
 
 func (w *writer) rename(ctx context.Context, c *client.Client, p *promise) {
 	name := w.name()
-	w.write(p, agent.WhatRenamed, func() error { _, err := c.Rename(ctx, string(p.id), name); return err },
+	w.write(p, agent.RunRenamed, func() error { _, err := c.Rename(ctx, string(p.id), name); return err },
 		func(p *promise) { p.names = []string{name} })
 }
 
 func (w *writer) remove(ctx context.Context, c *client.Client, p *promise) {
-	w.write(p, agent.WhatRemoved, func() error { return c.Remove(ctx, string(p.id), false) },
+	w.write(p, agent.RunRemoved, func() error { return c.Remove(ctx, string(p.id), false) },
 		func(p *promise) { p.exists = []bool{false} })
 }
 
@@ -159,7 +159,7 @@ func (w *writer) extend(ctx context.Context, c *client.Client) {
 		return
 	}
 	wall := time.Hour + time.Duration(w.random.IntN(3600))*time.Second
-	w.write(live, agent.WhatUpdated, func() error { _, err := c.Update(ctx, string(live.id), agent.Update{WallClock: &wall}); return err },
+	w.write(live, agent.RunUpdated, func() error { _, err := c.Update(ctx, string(live.id), agent.Update{WallClock: &wall}); return err },
 		func(p *promise) { p.wall = []time.Duration{wall} })
 }
 
@@ -169,7 +169,7 @@ func (w *writer) short(ctx context.Context, c *client.Client) {
 	code := w.random.IntN(100)
 	spec := w.spec(w.name(), fmt.Sprintf("sleep 0.0%d; exit %d", w.random.IntN(9), code))
 	p := w.promise(spec, code, false)
-	w.write(p, agent.WhatQueued, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
+	w.write(p, agent.RunQueued, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
 		func(p *promise) { p.exists = []bool{true} })
 }
 
@@ -180,7 +180,7 @@ func (w *writer) long(ctx context.Context, c *client.Client, restart agent.Resta
 	spec.Limits.WallClock = time.Hour
 	p := w.promise(spec, -1, true)
 	p.restarts = restart != ""
-	w.write(p, agent.WhatStarted, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
+	w.write(p, agent.RunStarted, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
 		func(p *promise) { p.exists = []bool{true} })
 	return p
 }

@@ -56,13 +56,13 @@ func TestModelSeesLosses(t *testing.T) {
 	for name, events := range map[string][]uint64{"gap": {1, 3}, "duplicate": {1, 1}} {
 		m := newModel()
 		for _, n := range events {
-			_ = m.hear(api.EventNote{Event: &agent.Occurrence{Sequence: n}})
+			_ = m.hear(api.EventNote{Event: &agent.RunEvent{Sequence: n}})
 		}
 		if len(m.faults) == 0 {
 			t.Errorf("a %s of events is not seen", name)
 		}
 	}
-	m.told[happening{id, agent.WhatRenamed}] = 1
+	m.told[happening{id, agent.RunRenamed}] = 1
 	before := len(m.faults)
 	if m.everyEvent(); len(m.faults) == before {
 		t.Error("a missing event is not seen")

@@ -32,7 +32,7 @@ type model struct {
 // happening is one kind of event of one run.
 type happening struct {
 	id   agent.ID
-	what agent.What
+	what agent.RunEventKind
 }
 
 // promise is what is known of one run. A request whose answer was lost leaves
@@ -168,7 +168,7 @@ func (m *model) hear(note api.EventNote) error {
 	}
 	if note.Event != nil {
 		m.last = note.Event.Sequence
-		m.seen[happening{note.Event.ID, note.Event.What}]++
+		m.seen[happening{note.Event.ID, note.Event.Kind}]++
 	}
 	return nil
 }

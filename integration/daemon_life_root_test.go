@@ -172,7 +172,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	defer leave()
 	starts := 0
 	_, err = c.Events(again, api.EventParams{After: new(uint64), Follow: true, Run: "phoenix"}, func(note api.EventNote) error {
-		if note.Event.What == agent.WhatStarted {
+		if note.Event.Kind == agent.RunStarted {
 			if starts++; starts == 2 {
 				leave()
 			}

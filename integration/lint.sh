@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Format, vet, staticcheck and shellcheck, all of them even when one complains.
+# Format, vet, staticcheck and shellcheck, all of them even when one fails.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 status=0
 
-# complain CHECK COMMAND... names the check that failed.
-complain() {
+# run_check CHECK COMMAND... names the check that failed.
+run_check() {
 	local check=$1
 	shift
-	"$@" || { say "$check complains"; status=1; }
+	"$@" || { say "$check failed"; status=1; }
 }
 
 # The tree's own files, tracked or about to be.
@@ -19,9 +19,9 @@ mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run 
 
 # gofmt names what it would change and ends with 0 all the same.
 unformatted=$(gofmt -l "${go_files[@]}")
-complain "gofmt -w ${unformatted//$'\n'/ }" test -z "$unformatted"
+run_check "gofmt -w ${unformatted//$'\n'/ }" test -z "$unformatted"
 # With the tags root and vm, every file of the tree is looked at.
-complain 'go vet' go vet -tags "$TAGS,root,vm" ./...
-complain staticcheck go tool staticcheck -tags "$TAGS,root,vm" ./...
-complain shellcheck shellcheck -x "${shell_scripts[@]}"
+run_check 'go vet' go vet -tags "$TAGS,root,vm" ./...
+run_check staticcheck go tool staticcheck -tags "$TAGS,root,vm" ./...
+run_check shellcheck shellcheck -x "${shell_scripts[@]}"
 exit $status

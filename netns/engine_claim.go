@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRuled says that another's rules hold in a namespace already.
+// ErrRuled means that rules of another owner are in force in the namespace.
 var ErrRuled = errors.New("rules of clove's hold there already")
 
-// claims are chains without a hook and without rules: that they are there tells
-// whose the table is, and what for, in the same transaction that makes the rules.
+// claims are empty chains without a hook. Their names store the owner and the policy of the
+// table, and the transaction that makes the rules makes them too, so rules without an owner
+// never exist.
 func (p Plan) claims() []chain {
 	return []chain{{name: claimOf(p.owner)}, {name: claimFor(p.policy)}}
 }
@@ -22,8 +23,9 @@ func claimOf(owner string) string { return "of-" + owner }
 
 func claimFor(policy string) string { return "for-" + policy }
 
-// applyToEngine runs on a thread inside. After an error other than ErrRuled the
-// namespace has no way out that was not there.
+// applyToEngine runs on a thread inside the namespace. After an error other than ErrRuled
+// the container has at most the network that it had before, never one that passes the
+// rules.
 func (p Plan) applyToEngine() error {
 	owned, err := claimed(claimOf(p.owner))
 	if err != nil {
@@ -38,8 +40,8 @@ func (p Plan) applyToEngine() error {
 		}
 	}
 	for _, r := range p.policyRoutes() {
-		// First the rule: a kernel that has one table only refuses it, and would put the
-		// route into that one.
+		// The rule comes first. A kernel without policy routing refuses it, but would accept
+		// the route and put it into the main table.
 		if err := netlink.RuleAdd(r.rule()); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("cannot add rule %s: %w", r, lacking(err, r.option()))
 		}
@@ -50,18 +52,20 @@ func (p Plan) applyToEngine() error {
 	return nil
 }
 
-// Ruled tells whether a Plan was applied to n, by whomever.
+// Ruled reports whether any owner's Plan is in force in n.
 func (n *Namespace) Ruled() (ruled bool, err error) {
 	err = n.do(func() error { ruled, err = tablePresent(); return err })
 	return ruled, err
 }
 
-// Serves tells whether the Plan that was applied to n was made for policy.
+// Serves reports whether the Plan in force in n was made for policy.
 func (n *Namespace) Serves(policy string) (serves bool, err error) {
 	err = n.do(func() error { serves, err = claimed(claimFor(policy)); return err })
 	return serves, err
 }
 
+// tablePresent reports whether clove's table exists. It lists tables instead of asking for
+// one, because the answer to a list tells a missing table from a kernel without nf_tables.
 func tablePresent() (bool, error) {
 	connection, err := nftables.New()
 	if err != nil {
@@ -79,9 +83,9 @@ func tablePresent() (bool, error) {
 	return false, nil
 }
 
-// claimed tells whether a chain of claims is there.
+// claimed reports whether the chain of a claim exists.
 func claimed(name string) (bool, error) {
-	// First, for what it says of a kernel without nf_tables.
+	// This call comes first, because its error names a missing kernel option.
 	if ruled, err := tablePresent(); err != nil || !ruled {
 		return false, err
 	}
@@ -101,8 +105,7 @@ func claimed(name string) (bool, error) {
 	return false, nil
 }
 
-// Clear takes what owner's EnginePlan brought away again, and nobody else's. What
-// is not there is no error.
+// Clear removes what owner's EnginePlan added, and nothing of another owner. It is idempotent.
 func (n *Namespace) Clear(owner string) error {
 	return n.do(func() error {
 		owned, err := claimed(claimOf(owner))
@@ -112,7 +115,7 @@ func (n *Namespace) Clear(owner string) error {
 		if err := removeRoutes(); err != nil {
 			return err
 		}
-		// Last, so that a Clear that failed is one that is done again.
+		// The table comes last. It has the claim, so a Clear that failed before can be repeated.
 		connection, err := nftables.New()
 		if err != nil {
 			return fmt.Errorf("cannot speak to nftables: %w", err)
@@ -125,6 +128,8 @@ func (n *Namespace) Clear(owner string) error {
 	})
 }
 
+// removeRoutes tries all routes of the widest plan, because the plan that was applied is
+// not stored.
 func removeRoutes() error {
 	for _, r := range (Plan{engine: true, everything: true, ipv6: true}).policyRoutes() {
 		for _, err := range []error{netlink.RuleDel(r.rule()), netlink.RouteDel(r.route())} {
@@ -136,8 +141,8 @@ func removeRoutes() error {
 	return nil
 }
 
-// absent tells whether what should be removed is not there: no such rule, no such
-// route, or, by two words of the kernel's, no IPv6 at all.
+// absent reports whether err means that the rule or route to be removed does not exist, or
+// that the kernel has no IPv6 (two errnos).
 func absent(err error) bool {
 	for _, none := range []unix.Errno{unix.ENOENT, unix.ESRCH, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
 		if errors.Is(err, none) {

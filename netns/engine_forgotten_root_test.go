@@ -82,7 +82,7 @@ func (w *world) allowAnswers(t *testing.T, names ...string) {
 		}
 		before := len(c.rules)
 		chains[i].rules = slices.DeleteFunc(c.rules, func(r rule) bool {
-			return r.port == dnsPort && (r.verdict == divert || r.verdict == drop) || r.match.fresh && r.match.receiver != 0
+			return r.port == dnsPort && (r.action == divert || r.action == drop) || r.match.fresh && r.match.receiver != 0
 		})
 		if len(chains[i].rules) == before {
 			t.Fatalf("chain %s has no such rule", c.name)

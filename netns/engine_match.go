@@ -7,26 +7,27 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// match is what a rule in an engine's namespace also looks at: what is zero is not.
+// match has the conditions that only rules in an engine's namespace use. A zero field is no
+// condition.
 type match struct {
 	in, out   string // interface: "lo", the only one that a rule names
 	otherIn   bool   // any interface but in
 	mark      uint32
 	otherMark bool   // any mark but mark
 	fresh     bool   // the first packet of its connection
-	receiver  uint32 // mark of the socket that the packet is for
-	replies   bool   // an answer within a connection that began outside
-	icmp      byte   // type of a message of ICMPv6
+	receiver  uint32 // mark of the socket that will receive the packet
+	replies   bool   // a reply packet of a connection that was opened from outside
+	icmp      byte   // ICMPv6 message type
 }
 
-// The verdicts of an engine's namespace; each also accepts.
+// Actions in an engine's namespace; each of them also accepts.
 const (
-	divert   verdict = "divert"   // leads to the gate
-	remember verdict = "remember" // that the connection began outside
-	untrack  verdict = "untrack"
+	divert   action = "divert"   // leads the packet to the gate
+	remember action = "remember" // marks the connection as opened from outside
+	untrack  action = "untrack"
 )
 
-// words are the match as nft(8) writes it.
+// words is the match in the syntax of nft(8).
 func (m match) words() []string {
 	var words []string
 	if m.in != "" {
@@ -60,6 +61,8 @@ func not(other bool) string {
 	return ""
 }
 
+// expressions is the match as instructions, in the order of words. Each compares register 1
+// and ends the rule if it does not match.
 func (m match) expressions() []expr.Any {
 	var all []expr.Any
 	if m.in != "" {
@@ -80,14 +83,15 @@ func (m match) expressions() []expr.Any {
 		all = append(all, &expr.Socket{Key: expr.SocketKeyMark, Register: 1}, compare(false, native(m.receiver)))
 	}
 	if m.replies {
-		const reply = 1 // IP_CT_DIR_REPLY
+		const reply = 1 // IP_CT_DIR_REPLY of nf_conntrack_tuple_common.h
 		all = append(all, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1}, compare(false, []byte{reply}),
 			&expr.Ct{Key: expr.CtKeyMARK, Register: 1}, compare(false, native(inbound)))
 	}
 	return append(all, m.icmpExpressions()...)
 }
 
-// icmpExpressions ask for the protocol first: the type is the header's first byte.
+// icmpExpressions check the protocol first, because the type is the first byte of an ICMPv6
+// header only.
 func (m match) icmpExpressions() []expr.Any {
 	if m.icmp == 0 {
 		return nil
@@ -97,8 +101,8 @@ func (m match) icmpExpressions() []expr.Any {
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, equal([]byte{m.icmp})}
 }
 
-// words are the verdict as nft(8) writes it.
-func (v verdict) words() string {
+// words is the action in the syntax of nft(8).
+func (v action) words() string {
 	switch v {
 	case divert:
 		return fmt.Sprintf("meta mark set %#x accept", markDivert)
@@ -110,8 +114,8 @@ func (v verdict) words() string {
 	return string(v)
 }
 
-// statement is what the verdict does before it accepts.
-func (v verdict) statement() []expr.Any {
+// statement is the part of the action before the accept.
+func (v action) statement() []expr.Any {
 	switch v {
 	case divert:
 		return []expr.Any{&expr.Immediate{Register: 1, Data: native(markDivert)},
@@ -130,4 +134,6 @@ func compare(other bool, data []byte) expr.Any {
 	return equal(data)
 }
 
+// native encodes in host byte order, in which nf_tables keeps marks and interface numbers
+// in its registers.
 func native(value uint32) []byte { return binary.NativeEndian.AppendUint32(nil, value) }

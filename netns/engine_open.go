@@ -11,17 +11,16 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// OpenProcess holds the network namespace of a process of an engine's, and the
-// process by a pidfd, which is the caller's to close. A number that has come to
-// mean another process is told by start, the process's own in clock ticks since
-// boot (proc_pid_stat(5), field 22).
+// OpenProcess opens the network namespace of an OCI container's process, and a pidfd of the
+// process, which the caller closes. start is the process's start time in clock ticks since
+// boot (proc_pid_stat(5), field 22), to detect a reused pid.
 func OpenProcess(pid int, start uint64) (*Namespace, *pidfd.Process, error) {
 	process, err := pidfd.OpenStarted(pid, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open process %d: %w", pid, err)
 	}
 	n, err := OpenEngine(fmt.Sprintf("/proc/%d/ns/net", pid))
-	if err == nil && process.Ended() { // alive now, it was the same process all the time
+	if err == nil && process.Ended() { // still alive, so the pid was not reused before the namespace was opened
 		n.Close()
 		err = fmt.Errorf("process %d has ended", pid)
 	}
@@ -32,9 +31,9 @@ func OpenProcess(pid int, start uint64) (*Namespace, *pidfd.Process, error) {
 	return n, process, nil
 }
 
-// OpenEngine holds a network namespace that an engine made and this process's
-// user namespace owns: over one of the container's own, its root would have
-// CAP_NET_ADMIN.
+// OpenEngine opens a network namespace that an engine made. This process's user namespace
+// must own it: over a namespace that the container's user namespace owns, the container's
+// root has CAP_NET_ADMIN and could remove every rule.
 func OpenEngine(path string) (*Namespace, error) {
 	n, err := Open(path)
 	if err != nil {
@@ -47,6 +46,7 @@ func OpenEngine(path string) (*Namespace, error) {
 	return n, nil
 }
 
+// checkOwner compares the owning user namespace (ioctl_nsfs(2)) with this process's own.
 func (n *Namespace) checkOwner() error {
 	fd, err := unix.IoctlRetInt(int(n.file.Fd()), unix.NS_GET_USERNS)
 	if errors.Is(err, unix.EPERM) {
@@ -68,7 +68,7 @@ func (n *Namespace) checkOwner() error {
 	return err
 }
 
-// Identity names the namespace among all that exist now.
+// Identity identifies the namespace by device and inode, which are unique while it exists.
 func (n *Namespace) Identity() (string, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(n.file.Fd()), &stat); err != nil {
@@ -77,8 +77,8 @@ func (n *Namespace) Identity() (string, error) {
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino), nil
 }
 
-// Socket makes a socket inside for the gate's outside leg: what it sends passes
-// an EnginePlan's rules, and then the engine's own.
+// Socket makes a socket inside for the gate's outside connections. Its mark passes the
+// EnginePlan's rules; the engine's own rules still apply.
 func (n *Namespace) Socket(family, kind int) (fd int, err error) {
 	err = n.do(func() error {
 		if fd, err = unix.Socket(family, kind, 0); err != nil {
@@ -96,7 +96,7 @@ func (n *Namespace) Socket(family, kind int) (fd int, err error) {
 	return fd, nil
 }
 
-// Owns is HostOwns for the namespace.
+// Owns is HostOwns inside the namespace.
 func (n *Namespace) Owns(a netip.Addr) (owns bool, err error) {
 	err = n.do(func() error { owns, err = HostOwns(a); return err })
 	return owns, err

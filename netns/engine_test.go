@@ -42,7 +42,7 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 		var dns int
 		for _, r := range last.rules {
 			m := r.match
-			if r.verdict == drop && r.port == dnsPort {
+			if r.action == drop && r.port == dnsPort {
 				dns++
 				continue
 			}
@@ -50,7 +50,7 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 				t.Error("an answer may be a question to a name server")
 			}
 			known := m.out == "lo" || plan.everything && (m.mark == markGate && !m.otherMark || m.replies || m.icmp != 0)
-			if r.verdict != accept || !known {
+			if r.action != accept || !known {
 				t.Errorf("%s may leave", r)
 			}
 		}

@@ -14,6 +14,8 @@ type route struct{ to, source netip.Prefix }
 
 func (r route) String() string { return fmt.Sprintf("local %s dev lo src %s", r.to, r.source.Addr()) }
 
+// routes makes every address local, so that the kernel accepts a packet to any address on
+// loopback instead of reporting "network unreachable".
 func (p Plan) routes() []route {
 	if !p.everything || p.engine {
 		return nil
@@ -25,6 +27,7 @@ func (p Plan) routes() []route {
 	return routes
 }
 
+// addresses are those beside 127.0.0.1 and ::1, see own4.
 func (p Plan) addresses() []netip.Prefix {
 	if !p.everything || p.engine {
 		return nil
@@ -35,6 +38,8 @@ func (p Plan) addresses() []netip.Prefix {
 	return []netip.Prefix{own4}
 }
 
+// raiseLoopback brings lo up: it is down in a new network namespace, and without it not
+// even 127.0.0.1 works.
 func raiseLoopback() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -50,10 +55,11 @@ func raiseLoopback() error {
 // of every network namespace.
 const loopbackIndex = 1
 
+// addAddresses replaces instead of adding, so that Apply may run again on the same namespace.
 func addAddresses(addresses []netip.Prefix) error {
 	for _, a := range addresses {
 		loopback := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: loopbackIndex}}
-		// Without IFA_F_NODAD a worker makes the address usable, some time later.
+		// Without IFA_F_NODAD, duplicate address detection makes an IPv6 address usable only some time later.
 		if err := netlink.AddrReplace(loopback, &netlink.Addr{IPNet: ipNet(a), Flags: unix.IFA_F_NODAD}); err != nil {
 			return fmt.Errorf("cannot give loopback the address %s: %w", a, err)
 		}
@@ -61,6 +67,7 @@ func addAddresses(addresses []netip.Prefix) error {
 	return nil
 }
 
+// addRoutes puts the routes into the local table, where the kernel looks first.
 func addRoutes(routes []route) error {
 	for _, r := range routes {
 		err := netlink.RouteReplace(&netlink.Route{

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kinds of sockets that Listen makes, in the words of the gate's protocol.
+// The kinds of sockets that Listen makes, as the gate's protocol names them.
 const (
 	KindTCP      = "tcp"       // every TCP connection
 	KindUDP      = "udp"       // every datagram
@@ -17,21 +17,21 @@ const (
 	KindHostPort = "host-port" // one port of the agent's loopback
 )
 
-// backlog is what the namespace's somaxconn allows on every kernel since 5.4.
+// backlog is the default of net.core.somaxconn since Linux 5.4; listen(2) would cut a larger value.
 const backlog = 4096
 
-// Socket is one of the gate's sockets inside a namespace, for its receiver to
-// close. It does not block, and it is bound; TCP's listen. Those of datagrams
-// tell with IP_RECVORIGDSTADDR where each was sent; with that address in
-// IP_PKTINFO (IPV6_PKTINFO) a socket of KindDNSUDP answers from there. One of
-// KindUDP cannot, for its port is another: Flow makes sockets that can.
+// Socket is one of the gate's sockets inside a namespace; its receiver closes it. It is
+// non-blocking and bound, and a TCP socket listens. Datagram sockets report the original
+// destination with IP_RECVORIGDSTADDR. A socket of KindDNSUDP answers from that address
+// with IP_PKTINFO (IPV6_PKTINFO). One of KindUDP cannot, because its port differs from the
+// destination's; Flow makes sockets that can.
 type Socket struct {
 	Kind string
-	Port uint16 // of KindHostPort: the host's, which is also the agent's
+	Port uint16 // of KindHostPort: the same number on the host and inside
 	File *os.File
 }
 
-// socket is a Socket to be.
+// socket describes a Socket that Listen will make.
 type socket struct {
 	kind string
 	at   netip.AddrPort
@@ -40,14 +40,16 @@ type socket struct {
 
 func (s socket) String() string { return fmt.Sprintf("%s %s", s.kind, s.at) }
 
-// transparent tells who gets what was sent elsewhere: all but those on loopback.
+// transparent reports whether the socket receives packets for other addresses than its own:
+// all do except those on loopback.
 func (s socket) transparent() bool { return !s.at.Addr().IsLoopback() }
 
 func (s socket) datagrams() bool { return s.kind == KindUDP || s.kind == KindDNSUDP }
 
-// rule leads to the transparent socket what goes to port, or with 0 all of its protocol.
+// rule redirects what goes to port, or with 0 all traffic of its protocol, to the
+// transparent socket.
 func (s socket) rule(port uint16) rule {
-	r := rule{version: 4, protocol: unix.IPPROTO_TCP, port: port, verdict: tproxy, socket: s.at}
+	r := rule{version: 4, protocol: unix.IPPROTO_TCP, port: port, action: tproxy, socket: s.at}
 	if s.at.Addr().Is6() {
 		r.version = 6
 	}
@@ -57,10 +59,12 @@ func (s socket) rule(port uint16) rule {
 	return r
 }
 
+// sockets lists what Listen makes. A host port is a socket on the agent's loopback, where
+// no rule redirects.
 func (p Plan) sockets() []socket {
 	var all []socket
 	if p.everything {
-		if !p.engine { // there another may listen at this address, and what is sent to it is led to the next two
+		if !p.engine { // the engine's resolver may be bound there; its traffic is diverted to the next two
 			all = append(all, socket{kind: KindDNSTCP, at: nameserver}, socket{kind: KindDNSUDP, at: nameserver})
 		}
 		all = append(all, gateSockets(gate4)...)
@@ -77,6 +81,8 @@ func (p Plan) sockets() []socket {
 	return all
 }
 
+// gateSockets separates DNS from all other traffic, because the gate answers the former and
+// relays the latter.
 func gateSockets(a netip.Addr) []socket {
 	dns, rest := netip.AddrPortFrom(a, dnsPort), netip.AddrPortFrom(a, gatePort)
 	return []socket{
@@ -85,8 +91,8 @@ func gateSockets(a netip.Addr) []socket {
 	}
 }
 
-// Listen makes the sockets of the plan that was applied to n, all or none. Those
-// of an earlier call must be closed by everybody who had them.
+// Listen makes the sockets of the plan that was applied to n, all or none. All copies of an
+// earlier call's sockets must be closed before.
 func (n *Namespace) Listen() ([]Socket, error) {
 	var made []Socket
 	err := n.do(func() error {
@@ -127,6 +133,8 @@ func (s socket) open() (*os.File, error) {
 	})
 }
 
+// prepare sets the options that must be set before bind(2): without IP_TRANSPARENT a
+// foreign address cannot be bound.
 func (s socket) prepare(fd int) error {
 	var options []option
 	if s.transparent() {
@@ -135,7 +143,7 @@ func (s socket) prepare(fd int) error {
 	if s.datagrams() {
 		options = append(options, optOriginal)
 	} else {
-		options = append(options, optReuse) // connections in TIME_WAIT keep no listener away
+		options = append(options, optReuse) // else connections in TIME_WAIT would prevent the bind
 	}
 	return set(fd, s.at.Addr(), options...)
 }

@@ -13,19 +13,19 @@ import (
 
 const ownPath = "/proc/thread-self/ns/net"
 
-// Namespace is a network namespace held by a descriptor.
+// Namespace is a network namespace that a descriptor keeps alive.
 type Namespace struct {
 	file *os.File
-	plan Plan // what Listen serves; set before the Namespace is shared
+	plan Plan // what Listen uses; set before the Namespace is shared
 
-	mu     sync.Mutex       // guards what follows
-	thread *nsthread.Thread // inside; nil until something is done there
+	mu     sync.Mutex       // guards the fields below
+	thread *nsthread.Thread // inside the namespace; nil until the first do, and after rest
 	closed bool
 }
 
 var errClosed = errors.New("the network namespace is closed")
 
-// New makes a namespace whose loopback interface is up. The caller closes it.
+// New makes a namespace with loopback up. The caller closes it.
 func New() (*Namespace, error) {
 	n, err := create()
 	if err != nil {
@@ -39,6 +39,8 @@ func New() (*Namespace, error) {
 	return n, nil
 }
 
+// create makes the namespace on a new thread and opens it there. /proc/thread-self, because
+// /proc/self is the process's first thread, which is still in the host's namespace.
 func create() (*Namespace, error) {
 	thread, err := nsthread.Start(unix.CLONE_NEWNET)
 	if err != nil {
@@ -53,15 +55,14 @@ func create() (*Namespace, error) {
 	})
 	if err != nil {
 		thread.Close()
-		n.file.Close() // of nil it is harmless
+		n.file.Close() // a nil file returns an error, which does not matter
 		return nil, fmt.Errorf("cannot hold the new network namespace: %w", err)
 	}
 	return n, nil
 }
 
-// Open holds the network namespace of a running agent, /proc/PID/ns/net. It
-// refuses the caller's own: what a Plan does to a namespace would take the
-// host off its network.
+// Open opens the network namespace of a running agent, /proc/PID/ns/net. It rejects the
+// caller's own namespace: a Plan applied there would take the host off its network.
 func Open(path string) (*Namespace, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -74,12 +75,13 @@ func Open(path string) (*Namespace, error) {
 	return &Namespace{file: file}, nil
 }
 
-// ErrNoNamespace says that a path is some other file, as a namespace's is when
-// its mount is gone.
+// ErrNoNamespace means that a path is an ordinary file. The file below a namespace's bind
+// mount becomes visible when the mount is gone.
 var ErrNoNamespace = errors.New("it is no namespace")
 
+// checkForeign checks that file is a network namespace other than the process's own.
 func checkForeign(file *os.File) error {
-	// ioctl_nsfs(2); anything that is no namespace answers ENOTTY.
+	// ioctl_nsfs(2); the ioctl fails with ENOTTY on anything but a namespace.
 	kind, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE)
 	if err != nil {
 		return errors.Join(ErrNoNamespace, err)
@@ -101,8 +103,8 @@ func checkForeign(file *os.File) error {
 	return nil
 }
 
-// do runs f on a thread inside the namespace. The thread stays for the next
-// time: flows and published connections come often.
+// do runs f on a thread inside the namespace. The thread is kept for later calls: each UDP
+// flow and each published connection needs one.
 func (n *Namespace) do(f func() error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,6 +121,8 @@ func (n *Namespace) do(f func() error) error {
 	return n.thread.Do(f)
 }
 
+// enter starts a thread and moves it into the namespace. setns(2) with CLONE_NEWNET changes
+// the calling thread only.
 func enter(namespace *os.File) (*nsthread.Thread, error) {
 	thread, err := nsthread.Start(0)
 	if err != nil {
@@ -132,7 +136,7 @@ func enter(namespace *os.File) (*nsthread.Thread, error) {
 	return thread, nil
 }
 
-// rest ends the thread inside; do makes another when it is needed.
+// rest ends the thread inside; do starts another when needed.
 func (n *Namespace) rest() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -142,13 +146,13 @@ func (n *Namespace) rest() {
 	}
 }
 
-// Path names the namespace for other processes of this host, for as long as
-// this process lives and the Namespace is open.
+// Path names the namespace for other processes of this host. It is valid while this process
+// lives and the Namespace is open.
 func (n *Namespace) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd())
 }
 
-// Close lets go of the namespace; processes inside keep it alive.
+// Close closes the descriptor. The namespace lives on while processes are inside.
 func (n *Namespace) Close() error {
 	n.rest()
 	n.mu.Lock()

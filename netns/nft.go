@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hooks and priorities are the library's words for ours.
+// hooks and priorities translate to the library's constants.
 var (
 	hooks = map[hook]*nftables.ChainHook{
 		prerouting:  nftables.ChainHookPrerouting,
@@ -28,9 +28,9 @@ var (
 	}
 )
 
-// setRules makes chains all that clove's table holds, in one transaction. With
-// first it is ErrRuled where there is a table: of two at once one is too late. It
-// runs on a thread inside the namespace.
+// setRules replaces the content of clove's table by chains in one transaction, so there is
+// no moment without rules. With first it fails with ErrRuled if the table exists: the
+// kernel decides between two that run at once. It runs on a thread inside the namespace.
 func setRules(chains []chain, first bool) error {
 	if chains == nil {
 		return nil
@@ -40,11 +40,11 @@ func setRules(chains []chain, first bool) error {
 		return fmt.Errorf("cannot speak to nftables: %w", err)
 	}
 	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName}
-	// Ask first: a kernel without nf_tables answers only the first message of a
-	// batch, and the library would wait for the others for ever.
+	// List first: a kernel without nf_tables answers only the first message of a
+	// batch, and the library would wait for the other answers for ever.
 	present, err := connection.ListTablesOfFamily(table.Family)
 	if err != nil {
-		// nfnetlink calls a request for a subsystem that it does not have invalid.
+		// nfnetlink answers EINVAL to a request for a subsystem that is not there.
 		return fmt.Errorf("cannot list nft tables: %w", lacking(err, "CONFIG_NF_TABLES", unix.EINVAL))
 	}
 	if first {
@@ -56,7 +56,7 @@ func setRules(chains []chain, first bool) error {
 		return ErrRuled
 	}
 	if err != nil && len(present) == 0 {
-		err = diagnose(connection, chains, err) // never where rules are in force: it tries others beside them
+		err = diagnose(connection, chains, err) // never where rules are in force, because diagnose adds and removes rules
 	}
 	if err != nil {
 		return fmt.Errorf("cannot set nft rules: %w", err)
@@ -64,7 +64,7 @@ func setRules(chains []chain, first bool) error {
 	return nil
 }
 
-// replace deletes only what is there: the kernel takes 10 ms to delete.
+// replace deletes the table only if it exists: a deletion takes the kernel 10 ms.
 func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, present bool) error {
 	connection.AddTable(table)
 	if present {
@@ -74,6 +74,8 @@ func replace(connection *nftables.Conn, table *nftables.Table, chains []chain, p
 	return fill(connection, table, chains)
 }
 
+// fill adds the chains and commits the batch. The default policy is drop: a packet that no
+// rule handles must not pass.
 func fill(connection *nftables.Conn, table *nftables.Table, chains []chain) error {
 	for _, c := range chains {
 		if c.hook == "" {
@@ -98,28 +100,29 @@ func fill(connection *nftables.Conn, table *nftables.Table, chains []chain) erro
 	return connection.Flush()
 }
 
-// features are what a kernel can be built without, each with a rule that needs it.
+// features are parts of nf_tables that a kernel may lack, each with a rule that needs it.
 var features = []struct {
 	option string
 	engine bool // only an engine's namespace needs it
 	rule   rule
 }{
-	{"CONFIG_NF_TABLES_INET", false, rule{verdict: accept}},
-	{"CONFIG_NFT_TPROXY", false, rule{version: 4, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
-	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", false, rule{version: 6, protocol: unix.IPPROTO_TCP, verdict: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
-	{"CONFIG_NFT_REJECT_INET", false, rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP}},
-	{"CONFIG_NFT_CT", true, rule{match: match{fresh: true}, verdict: accept}},
-	{"CONFIG_NFT_SOCKET", true, rule{match: match{receiver: markGate}, verdict: accept}},
+	{"CONFIG_NF_TABLES_INET", false, rule{action: accept}},
+	{"CONFIG_NFT_TPROXY", false, rule{version: 4, protocol: unix.IPPROTO_TCP, action: tproxy, socket: netip.AddrPortFrom(gate4, gatePort)}},
+	{"CONFIG_NFT_TPROXY with CONFIG_NF_TABLES_IPV6", false, rule{version: 6, protocol: unix.IPPROTO_TCP, action: tproxy, socket: netip.AddrPortFrom(gate6, gatePort)}},
+	{"CONFIG_NFT_REJECT_INET", false, rule{protocol: unix.IPPROTO_TCP, action: resetTCP}},
+	{"CONFIG_NFT_CT", true, rule{match: match{fresh: true}, action: accept}},
+	{"CONFIG_NFT_SOCKET", true, rule{match: match{receiver: markGate}, action: accept}},
 }
 
-// diagnose finds the feature for whose lack the whole set was refused. It tries in
-// a table of its own: clove's may be another's meanwhile.
+// diagnose finds the missing feature after the kernel has rejected the rule set as a whole.
+// It uses a table of its own name, because another owner may have made clove's table
+// meanwhile.
 func diagnose(connection *nftables.Conn, chains []chain, whole error) error {
 	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName + "-probe"}
 	defer func() {
 		connection.AddTable(table)
 		connection.DelTable(table)
-		_ = connection.Flush() // it holds nothing, and nothing comes to it
+		_ = connection.Flush() // the table has no traffic and is empty after a failure
 	}()
 	engine := slices.ContainsFunc(chains, func(c chain) bool { return c.hook == input })
 	for _, f := range features {
@@ -134,7 +137,7 @@ func diagnose(connection *nftables.Conn, chains []chain, whole error) error {
 	return whole
 }
 
-// lacking names the kernel option behind an errno that means "no such thing".
+// lacking adds the name of the kernel option to an errno that means "not supported".
 func lacking(err error, option string, others ...unix.Errno) error {
 	for _, errno := range append(others, unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT) {
 		if errors.Is(err, errno) {
@@ -144,7 +147,7 @@ func lacking(err error, option string, others ...unix.Errno) error {
 	return err
 }
 
-// expressions are the rule as the kernel's little machine wants it.
+// expressions is the rule as instructions for the kernel's nf_tables machine.
 func (r rule) expressions() []expr.Any {
 	all := r.match.expressions()
 	if r.version != 0 {
@@ -160,15 +163,17 @@ func (r rule) expressions() []expr.Any {
 		all = append(all, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equal([]byte{byte(r.protocol)}))
 	}
 	if r.port != 0 {
-		// Ports lie at the same place in both headers, RFC 768 and RFC 9293.
+		// The destination port has the same offset in UDP and TCP, RFC 768 and RFC 9293.
 		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 			equal(binary.BigEndian.AppendUint16(nil, r.port)))
 	}
 	return append(all, r.end()...)
 }
 
+// end is the rule's action. tproxy alone does not accept: without the accept, later rules
+// would still see the packet.
 func (r rule) end() []expr.Any {
-	switch r.verdict {
+	switch r.action {
 	case tproxy:
 		return []expr.Any{
 			&expr.Immediate{Register: 1, Data: r.socket.Addr().AsSlice()},
@@ -183,7 +188,7 @@ func (r rule) end() []expr.Any {
 	case accept:
 		return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	case divert, remember, untrack:
-		return append(r.verdict.statement(), &expr.Verdict{Kind: expr.VerdictAccept})
+		return append(r.action.statement(), &expr.Verdict{Kind: expr.VerdictAccept})
 	}
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 }
@@ -199,7 +204,7 @@ func versionIs(version int) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equal([]byte{byte(nfproto(version))})}
 }
 
-// side is where an address lies in the header of each version, RFC 791 and RFC 8200.
+// side is the offset of an address in the IPv4 and the IPv6 header, RFC 791 and RFC 8200.
 type side struct{ offset4, offset6 uint32 }
 
 var (
@@ -207,6 +212,8 @@ var (
 	destination = side{16, 24}
 )
 
+// addressIn compares only the bytes that the prefix covers, as nft(8) does; a mask is
+// needed where it ends within a byte.
 func addressIn(p netip.Prefix, s side) []expr.Any {
 	version, offset := 4, s.offset4
 	if p.Addr().Is6() {

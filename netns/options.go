@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// optionBytes is how much a socket inside may hold besides its buffers: group
-// memberships, IP options, control messages. The kernel charges that to nobody.
-// It is about what a socket itself takes, which is charged.
+// optionBytes bounds what a socket inside may hold besides its buffers: group memberships,
+// IP options, control messages. The kernel charges this memory to no cgroup. The bound is
+// about the size of a socket itself, which is charged.
 const optionBytes = 8192
 
-// boundOptions lowers net.core.optmem_max in this thread's namespace. It is the
-// host's alone before Linux 6.8, and read-only in some containers: then the
-// host's own bound holds, which is 20 KiB there unless it was changed.
+// boundOptions lowers net.core.optmem_max in this thread's namespace. Before Linux 6.8 only
+// the host's namespace has it, and in some containers it is read-only. Then the host's
+// value applies, 20 KiB by default.
 func boundOptions(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

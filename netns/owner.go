@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostOwns tells whether the network namespace of the caller would keep what
-// is sent to a for itself: its own addresses, those that a route of type local
-// makes its own (AnyIP), broadcast and multicast. An address without a route is
-// nobody's.
+// HostOwns reports whether the caller's network namespace would deliver a packet to a
+// locally: its own addresses, addresses in routes of type local (AnyIP), broadcast and
+// multicast. An address without a route is not owned.
 func HostOwns(a netip.Addr) (bool, error) {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
@@ -20,7 +19,7 @@ func HostOwns(a netip.Addr) (bool, error) {
 	}
 	kind, err := routeType(a)
 	for _, none := range []unix.Errno{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL, unix.EAFNOSUPPORT, unix.EOPNOTSUPP} {
-		// What ip-route(8) calls unreachable, prohibit, blackhole; or no IPv6 at all.
+		// Routes of type unreachable, prohibit and blackhole (ip-route(8)), or no IPv6 at all.
 		if errors.Is(err, none) {
 			return false, nil
 		}
@@ -31,10 +30,9 @@ func HostOwns(a netip.Addr) (bool, error) {
 	return kind != unix.RTN_UNICAST, nil
 }
 
-// routeType asks the kernel which route a packet to a would take, rtnetlink(7).
-// It is on the way of every connection, so it is three system calls and no
-// more: the netlink library's own takes ten, and a buffer that makes each
-// new goroutine's stack grow to 128 KiB.
+// routeType asks the kernel for the route to a, rtnetlink(7). Each connection needs it, so
+// it uses only three system calls. The netlink library needs ten, and a buffer that grows
+// the stack of each new goroutine to 128 KiB.
 func routeType(a netip.Addr) (byte, error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -71,7 +69,7 @@ func routeQuestion(a netip.Addr) []byte {
 	return append(m, address...)
 }
 
-// parseRouteType reads rtm_type of struct rtmsg, or the error in its stead.
+// parseRouteType reads rtm_type of struct rtmsg, or the errno of an error message.
 func parseRouteType(answer []byte) (byte, error) {
 	const typeAt = unix.SizeofNlMsghdr + 7
 	if len(answer) < unix.SizeofNlMsghdr+4 {

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// Config is what a namespace has besides loopback.
+// Config describes a namespace of clove's own.
 type Config struct {
-	// Everything brings what the agent sends to any address to the gate.
+	// Everything leads all that the agent sends to the gate.
 	Everything bool
-	// HostPorts are the ports, from 1 to 65535, that the gate serves on the agent's loopback.
+	// HostPorts are the ports, 1 to 65535, that the gate serves on the agent's loopback.
 	HostPorts []uint16
 }
 
-// Plan is all that is done inside a namespace, as a value: String shows it,
-// Make does it, Listen makes its sockets. The zero Plan is loopback alone.
+// Plan is everything that is set up inside a namespace, as a value. String shows it, Make
+// and Apply carry it out, Listen makes its sockets. The zero Plan is loopback alone.
 type Plan struct {
 	everything bool
-	ipv6       bool // without it everything of IPv6 but the agent's own ::1 fails
+	ipv6       bool // false: all of IPv6 fails except the agent's own ::1
 	hostPorts  []uint16
-	engine     bool // the namespace is an engine's, see EnginePlan
+	engine     bool // for an OCI container's namespace, see EnginePlan
 	owner      string
 	policy     string
 }
 
-// The addresses that a plan needs of its own. Those of the gate's transparent
-// sockets are documentation's (RFC 5737, RFC 3849), which nobody else has: an
-// agent that connects to one of these sockets directly comes out as one that
-// wanted to go there, and its own loopback ports stay free. The ports are
-// below 1024, where no agent can bind, capabilities inside notwithstanding. In an
-// engine's namespace a container may, and finds them taken at the unspecified address.
+// Addresses of a plan. The gate's transparent sockets are bound to documentation addresses
+// (RFC 5737, RFC 3849), which no host has. So the agent's own loopback ports stay free, and
+// an agent that connects to one of these sockets directly is handled as one that wants to
+// reach the documentation address. Their ports are below 1024, where no agent can bind,
+// even with capabilities inside. In an engine's namespace a container's root can bind
+// there, and gets EADDRINUSE at the unspecified address.
 var (
 	loopback4  = netip.MustParsePrefix("127.0.0.0/8")
 	loopback6  = netip.MustParsePrefix("::1/128")
@@ -41,38 +41,38 @@ var (
 	gate6      = netip.MustParseAddr("2001:db8::1")
 )
 
-// The agent's addresses beside 127.0.0.1 and ::1. glibc's getaddrinfo with
-// AI_ADDRCONFIG counts a protocol as present only when it sees an address other
-// than these two.
+// The agent's addresses besides 127.0.0.1 and ::1. glibc's getaddrinfo with AI_ADDRCONFIG
+// ignores a protocol whose only address is loopback's.
 var (
 	own4 = netip.PrefixFrom(nameserver.Addr(), 32)
 	own6 = netip.MustParsePrefix("2001:db8::11/128")
 )
 
 const (
-	gatePort = 1 // of the sockets for all but DNS
+	gatePort = 1 // of the sockets for everything but DNS
 	dnsPort  = 53
 )
 
-// NewPlan plans for this host: where it has no IPv6, neither has the plan.
+// NewPlan makes a plan for this host; without IPv6 where the host has none.
 func NewPlan(c Config) Plan {
 	return newPlan(c, hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6"))
 }
 
+// newPlan sorts the ports, so that equal configurations have equal plans and texts.
 func newPlan(c Config, ipv6 bool) Plan {
 	ports := slices.Clone(c.HostPorts)
 	slices.Sort(ports)
 	return Plan{everything: c.Everything, ipv6: ipv6, hostPorts: slices.Compact(ports)}
 }
 
-// hasIPv6 reads one file for all ways to be without: module absent, switched off at
-// boot, or by sysctl.
+// hasIPv6 reads one file that covers all ways to be without IPv6: no module, ipv6.disable=1
+// at boot, or the sysctl.
 func hasIPv6(switchPath string) bool {
 	value, err := os.ReadFile(switchPath)
 	return err == nil && strings.TrimSpace(string(value)) == "0"
 }
 
-// String is the whole plan, one thing a line, in the syntax of ip-route(8) and nft(8).
+// String is the whole plan, one item a line, in the syntax of ip-route(8) and nft(8).
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link lo up\n")
@@ -97,7 +97,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Make makes a namespace as planned. The caller closes it.
+// Make makes a namespace according to the plan. The caller closes it.
 func (p Plan) Make() (*Namespace, error) {
 	n, err := create()
 	if err != nil {
@@ -110,8 +110,8 @@ func (p Plan) Make() (*Namespace, error) {
 	return n, nil
 }
 
-// Apply brings n to the plan, whatever an earlier plan left of its own kind: all
-// rules change in one transaction. It must not run beside Listen.
+// Apply changes n to the plan, whatever an earlier plan of the same kind left. All rules
+// change in one transaction. It must not run concurrently with Listen.
 func (p Plan) Apply(n *Namespace) error {
 	err := n.do(func() error {
 		if p.engine {
@@ -123,7 +123,7 @@ func (p Plan) Apply(n *Namespace) error {
 		if err := addAddresses(p.addresses()); err != nil {
 			return err
 		}
-		// Rules before routes: nothing is reachable that no rule looks at.
+		// Rules come before routes: at no moment is an address reachable without rules.
 		if err := setRules(p.chains(), false); err != nil {
 			return err
 		}

@@ -8,12 +8,13 @@ import (
 	"strconv"
 )
 
-// Queues reads what the netlink sockets of one namespace hold: answers of the
-// kernel's that nobody has read yet, which it charges to nobody. A Queues keeps
-// the namespace alive until it is closed.
+// Queues reads what the netlink sockets of one namespace hold: answers that no process has
+// read yet. The kernel charges them to no cgroup. A Queues keeps the namespace alive until
+// Close.
 type Queues struct{ file *os.File }
 
-// OpenQueues opens those of the namespace that the process is in.
+// OpenQueues opens the queues of the namespace that the process pid is in. The open file
+// keeps showing that namespace after the process ends.
 func OpenQueues(pid int) (*Queues, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/net/netlink", pid))
 	if err != nil {
@@ -22,7 +23,7 @@ func OpenQueues(pid int) (*Queues, error) {
 	return &Queues{file}, nil
 }
 
-// Bytes is the sum of all queues now.
+// Bytes is the present sum of all queues.
 func (q *Queues) Bytes() (int64, error) {
 	if _, err := q.file.Seek(0, 0); err != nil {
 		return 0, fmt.Errorf("cannot read netlink sockets: %w", err)
@@ -45,6 +46,7 @@ func (q *Queues) Bytes() (int64, error) {
 // Columns of /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump …
 const columnReceive, columnSend = 4, 5
 
+// queuedIn sums both queues of one line: a socket pays for neither.
 func queuedIn(line []byte) (int64, error) {
 	fields := bytes.Fields(line)
 	if len(fields) > 0 && string(fields[0]) == "sk" {
@@ -64,7 +66,7 @@ func queuedIn(line []byte) (int64, error) {
 	return received + sent, nil
 }
 
-// Close lets go of the namespace. Closing nothing is no error.
+// Close releases the namespace. It accepts nil.
 func (q *Queues) Close() error {
 	if q == nil {
 		return nil

@@ -11,11 +11,11 @@ import (
 
 const tableName = "clove"
 
-// chain is a base chain that drops what no rule takes; without a hook, nothing comes to it.
+// chain is a base chain whose policy is drop. A chain without a hook sees no packets, see claims.
 type chain struct {
-	name     string // "": the hook's
-	route    bool   // of type route: a mark that it sets changes where the packet goes
-	open     bool   // accepts what no rule takes
+	name     string // "": the name of the hook
+	route    bool   // chain type route: the packet is routed again after a rule changed its mark
+	open     bool   // the policy is accept
 	hook     hook
 	priority string
 	rules    []rule
@@ -30,28 +30,28 @@ const (
 	postrouting hook = "postrouting"
 )
 
-// rule is one line of nft(8): what is zero is not looked at.
+// rule is one rule of nft(8). A zero field is no condition.
 type rule struct {
 	from, to netip.Prefix
-	version  int // of IP; 0 both, or as the prefixes say
+	version  int // of IP; 0: both, or that of the prefixes
 	protocol int
 	port     uint16 // destination
-	match    match  // besides, in an engine's namespace
-	verdict  verdict
-	socket   netip.AddrPort // of verdict tproxy
+	match    match  // further conditions, in an engine's namespace only
+	action   action
+	socket   netip.AddrPort // of action tproxy
 }
 
-type verdict string
+type action string
 
 const (
-	accept      verdict = "accept"
-	drop        verdict = "drop"
-	resetTCP    verdict = "reject with tcp reset"
-	unreachable verdict = "reject" // port unreachable, as nft(8) leaves unsaid
-	tproxy      verdict = "tproxy" // to socket, and accept; the next rule where there is none
+	accept      action = "accept"
+	drop        action = "drop"
+	resetTCP    action = "reject with tcp reset"
+	unreachable action = "reject" // port unreachable, the default of nft(8)
+	tproxy      action = "tproxy" // to socket, and accept; if the socket does not exist, the next rule applies
 )
 
-// chains are the whole rule set; nil without Everything.
+// chains is the whole rule set; nil without Everything.
 func (p Plan) chains() []chain {
 	switch {
 	case p.engine && p.everything:
@@ -67,7 +67,7 @@ func (p Plan) chains() []chain {
 	}
 }
 
-// own are the agent's addresses: what is sent there is its own business.
+// own are the agent's own addresses. What it sends to them does not concern the gate.
 func (p Plan) own() []netip.Prefix {
 	if p.ipv6 {
 		return []netip.Prefix{loopback4, loopback6, own6}
@@ -75,54 +75,55 @@ func (p Plan) own() []netip.Prefix {
 	return []netip.Prefix{loopback4, loopback6}
 }
 
-// outgoing sees what the agent and the gate's sockets send. The gate only ever
-// sends to the agent's addresses.
+// outgoing filters what the agent and the gate's sockets send. The gate sends to the
+// agent's addresses only.
 func (p Plan) outgoing() []rule {
 	var rules []rule
 	for _, own := range p.own() {
-		rules = append(rules, rule{to: own, verdict: accept})
+		rules = append(rules, rule{to: own, action: accept})
 	}
-	// Multicast and broadcast have no one receiver who could be allowed.
+	// Multicast and broadcast have no single receiver that a rule could allow.
 	for _, many := range []string{"224.0.0.0/4", "255.255.255.255/32", "ff00::/8"} {
-		rules = append(rules, rule{to: netip.MustParsePrefix(many), verdict: drop})
+		rules = append(rules, rule{to: netip.MustParsePrefix(many), action: drop})
 	}
-	// Every address of IPv4 is local, so an agent can bind any. Only with its
-	// own does it come to the gate: an answer to another would come to nobody.
+	// Every IPv4 address is local here, so an agent can bind any of them. Only packets from
+	// its own addresses go to the gate: an answer to another would match no rule here.
 	for _, own := range p.own() {
 		for _, protocol := range []int{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			rules = append(rules, rule{from: own, protocol: protocol, verdict: accept})
+			rules = append(rules, rule{from: own, protocol: protocol, action: accept})
 		}
 	}
-	// The rest (ICMP, SCTP, raw) the kernel itself would answer, for any address.
+	// The rest (ICMP, SCTP, raw) is dropped: the kernel would answer it itself, for any address.
 	return rules
 }
 
-// incoming sees the same packets once more, as they come in again.
+// incoming handles the same packets again when they arrive on loopback.
 func (p Plan) incoming() []rule {
 	var rules []rule
 	for _, own := range p.own() {
-		rules = append(rules, rule{to: own, verdict: accept})
+		rules = append(rules, rule{to: own, action: accept})
 	}
 	for _, s := range p.sockets() {
 		if s.transparent() && s.at.Port() == dnsPort {
 			rules = append(rules, s.rule(dnsPort))
 		}
 	}
-	// A lookup that finds no DNS socket must not become a plain connection.
+	// If there is no DNS socket, a query must not reach the socket for ordinary connections.
 	rules = append(rules,
-		rule{protocol: unix.IPPROTO_TCP, port: dnsPort, verdict: resetTCP},
-		rule{protocol: unix.IPPROTO_UDP, port: dnsPort, verdict: unreachable})
+		rule{protocol: unix.IPPROTO_TCP, port: dnsPort, action: resetTCP},
+		rule{protocol: unix.IPPROTO_UDP, port: dnsPort, action: unreachable})
 	for _, s := range p.sockets() {
 		if s.transparent() && s.at.Port() != dnsPort {
 			rules = append(rules, s.rule(0))
 		}
 	}
-	// Without a gate everything fails, and at once.
+	// Without a gate everything fails, and without a timeout.
 	return append(rules,
-		rule{protocol: unix.IPPROTO_TCP, verdict: resetTCP},
-		rule{protocol: unix.IPPROTO_UDP, verdict: unreachable})
+		rule{protocol: unix.IPPROTO_TCP, action: resetTCP},
+		rule{protocol: unix.IPPROTO_UDP, action: unreachable})
 }
 
+// joined is the text of the chains, in their order.
 func joined(chains []chain) string {
 	var b strings.Builder
 	for _, c := range chains {
@@ -173,10 +174,10 @@ func (r rule) String() string {
 	} else if protocol != "" {
 		words = append(words, "meta l4proto "+protocol)
 	}
-	if r.verdict == tproxy {
+	if r.action == tproxy {
 		words = append(words, fmt.Sprintf("tproxy %s to %s accept", family(r.socket.Addr()), r.socket))
 	} else {
-		words = append(words, r.verdict.words())
+		words = append(words, r.action.words())
 	}
 	return strings.Join(words, " ")
 }
@@ -188,7 +189,7 @@ func family(a netip.Addr) string {
 	return "ip6"
 }
 
-// short leaves out a length that says nothing, as nft(8) does.
+// short omits the length of a single address, as nft(8) does.
 func short(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()

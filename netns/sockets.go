@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// option is a socket option under its two names.
+// option is a socket option with its IPv4 and IPv6 constants.
 type option struct {
 	name           string
 	level4, named4 int
@@ -24,6 +24,7 @@ var (
 	optOriginal    = option{"IP_RECVORIGDSTADDR", unix.SOL_IP, unix.IP_RECVORIGDSTADDR, unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR}
 )
 
+// set enables options, by the constants of the socket's own family.
 func set(fd int, family netip.Addr, options ...option) error {
 	for _, o := range options {
 		level, named := o.level4, o.named4
@@ -37,8 +38,10 @@ func set(fd int, family netip.Addr, options ...option) error {
 	return nil
 }
 
-// open makes a socket of the calling thread's network namespace, to which it
-// belongs wherever it is used. prepare comes before Go's poller knows of it.
+// open makes a socket in the calling thread's network namespace; a socket stays in that
+// namespace wherever it is used. prepare runs before os.NewFile registers the descriptor
+// with Go's poller, because a stream socket that is neither connected nor listening polls
+// as hung up.
 func open(kind int, address netip.AddrPort, name string, prepare func(fd int) error) (*os.File, error) {
 	domain := unix.AF_INET
 	if address.Addr().Is6() {
@@ -68,9 +71,10 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// Flow makes the inside half of a UDP flow: what is written comes to the
-// agent's socket from target, and what the agent sends to target from there on
-// is read here, no longer from the socket of KindUDP.
+// Flow makes the inside half of a UDP flow. What is written to it reaches the agent's
+// socket with target as its source. What the agent sends to target from that socket is then
+// read here and not from the socket of KindUDP, because the kernel prefers a connected
+// socket.
 func (n *Namespace) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	agent, target = unmapped(agent), unmapped(target)
 	if agent.Addr().Is4() != target.Addr().Is4() || !agent.IsValid() || !target.IsValid() {
@@ -79,7 +83,7 @@ func (n *Namespace) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	var file *os.File
 	err := n.do(func() (err error) {
 		file, err = open(unix.SOCK_DGRAM, target, fmt.Sprintf("flow %s-%s", agent, target), func(fd int) error {
-			// Reuse: each flow to a target is bound to the same address.
+			// SO_REUSEADDR: all flows to one target are bound to the same address.
 			if err := set(fd, target.Addr(), optTransparent, optReuse); err != nil {
 				return err
 			}
@@ -100,8 +104,8 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// DialPort connects to a TCP port of the agent's loopback: to 127.0.0.1, or
-// where nobody listens there to ::1. The file does not block.
+// DialPort connects to a TCP port of the agent's loopback: at 127.0.0.1, or if nothing
+// listens there at ::1. The file is non-blocking.
 func (n *Namespace) DialPort(ctx context.Context, port uint16) (*os.File, error) {
 	file, err := n.dial(ctx, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port))
 	if err == nil {
@@ -117,6 +121,8 @@ func (n *Namespace) DialPort(ctx context.Context, port uint16) (*os.File, error)
 	return nil, fmt.Errorf("cannot connect to the agent's port %d: %w", port, err)
 }
 
+// dial connects on the thread inside, but waits outside of do, so that a slow connection
+// does not block other users of the thread.
 func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -143,7 +149,7 @@ func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, erro
 	return file, nil
 }
 
-// connected waits for the end of a connect(2) that returned EINPROGRESS.
+// connected waits for a connect(2) that returned EINPROGRESS.
 func connected(ctx context.Context, file *os.File) error {
 	stop := context.AfterFunc(ctx, func() { file.SetWriteDeadline(time.Unix(1, 0)) })
 	raw, err := file.SyscallConn()
@@ -152,7 +158,7 @@ func connected(ctx context.Context, file *os.File) error {
 	}
 	var result error
 	err = raw.Write(func(fd uintptr) bool {
-		// The poller may wake early; a socket with a peer is through.
+		// The poller may wake early. SO_ERROR is then 0, but there is no peer yet.
 		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
 		switch {
 		case err != nil:
@@ -166,7 +172,7 @@ func connected(ctx context.Context, file *os.File) error {
 		return true
 	})
 	if !stop() {
-		return ctx.Err() // the deadline is set or about to be: connected or not, the file is of no use
+		return ctx.Err() // the write deadline is set or will be: the file cannot be used, even if connected
 	}
 	return errors.Join(result, err)
 }

@@ -15,26 +15,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stagedName is where Apply prepares an entry before it moves it into place,
-// in the same directory. One name for all: it finds what a killed Apply left.
+// stagedName is the name under which Apply prepares an entry, in the same directory, before
+// it moves it into place. It is always the same, so that Apply finds and removes what a
+// killed Apply left.
 const stagedName = ".clove-apply.tmp"
 
-// Apply makes changes, which Diff found in upper, on the host directory
-// target, and returns those that were made and those that were refused (their
-// Refused says why). A change that is already there is neither. It stops at an
-// error that concerns the whole file system; what it returns then is right,
-// and each file is either as it was or as the agent left it.
+// Apply makes changes, which Diff found in upper, in the host directory target. It returns
+// the changes that were made and those that were refused (Refused says why). A change that
+// the host has already is neither. Apply stops at an error that concerns the whole file
+// system. The returned list is valid then too, and each file is either as it was or as the
+// agent left it.
 //
-// The layer is hostile. Nothing outside target is read or written: no
-// symbolic link and no mount point is followed, on either side, not even on
-// the way to target, which must therefore be a canonical path. What is written
-// belongs to the owner of target, has read, write and execute permissions
-// only, and is a regular file, a directory or a symbolic link that stays below
-// target. What the host changed since the layer began is never overwritten or
-// removed.
+// The layer is hostile. Apply reads and writes nothing outside target: it follows no
+// symbolic link and no mount point, on either side, not even on the way to target, which
+// must therefore be a canonical path. What it writes belongs to the owner of target, has
+// read, write and execute permissions only, and is a regular file, a directory, or a
+// symbolic link that stays below target. It never overwrites or removes what the host
+// changed since the layer began.
 //
-// On a thread that has somebody else's rights the kernel itself keeps it from
-// what that user may not do. The layer is read with access.Layer.
+// On a thread with a user's rights, the kernel itself refuses what that user may not do.
+// The layer is read with access.Layer.
 func Apply(ctx context.Context, upper Upper, target string, changes []Change, access Access) ([]Change, error) {
 	a, err := openApplier(upper, target, access.Layer)
 	if err != nil {
@@ -42,7 +42,7 @@ func Apply(ctx context.Context, upper Upper, target string, changes []Change, ac
 	}
 	defer a.close()
 	var done []Change
-	// Directories must come before what they hold.
+	// By path, so that a directory comes before its entries.
 	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	for _, c := range changes {
 		if err := ctx.Err(); err != nil {
@@ -63,36 +63,38 @@ func Apply(ctx context.Context, upper Upper, target string, changes []Change, ac
 	return done, a.leave()
 }
 
-// refusal is why one change is not made; the others go on.
+// refusal says why one change is not made; Apply continues with the others.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// The refusals that are met at more than one place.
+// Refusals with more than one place of origin.
 const (
 	errMounted refusal = "another file system is mounted there"
 	errStale   refusal = "the layer is not what it was when it was listed"
 )
 
-// applier holds both sides.
+// applier has both sides open while Apply runs.
 type applier struct {
 	upper, target beneath
 	prefix        string
 	since         time.Time
 	owner         unix.Stat_t        // of target
-	links         map[uint64]written // by inode of the layer
-	unlinked      map[uint64]bool    // inodes of the host that lost a name to us
+	links         map[uint64]written // by inode of the layer, see written
+	unlinked      map[uint64]bool    // inodes of the host from which Apply has removed a name
 	parent        parent
 }
 
-// parent is the directory of target that changes are being made in. changed:
-// it has to be flushed before it is left.
+// parent is the directory of target in which changes are made. If changed is set, it must
+// be flushed before the next directory.
 type parent struct {
 	dir     *os.File
 	rel     string
 	changed bool
 }
 
+// openApplier opens both sides once. Later operations use the open directories, so a rename
+// of a parent cannot redirect them.
 func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
 	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
 	var err error
@@ -103,6 +105,7 @@ func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
 		a.upper.close()
 		return nil, err
 	}
+	// The lock keeps two Applies from removing each other's staged entry.
 	lock := func() error { return unix.Flock(int(a.target.root.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 	if err := errors.Join(unix.Fstat(int(a.target.root.Fd()), &a.owner), lock()); err != nil {
 		a.close()
@@ -122,7 +125,7 @@ func (a *applier) close() {
 	a.target.close()
 }
 
-// apply makes one change; made is false when target has it already.
+// apply makes one change; made is false if target has it already.
 func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
 	rel, err := a.relative(c)
 	if err != nil {
@@ -143,8 +146,8 @@ func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
 	return made, refuseForNow(err)
 }
 
-// relative turns the sandbox path of c into one below target. Diff's paths
-// pass; anything else is somebody else's.
+// relative turns the sandbox path of c into a path below target. It accepts the paths that
+// Diff returns and rejects all others.
 func (a *applier) relative(c Change) (string, error) {
 	rel, ok := strings.CutPrefix(c.Path, sandboxPath(a.prefix, ""))
 	switch {
@@ -160,7 +163,7 @@ func (a *applier) relative(c Change) (string, error) {
 	return rel, nil
 }
 
-// enter opens the directory rel of target as the parent of what comes next.
+// enter opens the directory rel of target for the next changes.
 func (a *applier) enter(rel string) error {
 	if a.parent.dir != nil && a.parent.rel == rel {
 		return nil
@@ -179,8 +182,7 @@ func (a *applier) enter(rel string) error {
 	return err
 }
 
-// leave flushes the parent, so that what was reported as made stays made when
-// the machine stops.
+// leave flushes the directory, so that changes that were reported as made survive a power cut.
 func (a *applier) leave() error {
 	if a.parent.dir == nil {
 		return nil
@@ -193,8 +195,8 @@ func (a *applier) leave() error {
 	return errors.Join(err, a.parent.dir.Close())
 }
 
-// refuseForNow turns the errors that concern one file into a refusal: the
-// host's permissions, attributes and mounts, and what came or went meanwhile.
+// refuseForNow turns errors that concern one file into a refusal: the host's permissions,
+// attributes and mounts, and files that appeared or vanished meanwhile.
 func refuseForNow(err error) error {
 	if errors.Is(err, unix.EXDEV) {
 		return errMounted

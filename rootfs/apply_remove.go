@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remove deletes name in the parent. What is gone already is no change.
+// remove deletes name in the parent. An absent name is no change.
 func (a *applier) remove(ctx context.Context, name string) (made bool, err error) {
 	st, ok, err := statAt(a.parent.dir, name)
 	if err != nil || !ok {
@@ -21,13 +21,13 @@ func (a *applier) remove(ctx context.Context, name string) (made bool, err error
 	return true, removeTree(ctx, a.parent.dir, name)
 }
 
-// untouched refuses when the host changed name, or a file below it, since the
-// layer began. What passes is about to go.
+// untouched refuses if the host changed name, or a file below it, since the layer began.
+// The caller replaces or removes what passes.
 //
-// The change time decides: unlike the modification time it cannot be set back,
-// and it sees what was renamed into place. It also moves when another name of
-// the file goes; where that was our doing, the modification time must do. The
-// times of a directory count for nothing: they move with each entry.
+// The change time (ctime) decides: unlike the modification time it cannot be set back, and
+// it changes when a file is renamed into place. It also changes when a hard link of the
+// file is removed. If Apply removed that link, the modification time must do. Times of
+// directories are ignored, because they change with each entry.
 func (a *applier) untouched(ctx context.Context, dir *os.File, name string, st unix.Stat_t) error {
 	return eachBelow(ctx, dir, name, st, func(_ *os.File, name string, st unix.Stat_t, _ bool) error {
 		if fileType(st.Mode) == TypeDir {
@@ -52,11 +52,11 @@ func (a *applier) clearStaged() error {
 	if _, ok, err := statAt(a.parent.dir, stagedName); err != nil || !ok {
 		return err
 	}
-	// An end that must not be cut short by the caller's.
+	// Clean-up must not be cancelled with the caller's context.
 	return removeTree(context.Background(), a.parent.dir, stagedName)
 }
 
-// removeTree deletes name in dir and all below it, never following.
+// removeTree deletes name in dir and all below it. It follows no link.
 func removeTree(ctx context.Context, dir *os.File, name string) error {
 	st, ok, err := statAt(dir, name)
 	if err != nil || !ok {
@@ -73,12 +73,12 @@ func removeTree(ctx context.Context, dir *os.File, name string) error {
 	})
 }
 
-// visit sees one layerEntry, name in dir: first with last false, then, when all
-// below it was seen, with last true.
+// visit is called twice for an entry, name in dir: with last false before everything below
+// it, and with last true after.
 type visit func(dir *os.File, name string, st unix.Stat_t, last bool) error
 
-// eachBelow visits name in dir and all below it. A mount point ends it with
-// EXDEV before anything in it was looked at.
+// eachBelow visits name in dir and all below it. At a mount point it fails with EXDEV
+// before it visits anything in it.
 func eachBelow(ctx context.Context, dir *os.File, name string, st unix.Stat_t, see visit) error {
 	if err := see(dir, name, st, false); err != nil {
 		return err

@@ -13,15 +13,15 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// written remembers where a file with several names was written, so that its
-// other names become links to it again: copies would let one file of the layer
-// fill the host's disk as often as it has names.
+// written remembers where a file with several hard links was written, so that its other
+// names become hard links too. With copies, one file of the layer could fill the host's
+// disk once for each of its names.
 type written struct {
 	rel string
 	ino uint64
 }
 
-// stage makes e, complete and flushed, under the staged name.
+// stage makes e under the staged name, complete and flushed to disk.
 func (a *applier) stage(ctx context.Context, e layerEntry) error {
 	switch fileType(e.st.Mode) {
 	case TypeDir:
@@ -39,6 +39,7 @@ func (a *applier) stage(ctx context.Context, e layerEntry) error {
 	return a.stageFile(ctx, e)
 }
 
+// stageDir makes the directory with mode 0700, so that nobody can enter it before it has its owner.
 func (a *applier) stageDir(e layerEntry) error {
 	if err := unix.Mkdirat(int(a.parent.dir.Fd()), stagedName, 0o700); err != nil {
 		return err
@@ -51,8 +52,7 @@ func (a *applier) stageDir(e layerEntry) error {
 	return a.handOver(dir, e)
 }
 
-// stageLink makes a symbolic link; O_PATH because there is no other way to
-// hold one.
+// stageLink makes a symbolic link. Only O_PATH can open a link itself.
 func (a *applier) stageLink(e layerEntry) error {
 	if err := unix.Symlinkat(e.link, int(a.parent.dir.Fd()), stagedName); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (a *applier) stageLink(e layerEntry) error {
 	return a.give(link)
 }
 
-// openStaged opens what was just made under the staged name. The owner of the
-// directory could have put another file there to have it given to him.
+// openStaged opens what was just made under the staged name, and checks that it is that:
+// the owner of the directory could have replaced it by another file, to become its owner.
 func (a *applier) openStaged(flags uint64) (*os.File, error) {
 	file, err := beneath{root: a.parent.dir}.open(stagedName, flags)
 	if err != nil {
@@ -84,8 +84,7 @@ func (a *applier) openStaged(flags uint64) (*os.File, error) {
 	return file, nil
 }
 
-// handOver gives file to the owner of the target, then its permissions:
-// chown(2) clears bits.
+// handOver sets the owner before the permissions, because chown(2) clears the set-ID bits.
 func (a *applier) handOver(file *os.File, e layerEntry) error {
 	if err := a.give(file); err != nil {
 		return err
@@ -93,8 +92,8 @@ func (a *applier) handOver(file *os.File, e layerEntry) error {
 	return unix.Fchmod(int(file.Fd()), e.st.Mode&rwx)
 }
 
-// give makes the owner of the target the owner of file. Somebody else than
-// root keeps what he makes, and gives it the target's group where he may.
+// give makes the owner of target the owner of file. A user other than root remains the
+// owner of the files that the user makes, with target's group where the user is a member.
 func (a *applier) give(file *os.File) error {
 	uid, own := int(a.owner.Uid), nsthread.FileUID()
 	if own != 0 {
@@ -107,7 +106,8 @@ func (a *applier) give(file *os.File) error {
 	return err
 }
 
-// stageFile copies the content and flushes it before the name can point to it.
+// stageFile copies the content and flushes it before the rename: after a power cut the name
+// must not refer to an empty file.
 func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	from, err := a.upper.openRegular(e.rel)
 	if err != nil {
@@ -137,8 +137,7 @@ func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	return nil
 }
 
-// copyData copies the parts that hold data and leaves the holes: a sparse
-// file of the layer can claim far more bytes than the layer has.
+// copyData copies data and leaves holes: a sparse file can claim far more bytes than the layer has.
 func copyData(ctx context.Context, to, from *os.File, size int64) error {
 	if err := to.Truncate(size); err != nil {
 		return err
@@ -161,8 +160,7 @@ func copyData(ctx context.Context, to, from *os.File, size int64) error {
 	return nil
 }
 
-// copyRange copies the bytes from start to end, in pieces so that it can be
-// ended.
+// copyRange copies the bytes from start to end, in pieces so that it can be cancelled.
 func copyRange(ctx context.Context, to, from *os.File, start, end int64) error {
 	const piece = 8 << 20
 	if _, err := to.Seek(start, io.SeekStart); err != nil {
@@ -184,8 +182,8 @@ func copyRange(ctx context.Context, to, from *os.File, start, end int64) error {
 	return nil
 }
 
-// stageHardLink links the staged name to the file that another name of e was
-// written to, if there is one and it is still that file.
+// stageHardLink links the staged name to the file that was written for another name of e,
+// if that file is still there.
 func (a *applier) stageHardLink(e layerEntry) (linked bool, err error) {
 	first, ok := a.links[e.st.Ino]
 	if !ok {

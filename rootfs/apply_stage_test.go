@@ -179,9 +179,9 @@ func TestNoChainOfLinksLeadsOut(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer os.RemoveAll(root)
-		step := rapid.SampledFrom([]string{"..", ".", "a", "b", "k", "l"})
+		element := rapid.SampledFrom([]string{"..", ".", "a", "b", "k", "l"})
 		for _, at := range places {
-			link := strings.Join(rapid.SliceOfN(step, 1, 5).Draw(r, at), "/")
+			link := strings.Join(rapid.SliceOfN(element, 1, 5).Draw(r, at), "/")
 			if !staysBelow(at, link) {
 				continue
 			}

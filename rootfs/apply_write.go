@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rwx are the permission bits that are carried over to the host; the others
-// (setuid, setgid, sticky) would act with the owner's rights.
+// rwx are the permission bits that Apply copies. The others (setuid, setgid, sticky) would
+// give the owner's rights to others.
 const rwx = 0o777
 
-// layerEntry is one entry of the layer on its way to the host.
+// layerEntry is one entry of the layer that Apply writes to the host.
 type layerEntry struct {
 	side        // in the layer
-	link string // what a symbolic link says
+	link string // the target of a symbolic link
 }
 
 // write puts the layer's entry rel into the parent.
@@ -55,8 +55,7 @@ func (a *applier) write(ctx context.Context, c Change, rel string) (made bool, e
 	return true, a.replace(ctx, e, there)
 }
 
-// entryAt describes what the layer has at rel and refuses what is never
-// written to a host.
+// entryAt describes the layer's entry rel, and refuses types that are never written to a host.
 func (a *applier) entryAt(dir *os.File, c Change, rel string) (layerEntry, error) {
 	name := path.Base(rel)
 	st, ok, err := a.upper.statAt(dir, name)
@@ -81,20 +80,20 @@ func (a *applier) entryAt(dir *os.File, c Change, rel string) (layerEntry, error
 	return e, refusal("a device is not written to the host")
 }
 
-// staysBelow tells whether a symbolic link at rel that says link cannot lead
-// out of the tree. Steps up may only come first, where they climb real
-// directories: after a name, which may be a link itself, nobody knows what
-// ".." is. Each link that obeys this ends inside, and so does a chain of them.
+// staysBelow reports whether a symbolic link at rel cannot lead out of the tree. ".." is
+// allowed at the start only, where it climbs directories that are no links. After a name,
+// which may be a link itself, the result of ".." is unknown. A chain of links that all obey
+// this ends inside too.
 func staysBelow(rel, link string) bool {
 	if link == "" || strings.HasPrefix(link, "/") {
 		return false
 	}
 	depth := strings.Count(rel, "/")
 	named := false
-	for step := range strings.SplitSeq(link, "/") {
+	for element := range strings.SplitSeq(link, "/") {
 		switch {
-		case step == "" || step == ".":
-		case step != "..":
+		case element == "" || element == ".":
+		case element != "..":
 			named = true
 		case named || depth == 0:
 			return false
@@ -105,7 +104,7 @@ func staysBelow(rel, link string) bool {
 	return true
 }
 
-// sameOnHost tells whether the host has e already, as far as Apply writes it.
+// sameOnHost reports whether the host already has e, as far as Apply writes it.
 func (a *applier) sameOnHost(ctx context.Context, e layerEntry, there unix.Stat_t) (bool, error) {
 	mask := uint32(unix.S_IFMT | rwx)
 	if fileType(e.st.Mode) == TypeSymlink {
@@ -118,8 +117,8 @@ func (a *applier) sameOnHost(ctx context.Context, e layerEntry, there unix.Stat_
 	return sameContent(ctx, e.side, host)
 }
 
-// chmodDir gives a directory of the host the layer's permissions. Its other
-// bits are the host's own.
+// chmodDir sets the layer's permissions on a directory of the host. The set-ID and sticky
+// bits stay the host's.
 func (a *applier) chmodDir(e layerEntry) error {
 	dir, err := a.target.openDir(e.rel)
 	if err != nil {
@@ -133,8 +132,8 @@ func (a *applier) chmodDir(e layerEntry) error {
 	return unix.Fchmod(int(dir.Fd()), st.Mode&(permissions&^rwx)|e.st.Mode&rwx)
 }
 
-// create puts e where nothing was. RENAME_NOREPLACE because something may
-// have come since; network file systems do not know it.
+// create renames e to a free name. RENAME_NOREPLACE detects a file that appeared meanwhile;
+// network file systems do not support it.
 func (a *applier) create(ctx context.Context, e layerEntry) error {
 	return a.stageAnd(ctx, e, func(dir int) error {
 		err := unix.Renameat2(dir, stagedName, dir, e.name, unix.RENAME_NOREPLACE)
@@ -145,9 +144,9 @@ func (a *applier) create(ctx context.Context, e layerEntry) error {
 	})
 }
 
-// replace puts e where there is something. rename(2) cannot put a directory
-// in the place of a file or the other way, so these change places, and the old
-// one is removed under the staged name.
+// replace renames e over an existing entry. rename(2) cannot replace a file by a directory
+// or the reverse. In that case the two are exchanged, and the old one is removed under the
+// staged name.
 func (a *applier) replace(ctx context.Context, e layerEntry, there unix.Stat_t) error {
 	swap := fileType(e.st.Mode) == TypeDir || fileType(there.Mode) == TypeDir
 	return a.stageAnd(ctx, e, func(dir int) error {
@@ -156,14 +155,13 @@ func (a *applier) replace(ctx context.Context, e layerEntry, there unix.Stat_t) 
 		}
 		err := unix.Renameat2(dir, stagedName, dir, e.name, unix.RENAME_EXCHANGE)
 		if err == unix.EINVAL || err == unix.ENOSYS {
-			return refusal("its file system cannot swap a directory and a file in one step")
+			return refusal("its file system cannot swap a directory and a file in one element")
 		}
 		return err
 	})
 }
 
-// stageAnd prepares e under the staged name, calls move, and removes whatever
-// has the staged name then.
+// stageAnd stages e, calls move, and then removes whatever has the staged name.
 func (a *applier) stageAnd(ctx context.Context, e layerEntry, move func(dir int) error) error {
 	err := a.stage(ctx, e)
 	if err == nil {

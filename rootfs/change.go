@@ -8,32 +8,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Upper is one part of a writable layer: an overlayfs upper directory and
-// where the agent saw it.
+// Upper is one part of a writable layer: an overlayfs upper directory, and where the agent saw it.
 type Upper struct {
 	Dir    string `json:"dir"`             // the upper directory
-	Prefix string `json:"prefix"`          // the sandbox path at which it appeared
+	Prefix string `json:"prefix"`          // the sandbox path of the overlay
 	Lower  string `json:"lower,omitempty"` // the host directory below it; empty: none
-	// Since is when the layer was made, on the host's clock. What the host
-	// changed at or after it is a conflict for Apply, so zero refuses to
-	// replace anything.
+	// Since is when the layer was made, by the host's clock. What the host changed at or
+	// after it is a conflict for Apply. Zero makes everything a conflict.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // ChangeKind says what happened to a path.
 type ChangeKind string
 
-// The kinds of change. A path that became another type of file is Changed.
+// The kinds of change. A path whose file type changed is Changed.
 const (
 	Added   ChangeKind = "added"
 	Changed ChangeKind = "changed"
 	Deleted ChangeKind = "deleted"
 )
 
-// FileType says what stands at a path.
+// FileType is the type of file at a path.
 type FileType string
 
-// The types of files that Linux knows.
+// The file types of Linux.
 const (
 	TypeFile    FileType = "file"
 	TypeDir     FileType = "dir"
@@ -44,33 +42,32 @@ const (
 	TypeBlock   FileType = "block"
 )
 
-// Change is one difference between what the agent left and what was there.
-// Every text in it was chosen by the agent: print it with String only. JSON
-// replaces bytes of a name that are not UTF-8.
+// Change is one difference between the agent's files and the host's. The agent chose every
+// string in it: print it with String only. JSON replaces bytes of a name that are not
+// UTF-8.
 type Change struct {
 	Kind ChangeKind `json:"kind"`
 	Path string     `json:"path"` // inside the sandbox
-	// Type, Size, Mode and Target describe what the agent left; for a deleted
-	// path what was there, and a deleted directory stands for all below it.
-	// Type is empty where the layer no longer tells what was deleted.
+	// Type, Size, Mode and Target describe the agent's file, for a deleted path the former
+	// one. A deleted directory stands for everything below it. Type is empty if the layer
+	// no longer shows what was deleted.
 	Type   FileType `json:"type,omitempty"`
 	Size   int64    `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32   `json:"mode"`             // the permission, setuid, setgid and sticky bits
-	Target string   `json:"target,omitempty"` // what a symbolic link says
-	// Was is what stood there before, where that was of another type. A
-	// directory that was is gone with all below it.
+	Target string   `json:"target,omitempty"` // the target of a symbolic link
+	// Was is the former type, if it was another one. A directory is gone with everything below it.
 	Was FileType `json:"was,omitempty"`
-	// ExecutedBy is the program of the host's that executes the file by itself, as
-	// git does a hook, once it is there; empty: none that clove knows.
+	// ExecutedBy names the host program that executes the file without being asked, as git
+	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
-	// Refused is why Apply did not make this change, or why Diff did not look
-	// below it; empty when neither happened.
+	// Refused is why Apply did not make this change, or why Diff did not descend into it;
+	// empty otherwise.
 	Refused string `json:"refused,omitempty"`
 }
 
-// String returns the change as one line for people: a letter as docker diff
-// prints it and the path. What could move a terminal's cursor, reorder text or
-// be taken for the end of a name is escaped as in a Go string.
+// String is the change as one line: a letter as in docker diff, and the path. Characters
+// that could move a terminal's cursor, reorder text or be mistaken for the end of a name
+// are escaped as in a Go string.
 func (c Change) String() string {
 	var line strings.Builder
 	letter, ok := map[ChangeKind]string{Added: "A ", Changed: "C ", Deleted: "D "}[c.Kind]
@@ -93,9 +90,9 @@ func (c Change) String() string {
 	return line.String()
 }
 
-// printable returns text as it is when it reads unambiguously, else quoted.
-// strconv's idea of printable leaves out control characters and the invisible
-// ones that turn the direction of writing; a blank could fake our own words.
+// printable returns text unchanged if it is unambiguous, otherwise quoted. strconv quotes
+// control characters and invisible ones that change the direction of text. Blanks are
+// quoted too, because they could imitate clove's own words.
 func printable(text string) string {
 	quoted := strconv.Quote(text)
 	if text == "" || strings.ContainsAny(text, " '") || quoted != `"`+text+`"` {

@@ -12,19 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPath is the kernel's PATH_MAX without the final NUL. A tree that goes
-// deeper cannot be named in one call, so it is reported and not entered.
+// maxPath is PATH_MAX without the final NUL. A deeper tree cannot be named in one system
+// call, so it is reported and not entered.
 const maxPath = unix.PathMax - 1
 
-// The bounds on the memory that a layer can make its reader spend: an agent
-// that hard-links one file fills 1 GiB with some 90 million names.
+// Bounds on the memory that a layer can make Diff use: with hard links of one file, an
+// agent can put some 90 million names into 1 GiB.
 const (
 	maxNames     = 1 << 20   // in one directory
 	maxListBytes = 512 << 20 // of all changes; 2 million usual ones
 )
 
-// Rights runs a function with somebody's rights over files, on a thread that
-// has them. nil runs it where it is called.
+// Rights runs a function on a thread with certain rights over files. nil runs it in place.
 type Rights func(func() error) error
 
 func (r Rights) do(f func() error) error {
@@ -34,17 +33,17 @@ func (r Rights) do(f func() error) error {
 	return r(f)
 }
 
-// beneath is a directory outside of which none of its methods reads or writes:
-// symbolic links are refused, not followed, at every component, and so are
-// mount points, because the agent never saw what is mounted there. What takes
-// rights is done with those of as; what is open needs none any more.
+// beneath is a directory whose methods never read or write outside of it. They refuse
+// symbolic links in every component, and mount points, because the agent never saw what is
+// mounted there. Operations that check permissions run with the rights of as; those on open
+// files need none.
 type beneath struct {
 	root *os.File
 	as   Rights
 }
 
-// openBeneath opens the directory dir; resolve are the RESOLVE_* flags of
-// openat2(2) for the way to it, none of which may lead through a hostile tree.
+// openBeneath opens the directory dir. resolve are the RESOLVE_* flags of openat2(2) for
+// the path to it, which must not lead through a hostile tree.
 func openBeneath(dir string, resolve uint64, as Rights) (beneath, error) {
 	b := beneath{as: as}
 	err := as.do(func() (err error) {
@@ -59,10 +58,10 @@ func openBeneath(dir string, resolve uint64, as Rights) (beneath, error) {
 
 func (b beneath) close() { b.root.Close() }
 
-// hides tells whether err says that somebody without the rights asked.
+// hides reports whether err only means that the user lacks permission.
 func (b beneath) hides(err error) bool { return b.as != nil && err == unix.EACCES }
 
-// open opens what stands at rel ("" is the directory itself).
+// open opens rel; "" is the directory itself.
 func (b beneath) open(rel string, flags uint64) (file *os.File, err error) {
 	err = b.as.do(func() (err error) {
 		file, err = openat2(int(b.root.Fd()), path.Join(".", rel), &unix.OpenHow{
@@ -74,7 +73,7 @@ func (b beneath) open(rel string, flags uint64) (file *os.File, err error) {
 	return file, err
 }
 
-// statAt and readLink are about name in dir, a directory of this tree.
+// statAt and readLink apply to name in dir, a directory of this tree.
 func (b beneath) statAt(dir *os.File, name string) (st unix.Stat_t, ok bool, err error) {
 	err = b.as.do(func() (err error) { st, ok, err = statAt(dir, name); return err })
 	if b.hides(err) {
@@ -88,13 +87,13 @@ func (b beneath) readLink(dir *os.File, name string) (target string, err error) 
 	return target, err
 }
 
-// openDir opens the directory rel for reading its names.
+// openDir opens the directory rel to read its names.
 func (b beneath) openDir(rel string) (*os.File, error) {
 	return b.open(rel, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// openRegular opens the regular file rel for reading and refuses anything
-// else. O_NONBLOCK keeps a FIFO from holding the caller for ever.
+// openRegular opens the regular file rel for reading and refuses everything else.
+// O_NONBLOCK, because the open of a FIFO would otherwise block.
 func (b beneath) openRegular(rel string) (*os.File, error) {
 	file, err := b.open(rel, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -108,12 +107,12 @@ func (b beneath) openRegular(rel string) (*os.File, error) {
 	return file, nil
 }
 
-// resolveTries bounds openat2: a process that renames files in a loop holds nobody up.
+// resolveTries bounds the retries of openat2, against a process that renames files in a loop.
 const resolveTries = 256
 
-// openat2 is openat2(2), tried again after a signal, and after EAGAIN: a rename or a
-// mount anywhere on the host, at the same time, keeps the kernel from telling whether
-// ".." leads out.
+// openat2 is openat2(2), repeated after a signal and after EAGAIN. The kernel returns
+// EAGAIN if a rename or a mount anywhere on the host happens at the same time, because it
+// cannot tell then whether ".." stays inside.
 func openat2(dir int, name string, how *unix.OpenHow) (*os.File, error) {
 	how.Flags |= unix.O_CLOEXEC
 	var fd int
@@ -127,8 +126,7 @@ func openat2(dir int, name string, how *unix.OpenHow) (*os.File, error) {
 	return os.NewFile(uintptr(fd), printable(name)), nil
 }
 
-// statAt describes name in dir without following it; ok is false when there
-// is nothing.
+// statAt describes name in dir without following a link; ok is false if it does not exist.
 func statAt(dir *os.File, name string) (st unix.Stat_t, ok bool, err error) {
 	err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	if err == unix.ENOENT {
@@ -137,7 +135,7 @@ func statAt(dir *os.File, name string) (st unix.Stat_t, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// readLink returns what the symbolic link name in dir says.
+// readLink returns the target of the symbolic link name in dir.
 func readLink(dir *os.File, name string) (string, error) {
 	buffer := make([]byte, unix.PathMax) // no link is longer
 	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer)
@@ -147,7 +145,7 @@ func readLink(dir *os.File, name string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
-// namesIn lists dir in order.
+// namesIn lists dir, sorted.
 func namesIn(dir *os.File) ([]string, error) {
 	var names []string
 	for {
@@ -167,11 +165,11 @@ func namesIn(dir *os.File) ([]string, error) {
 
 var errTooMany = errors.New("the layer holds more names than can be listed")
 
-// overlayMark reads the overlayfs attribute of name in dir. Only the kernel
-// writes trusted.*: an agent's own are stored under an escaped name, and the
-// user.overlay.* ones that it can set mean nothing to a mount without userxattr.
+// overlayMark reads the overlayfs attribute of name in dir. Only the kernel writes
+// trusted.*. The agent's own attributes of that name are stored under an escaped name, and
+// its user.overlay.* have no effect without the mount option userxattr.
 func overlayMark(dir *os.File, name, mark string) (value string, ok bool, err error) {
-	var buffer [512]byte // a file handle and its header fit
+	var buffer [512]byte // room for a file handle with its header
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 	n, err := unix.Lgetxattr(at, "trusted.overlay."+mark, buffer[:])
 	switch err {

@@ -16,14 +16,14 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
+// cloneFlags are the properties of a clone.
 type cloneFlags struct {
 	ReadOnly, Recursive bool
-	Dir                 bool // the source must be a directory, else it must not
+	Dir                 bool // whether the source must be a directory or must not be one
 }
 
-// clone returns a detached mount of source, a path without symbolic links,
-// id-mapped unless m is empty. Set-user-ID programs and devices mean nothing
-// in it.
+// clone returns a detached copy of the mount of source, a path without symbolic links. It
+// is id-mapped unless m is empty, nosuid and nodev.
 func (b *builder) clone(source string, m idMap, flags cloneFlags) (*os.File, error) {
 	from, err := openSource(source, flags.Dir)
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *builder) clone(source string, m idMap, flags cloneFlags) (*os.File, err
 	return b.cloneOpen(from, m, flags)
 }
 
-// cloneOpen is clone of what is open already.
+// cloneOpen is clone for an open file.
 func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File, error) {
 	source := from.Name()
 	openFlags, setFlags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH), uint(unix.AT_EMPTY_PATH)
@@ -65,15 +65,15 @@ func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File,
 	return clone, nil
 }
 
-// openSource refuses symbolic links: the path was resolved and judged when the
-// plan was made, and whoever owns a directory on the way may have changed it since.
+// openSource refuses symbolic links. The path was resolved and checked for the plan, and
+// the owner of a directory on the way may have changed it since.
 func openSource(source string, dir bool) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	if dir {
 		how.Flags |= unix.O_DIRECTORY
 	}
 	if strings.HasPrefix(source, "/proc/self/fd/") {
-		how.Resolve = 0 // our own handle
+		how.Resolve = 0 // a handle of clove's own, which is a magic link
 	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, source, &how)
 	if err != nil {
@@ -82,8 +82,9 @@ func openSource(source string, dir bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), source), nil
 }
 
-// openAs opens a directory or a regular file as a user could, in the mount namespace of
-// the calling thread: what they swap under the path in the meantime is theirs to read.
+// openAs opens a directory or a regular file with a user's rights, in the mount namespace
+// of the calling thread. If the user replaces the path meanwhile, the result is still a
+// file that the user may read.
 func openAs(source string, user nsthread.Identity, dir bool) (file *os.File, err error) {
 	err = rightsOf(&user, nsthread.StartBesideAs, func() error {
 		found, err := openSource(source, dir)
@@ -99,9 +100,9 @@ func openAs(source string, user nsthread.Identity, dir bool) (file *os.File, err
 	return file, err
 }
 
-// openRead opens once more, to read, what a handle without rights stands for. Its kind
-// cannot change between the look and the opening; a device, a pipe or a socket, which
-// have a driver or a program of the host's behind them, is not opened at all.
+// openRead reopens for reading a file that was opened with O_PATH. Its type cannot change
+// between the check and the open. Devices, pipes and sockets are refused: opening one calls
+// a driver or reaches a program of the host.
 func openRead(found *os.File) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(found.Fd()), &stat); err != nil {
@@ -110,7 +111,7 @@ func openRead(found *os.File) (*os.File, error) {
 	if kind := stat.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG {
 		return nil, fmt.Errorf("cannot open %s: it is neither a directory nor a regular file", found.Name())
 	}
-	// O_NONBLOCK: its owner may hold a lease on it, which a reader would wait for.
+	// O_NONBLOCK: the owner may hold a lease on the file (fcntl(2)), for which the open would wait.
 	fd, err := unix.Open(fdPath(found), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", found.Name(), err)
@@ -118,7 +119,7 @@ func openRead(found *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), found.Name()), nil
 }
 
-// mapError says which file system cannot be id-mapped: mount_setattr(2) does not.
+// mapError names the file system that cannot be id-mapped; mount_setattr(2) only returns EINVAL.
 func mapError(source string, err error) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("cannot set the attributes of the mount of %s: %w", source, err)
@@ -136,13 +137,13 @@ func mapError(source string, err error) error {
 	return fmt.Errorf("%w of %s: %s, or one mounted below, cannot be id-mapped on this kernel: %w", ErrUnmappable, source, kind, err)
 }
 
-// ErrUnmappable is the kernel's refusal of a file system, overlayfs above all. A
-// step may have a fallback for it; it is also said when that fails.
+// ErrUnmappable means that the kernel cannot id-map a file system, overlayfs above all. An
+// operation may have a fallback for it; the error is also reported if that fails.
 var ErrUnmappable = errors.New("cannot map the owners")
 
-// copyTree makes to a copy of the directory from, with owners, links and holes.
-// Nothing is followed out of it. A user's copy is made by that user, who may
-// change the tree meanwhile: then it is theirs alone.
+// copyTree copies the directory from to the new directory to, with owners, links and holes.
+// It follows no link. A user's copy runs with that user's rights, because the user may
+// change the tree meanwhile.
 func copyTree(from *os.File, to string, user *nsthread.Identity) error {
 	ctx, cancel := context.WithTimeout(context.Background(), copyTime)
 	defer cancel()
@@ -168,7 +169,7 @@ func copyTree(from *os.File, to string, user *nsthread.Identity) error {
 	return nil
 }
 
-// copyTime bounds a copy: its user could hold it up for ever.
+// copyTime bounds a copy, because a user could delay it for ever.
 const copyTime = 10 * time.Minute
 
 // attach mounts a detached mount at path.
@@ -180,9 +181,8 @@ func attach(mount *os.File, path string) error {
 	return nil
 }
 
-// mountExt4 mounts device at target. Neither a crash nor fsync in the sandbox
-// is worth a flush of the host's disk (nobarrier), and the inode tables must
-// stay holes (noinit_itable).
+// mountExt4 mounts device at target. nobarrier: neither a crash nor fsync in the sandbox is
+// worth a flush of the host's disk. noinit_itable: the inode tables must stay holes.
 func mountExt4(device *os.File, target string, readOnly bool) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME)
 	if readOnly {

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// Config is what a root is built from. NewPlan validates it.
+// Config is the input of NewPlan, which validates it.
 type Config struct {
 	ID                 string // names the layer's image; letters, digits, '_', '.', '-'
 	HostID             uint32 // host id of id 0 inside; the 65536 ids from here on are the agent's
@@ -24,9 +24,9 @@ type Config struct {
 	MemoryBytes        int64  // the memory limit; a tmpfs without a size gets half of it
 	Rootfs             string // host directory that replaces the host's base system; empty: the base system
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
-	// User is whose rights Workspace and Binds are opened with: of what lies there the
-	// agent may do what that user may, and everything else is nobody's. nil: root
-	// names them, and the agent acts as the owner of each.
+	// User is the user whose rights open Workspace and Binds. In them the agent may do what
+	// that user may; files of others belong to nobody. nil: root requested the run, and the
+	// agent acts as the owner of each directory.
 	User       *nsthread.Identity
 	ReadOnly   bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
 	Prefixes   []string // host directories that appear read-only at their own path
@@ -36,10 +36,10 @@ type Config struct {
 	Hosts      string // text of /etc/hosts; empty: the sandbox itself and nobody else
 	MoreHosts  string // lines behind that text
 
-	kept bool // Plan.OnKeptLayer
+	kept bool // see Plan.OnKeptLayer
 }
 
-// Bind is a host path that appears inside at Target, submounts included.
+// Bind shows a host path inside at Target, submounts included.
 type Bind struct {
 	Source   string
 	Target   string
@@ -58,19 +58,19 @@ const (
 	agentHome    = "/home/agent"
 
 	idsPerAgent = 65536
-	maxAgentID  = 65532 // 65533 is clove-init's, 65534 nobody's
+	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is nobody's
 
-	// MinDiskBytes holds the skeleton of any host, see etcEntries and etcFileBytes.
+	// MinDiskBytes has room for the skeleton of any host, see etcEntries and etcFileBytes.
 	MinDiskBytes = 8 << 20
 )
 
-// The length is counted apart: as {0,127} it would make a program of 100 KiB,
-// compiled at each run.
+// The length is checked separately: the pattern {0,127} would compile to a program of 100
+// KiB at each run.
 var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`) })
 
 const maxIDLength = 128
 
-// check refuses what can be refused without a look at the host.
+// check rejects what can be rejected without reading the host.
 func (c Config) check() error {
 	switch {
 	case len(c.ID) > maxIDLength || !idPattern().MatchString(c.ID):
@@ -89,8 +89,8 @@ func (c Config) check() error {
 	return c.checkTargets()
 }
 
-// checkTargets also refuses two mounts at one place: the later would hide the
-// earlier, and a user who asks for both is mistaken about one.
+// checkTargets also rejects two mounts at one target: the later would hide the earlier, so
+// the user is mistaken about one.
 func (c Config) checkTargets() error {
 	var targets []string
 	for _, b := range c.Binds {
@@ -116,6 +116,8 @@ func (c Config) checkTargets() error {
 	return nil
 }
 
+// checkTarget rejects targets in the kernel's file systems, which libcontainer mounts
+// later: they would hide what is mounted here.
 func checkTarget(target string) error {
 	if !isCleanAbsolute(target) {
 		return fmt.Errorf("cannot mount at %q: not a clean absolute path", target)
@@ -135,7 +137,7 @@ func isCleanAbsolute(p string) bool {
 	return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
 }
 
-// within tells whether p is dir or lies below it. Both are clean.
+// within reports whether p is dir or below it. Both must be clean.
 func within(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }

@@ -13,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Diff lists what the agent changed, sorted by path. It compares each upper
-// directory with the host's directory below it, as that one is now.
+// Diff lists what the agent changed, sorted by path. It compares each upper directory with
+// the present state of the host directory below it.
 //
-// Content, type, permission bits and the text of links count; owners (the id
-// map shifts them), times and extended attributes do not. A directory is
-// listed when it is new or its own permission bits changed, never for what it
-// holds, and the top of an upper directory never is: it belongs to whoever
-// mounted it.
+// It compares content, type, permission bits and link targets. It ignores owners (the id
+// map shifts them), times and extended attributes. A directory is listed if it is new or if
+// its own permission bits changed, not because of its entries. The top of an upper
+// directory is never listed, because it belongs to the mount, not to the agent.
 func Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
 	var changes []Change
 	room := cmp.Or(access.ListBytes, maxListBytes)
@@ -35,38 +34,40 @@ func Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) 
 	return changes, nil
 }
 
-// Access says with whose rights files are read and written, and how much a
-// list may hold. The zero value is for whoever may do everything.
+// Access says with whose rights files are read and written, and bounds the list. The zero
+// value means the caller's rights.
 type Access struct {
-	// Layer reads the layer, which takes root's rights. nil: where it is called.
+	// Layer reads the layer, which needs root's rights. nil: the caller's.
 	Layer Rights
-	// Host is, by the prefix of an upper, who looks at the host's directory below
-	// it: whose look it is must not learn what it could not see itself. nil: the
-	// caller of Diff. What may not be seen counts as absent.
+	// Host has, by the prefix of an upper, the rights for the host directory below it. A
+	// user must not learn from a diff what the user cannot read. nil: the caller's. What
+	// may not be read counts as absent.
 	Host map[string]Rights
 	// ListBytes bounds the list of changes; 0: maxListBytes.
 	ListBytes int
 }
 
-// marks reads overlayfs attributes; tests without privilege bring their own.
+// marks reads overlayfs attributes; unit tests have no privilege for them and replace it.
 type marks func(dir *os.File, name, mark string) (value string, ok bool, err error)
 
 // differ walks one upper directory.
 type differ struct {
 	prefix  string
 	upper   beneath
-	lower   *beneath // nil: there is none
+	lower   *beneath // nil: none
 	marks   marks
-	room    *int // bytes that the list may still grow by
+	room    *int // bytes by which the list may still grow
 	changes []Change
 }
 
-// view says what of the lower directory a directory of the upper one can see.
+// view describes the lower directory that belongs to a directory of the upper one.
 type view struct {
-	present bool // the lower one has a directory here
-	hidden  bool // it is covered by an opaque directory: gone for the agent
+	present bool // the lower directory exists
+	hidden  bool // an opaque directory covers it: for the agent it is gone
 }
 
+// diffUpper compares one upper directory. The upper is opened with the caller's rights, the
+// host's directory with those of host.
 func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
 	d := &differ{prefix: upper.Prefix, marks: read, room: room}
 	var err error
@@ -80,7 +81,7 @@ func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rig
 		case err == nil:
 			defer lower.close()
 			d.lower = &lower
-		case host == nil || !errors.Is(err, unix.EACCES): // what may not be seen is not there
+		case host == nil || !errors.Is(err, unix.EACCES): // what the user may not read counts as absent
 			return nil, err
 		}
 	}
@@ -88,8 +89,8 @@ func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rig
 	return d.changes, err
 }
 
-// walk compares the directory rel. It holds no descriptor while it goes
-// deeper: an agent's tree may be 2000 levels deep.
+// walk compares the directory rel. It holds no descriptor during the recursion: an agent's
+// tree may be 2000 levels deep.
 func (d *differ) walk(ctx context.Context, rel string, seen view) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,15 +107,14 @@ func (d *differ) walk(ctx context.Context, rel string, seen view) error {
 	return nil
 }
 
-// subdir is a directory of the upper one that is to be walked. merged: the
-// lower one has a directory there too.
+// subdir is a directory of the upper one that remains to be walked. merged: the lower one
+// has the directory too.
 type subdir struct {
 	name   string
 	merged bool
 }
 
-// directory records the changes among the entries of rel and returns the
-// directories among them.
+// directory records the changes among the entries of rel, and returns the directories among them.
 func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdir, error) {
 	upper, err := d.upper.openDir(rel)
 	if err != nil {
@@ -146,12 +146,12 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	return deeper, err
 }
 
-// gone tells whether err means that no directory stands there (any more).
+// gone reports whether err means that the directory does not exist, or not any more.
 func gone(err error) bool {
 	return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP
 }
 
-// list appends c while there is room.
+// list appends c if there is room.
 func (d *differ) list(c Change) error {
 	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target); *d.room < 0 {
 		return errTooMany

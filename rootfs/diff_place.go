@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is one directory being compared.
+// place is one directory of the comparison.
 type place struct {
 	*differ
 	rel          string
-	upper, lower *os.File // lower is nil where there is none
+	upper, lower *os.File // lower is nil if it does not exist
 }
 
+// compareAll compares the entries one by one, and returns the directories to descend into.
 func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error) {
 	var deeper []subdir
 	for _, name := range names {
@@ -78,8 +79,8 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 	return isDir, merged, errors.Join(err, p.list(c))
 }
 
-// whitedOut records a whiteout. One above nothing has lost its file on the
-// host as well.
+// whitedOut records a whiteout. If the lower file does not exist, the host has removed it
+// too, which is no change.
 func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
 	switch {
 	case existed:
@@ -90,10 +91,10 @@ func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
 	return nil
 }
 
-// unmatched records an entry that the lower directory does not have. A
-// directory that the kernel copied up is none of the agent's: it came from
-// another layer that the agent saw, or the host removed it since. (A file with
-// the same note may be one that the agent renamed.)
+// unmatched records an entry that the lower directory does not have. A directory with the
+// "origin" attribute was copied up by the kernel, not made by the agent: it came from
+// another layer that the agent saw, or the host removed it since. For files the attribute
+// proves nothing: the agent may have renamed one.
 func (p *place) unmatched(name string, now unix.Stat_t) error {
 	if fileType(now.Mode) == TypeDir {
 		if _, copied, err := p.marks(p.upper, name, "origin"); copied || err != nil {
@@ -103,8 +104,8 @@ func (p *place) unmatched(name string, now unix.Stat_t) error {
 	return p.record(Added, p.upper, name, now)
 }
 
-// deleteHidden records what an opaque directory took away: the lower entries
-// that the upper directory does not replace.
+// deleteHidden records what an opaque directory deletes: the lower entries that the upper
+// directory does not replace.
 func (p *place) deleteHidden(names []string) error {
 	hidden, err := namesIn(p.lower)
 	if err != nil {
@@ -125,8 +126,8 @@ func (p *place) deleteHidden(names []string) error {
 	return nil
 }
 
-// isWhiteout knows both forms of overlayfs: the character device 0:0 and the
-// empty file with an attribute (Linux 6.7).
+// isWhiteout recognises both forms of overlayfs: the character device 0:0, and an empty
+// file with an attribute (Linux 6.7).
 func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
 	switch fileType(st.Mode) {
 	case TypeChar:
@@ -140,7 +141,7 @@ func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
 	return false, nil
 }
 
-// record lists one change that describes name in dir, which st is about.
+// record lists one change of name in dir, which st describes.
 func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
 	c, err := p.describe(kind, dir, name, st)
 	if err == nil && kind != Deleted {
@@ -149,6 +150,8 @@ func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_
 	return errors.Join(err, p.list(c))
 }
 
+// describe fills in the attributes of name in dir. Only regular files have a size: that of
+// a directory depends on its file system.
 func (p *place) describe(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) (c Change, err error) {
 	c = Change{Kind: kind, Path: p.sandboxPath(name), Type: fileType(st.Mode), Mode: st.Mode & permissions}
 	switch c.Type {
@@ -168,8 +171,8 @@ func (p *place) sandboxPath(name string) string {
 	return sandboxPath(p.prefix, path.Join(p.rel, name))
 }
 
-// tooDeep says that the directory name was not entered, on the change that
-// was just recorded for it or on one of its own.
+// tooDeep reports that the directory name was not entered, in the change just recorded for
+// it or in one of its own.
 func (p *place) tooDeep(name string) error {
 	const reason = "its path is too long to look further"
 	at := p.sandboxPath(name)

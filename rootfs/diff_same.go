@@ -14,7 +14,7 @@ import (
 // permissions are the bits of st_mode that chmod(2) sets.
 const permissions = 0o7777
 
-// same tells whether name is in the upper directory what it is in the lower.
+// same reports whether name in the upper directory equals name in the lower one.
 func (p *place) same(ctx context.Context, name string, now, before unix.Stat_t) (bool, error) {
 	rel := path.Join(p.rel, name)
 	if (now.Mode^before.Mode)&(unix.S_IFMT|permissions) != 0 {
@@ -23,8 +23,8 @@ func (p *place) same(ctx context.Context, name string, now, before unix.Stat_t) 
 	return sameContent(ctx, side{p.differ.upper, p.upper, name, rel, now}, side{*p.differ.lower, p.lower, name, rel, before})
 }
 
-// mountedOn tells whether the host has something mounted on the directory rel.
-// Its permissions are then those of what is mounted, which the agent never saw.
+// mountedOn reports whether the host has mounted something on the directory rel. Then its
+// permissions are those of the mount, which the agent never saw.
 func (p *place) mountedOn(rel string, now, before unix.Stat_t) (bool, error) {
 	if fileType(now.Mode) != TypeDir || fileType(before.Mode) != TypeDir {
 		return false, nil
@@ -45,7 +45,7 @@ type side struct {
 	st   unix.Stat_t
 }
 
-// sameContent compares two entries of one type apart from their permissions.
+// sameContent compares two entries of one type, without their permissions.
 func sameContent(ctx context.Context, a, b side) (bool, error) {
 	switch fileType(a.st.Mode) {
 	case TypeFile:
@@ -66,8 +66,8 @@ func sameContent(ctx context.Context, a, b side) (bool, error) {
 	return true, nil
 }
 
-// sameBytes compares two regular files of one size. It reads the host's file
-// to its end at most, so a huge sparse file costs what the host's own size is.
+// sameBytes compares two regular files of equal size. It stops at the first difference, so
+// a huge sparse file costs no more than the host's own file.
 func sameBytes(ctx context.Context, a, b side) (bool, error) {
 	left, err := a.tree.openRegular(a.rel)
 	if err != nil {
@@ -75,14 +75,14 @@ func sameBytes(ctx context.Context, a, b side) (bool, error) {
 	}
 	defer left.Close()
 	right, err := b.tree.openRegular(b.rel)
-	if err == unix.EXDEV || b.tree.hides(err) { // the agent never saw what is mounted there
+	if err == unix.EXDEV || b.tree.hides(err) { // a mount, which the agent never saw, or unreadable for the user
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	defer right.Close()
-	size := min(a.st.Size+1, 64<<10) // one more than a small file, to see its end at once
+	size := min(a.st.Size+1, 64<<10) // one byte more than a small file, to reach its end with one read
 	leftBuffer, rightBuffer := make([]byte, size), make([]byte, size)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -104,7 +104,7 @@ func sameBytes(ctx context.Context, a, b side) (bool, error) {
 	}
 }
 
-// ended tells whether io.ReadFull met the end of the file.
+// ended reports whether io.ReadFull reached the end of the file.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

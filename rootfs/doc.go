@@ -1,12 +1,12 @@
 // Package rootfs builds the root file system of one agent, and takes it down.
 //
-// NewPlan looks at the host, decides everything, and returns a Plan: steps as
-// a value, with a stable text. Plan.Mount executes them on an undo stack and
-// returns the Tree. Both belong on a thread that has a private mount namespace
-// (internal/nsthread): nothing is ever mounted in the host's namespace, and
-// when clove is killed everything goes with its namespace, the loop device
-// included. All mounts lie below one staging tmpfs at RunDir/mnt, so that one
-// detached unmount takes a finished tree away:
+// NewPlan reads the host, makes all decisions, and returns a Plan: a list of
+// operations as a value, with a stable text. Plan.Mount executes them with an undo
+// stack and returns the Tree. Both run on a thread that has a private mount namespace
+// (internal/nsthread). Nothing is ever mounted in the host's namespace, and if clove is
+// killed everything disappears with the private one, the loop device included. All
+// mounts are below one staging tmpfs at RunDir/mnt, so one detached unmount removes a
+// finished tree:
 //
 //	mnt/layer   the writable layer: an ext4 image on a loop device
 //	              skel/     the lowest layer of the root
@@ -21,61 +21,65 @@
 //
 // # The writable layer
 //
-// It is a file of exactly DiskBytes, so that the size and the number of inodes
-// are the kernel's limit (ENOSPC) and what is written stays on the disk. Each
-// run copies a template, made once for each size and state of the host's /etc
-// by mke2fs, and removed when the next state's is made or no run used it for a
-// month. Nobody is promised a layer after a power cut: it has no journal and no
-// barriers, and is checked before it is used again (kept.go). A layer that is
-// used again keeps its skeleton and its owners on the disk; a mount translates
-// those to the range of the day. The file is attached while it is one hole and filled afterwards,
-// because attaching flushes the file behind the loop device; that and the copy
-// of the holes keep a short run off the disk (measured: removing the image
-// 0.1 ms instead of 3 to 12). The loop device is not set to direct I/O: bulk
-// writes would be five times faster, but every start and end would wait for
-// the disk (measured: 16 ms instead of 8 for both). An agent with 64 MiB of
-// memory can fill a layer of any size either way.
+// It is a file of exactly DiskBytes, so the kernel enforces the size and the number of
+// inodes (ENOSPC), and what is written is on the disk and not in memory. Each run copies
+// a template. mke2fs makes one for each size and state of the host's /etc. It is removed
+// when one for a later state is made, or when no run has used it for a month.
+//
+// The layer need not survive a power cut: it has no journal and no barriers, and is
+// checked before it is used again (kept.go). A kept layer keeps its skeleton and the
+// owners on its disk; an id-mapped mount translates those to the present id range.
+//
+// The image is attached to the loop device while it is one hole, and filled afterwards,
+// because attaching flushes the file. This, and copying only what is not a hole, keeps a
+// short run off the disk (measured: removing the image takes 0.1 ms instead of 3 to 12).
+// The loop device does not use direct I/O. Bulk writes would be five times faster, but
+// every start and end would wait for the disk (measured: 16 ms instead of 8 for both).
+// In both modes an agent with 64 MiB of memory can fill a layer of any size.
 //
 // # The root over the host's base
 //
-// The root is an overlay over the skeleton, a positive list of directories,
-// links and harmless files of /etc. On it each directory of the host's base
-// system (/usr, /opt, /etc/alternatives, /etc/ssl/certs, /var/lib/dpkg, and
-// /bin, /lib… where they are no links) is an overlay of its own, and so is each
-// file system that the host has mounted below one: overlayfs does not look
-// through a mount point in its lower layer. So what the host puts into / or /etc
-// later does not show inside. It does show below /usr and the other overlays,
-// where it is as public as the rest: keep no secrets there, root of the sandbox
-// reads the files that only root may read. /etc is a copy of what every user of
-// the host may read, with passwd, group, shadow and hosts generated; a file in
-// which a URL carries a password is left out.
+// The root is an overlay over the skeleton, an allowlist of directories, links and
+// harmless files of /etc. In it each directory of the host's base system (/usr, /opt,
+// /etc/alternatives, /etc/ssl/certs, /var/lib/dpkg, and /bin, /lib… unless they are
+// links) is an overlay of its own. So is each file system that the host has mounted
+// below one, because overlayfs does not show mounts inside its lower layer. What the
+// host adds to / or /etc later does not appear inside. What it adds below /usr and the
+// other overlays does, and there root of the sandbox can read even files that only root
+// may read: keep no secrets there. /etc is a copy of files that every user of the host
+// may read, with generated passwd, group, shadow and hosts. A file with a password in a
+// URL is left out.
 //
-// The user namespace whose map they carry is the agent's own, Tree.UserNamespace:
-// made here, by a thread that is an unprivileged user of the agent's range for that
-// time, since the kernel counts much of what an agent uses for the owner too.
+// # Owners
 //
-// The clones are id-mapped: host id k is the sandbox's id k, an unprivileged id
-// of the host. For a workspace, an interpreter's prefix and a bind the owner of
-// the directory is the agent instead: behind a writable bind the agent acts as
-// that owner, and what it creates belongs to that owner. What cannot be id-mapped
-// (in a container the host's root is an overlay, and overlayfs has no such mounts)
-// is shown as it is, with files that belong to nobody, where it is read-only or a
-// base directory; a workspace, and the base for root of the sandbox, who installs
-// into it, is copied into the layer; a writable bind is refused.
+// The clones of host directories are id-mapped: host id k appears as the sandbox's id k,
+// which is an unprivileged id on the host. For a workspace, an interpreter's prefix and a
+// bind, the owner of the directory is mapped to the agent: behind a writable bind the
+// agent acts as that owner, and its files there belong to that owner.
+//
+// The user namespace of this map is the agent's own, Tree.UserNamespace. A thread makes
+// it as an unprivileged user of the agent's range, because the kernel counts much of
+// what an agent uses for the namespace's owner too.
+//
+// Some file systems cannot be id-mapped: in a container the host's root is an overlay,
+// and overlayfs does not support it. Such a directory is shown unmapped, with files that
+// belong to nobody, if it is read-only or a base directory. A workspace is copied into
+// the layer, and so is the base for root of the sandbox, who installs packages into it.
+// A writable bind is refused.
 //
 // # A root of the caller's own
 //
-// With Config.Rootfs the root is an overlay over that directory, which may be
-// hostile. The directories that are mounted on come from the skeleton above it,
-// and other targets are resolved by the kernel with RESOLVE_IN_ROOT, opened, and
-// mounted on by their handles: no link in it leads outside. Host paths are opened
-// without following links, since they were resolved and judged for the plan.
+// With Config.Rootfs the root is an overlay over that directory, which may be hostile.
+// The directories that are mounted on come from the skeleton above it. Other targets are
+// resolved by the kernel with RESOLVE_IN_ROOT, opened, and mounted on by their handles,
+// so no link in the directory leads outside. Host paths are opened without following
+// links, because they were resolved and checked for the plan.
 //
-// # What is left to others
+// # What it refuses to do
 //
-// /dev, /proc and the cgroup file system are libcontainer's: here they are empty
-// directories. Every mount is nosuid and nodev. rootfs refuses to show the
-// kernel's trees, the whole host and clove's own directories. It does not follow
-// submounts of a workspace, and does not carry POSIX ACLs of the top directory of
-// an overlay.
+// /dev, /proc and the cgroup file system are libcontainer's; here they are empty
+// directories. Every mount of a host directory is nosuid and nodev. rootfs refuses to
+// show the kernel's file systems, the whole host and clove's own directories. It does
+// not follow submounts of a workspace, and does not copy POSIX ACLs of the top directory
+// of an overlay.
 package rootfs

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullConfig asks for every kind of step.
+// fullConfig asks for every kind of operation.
 func (b *bench) fullConfig() Config {
 	cfg := testConfig(b.dir)
 	cfg.ReadOnly = true
@@ -35,8 +35,8 @@ func TestFaultAtEveryStepLeavesNothing(t *testing.T) {
 	own.Rootfs = b.mkdir("rootfs", nil)
 	for name, cfg := range map[string]Config{"base": full, "rootfs": own} {
 		fault := errors.New("fault")
-		steps, fds := 1, len(openFiles(t))
-		for k := 0; k < steps; k++ {
+		operations, fds := 1, len(openFiles(t))
+		for k := 0; k < operations; k++ {
 			var tree *Tree
 			var left []string
 			b.do(func() error {
@@ -44,7 +44,7 @@ func TestFaultAtEveryStepLeavesNothing(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				steps = len(plan.steps)
+				operations = len(plan.operations)
 				plan.fault = func(at int) error {
 					if at == k {
 						return fault
@@ -54,20 +54,20 @@ func TestFaultAtEveryStepLeavesNothing(t *testing.T) {
 				tree, err = plan.Mount()
 				left = mountsBelow(t, b.dir)
 				if !errors.Is(err, fault) {
-					return fmt.Errorf("step %d: got %w", k, err)
+					return fmt.Errorf("operation %d: got %w", k, err)
 				}
 				return nil
 			})
 			images, _ := filepath.Glob(filepath.Join(cfg.StateDir, "layers/*"))
 			if tree != nil || len(left)+len(images) > 0 {
-				t.Errorf("%s: a fault at step %d leaves tree %v, mounts %q, images %q", name, k, tree, left, images)
+				t.Errorf("%s: a fault at operation %d leaves tree %v, mounts %q, images %q", name, k, tree, left, images)
 			}
 			if now := len(openFiles(t)); now != fds {
-				t.Errorf("%s: a fault at step %d leaves %d open files, %d before", name, k, now, fds)
+				t.Errorf("%s: a fault at operation %d leaves %d open files, %d before", name, k, now, fds)
 			}
 		}
-		if steps < 12 {
-			t.Errorf("%s: only %d steps were swept", name, steps)
+		if operations < 12 {
+			t.Errorf("%s: only %d operations were swept", name, operations)
 		}
 		waitForNoLoop(t, b.dir)
 		// Control: without a fault the same request succeeds.

@@ -15,11 +15,11 @@ import (
 	"syscall"
 )
 
-// etcNames is the positive list of /etc: what programs need to run and nothing
-// that tells about this host's users, services or peers. A directory is copied
-// with all below it. Debian's /usr/bin/chromium ends where chromium.d has no file to
-// read; apikeys is the one of them that may hold somebody's keys. /etc/alternatives and /etc/ssl/certs are too large to
-// copy and are overlays of their own, see baseDirs.
+// etcNames is the allowlist for /etc: what programs need, and nothing about this host's
+// users, services or peers. Directories are copied with everything below. chromium.d is
+// needed because Debian's /usr/bin/chromium fails if it finds no file there; its file
+// apikeys may contain keys and is left out. /etc/alternatives and /etc/ssl/certs are too
+// large to copy and are overlays of their own, see baseDirs.
 var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
 	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "chromium.d/[^a]*", "debconf.conf", "debian_version", "default/locale",
@@ -31,28 +31,26 @@ var etcNames = []string{
 	"vim", "wgetrc", "xattr.conf",
 }
 
-// etcFileBytes bounds a copied file, etcEntries all of them: a host with more
-// has something else in there than the configuration of programs.
+// etcFileBytes bounds one copied file, etcEntries their number. A host with more has
+// something other than program configuration there.
 const (
 	etcFileBytes = 1 << 20
 	etcEntries   = 2000
 )
 
-// credential is a name and password in a URL, as people put them into apt's
-// sources and proxies.
+// credential is a name and password in a URL, as in apt's sources and proxies.
 var credential = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s@:]*:[^/\s@]+@`) })
 
-// readEtc lists what of dir will be copied. Only what every user of the host
-// may read is taken, and only files and links; that it is a copy makes a name
-// that appears on the host later (shadow+ while a password is being changed)
-// invisible inside.
+// readEtc lists what will be copied from dir: regular files and links that every user of
+// the host may read. Because it is a copy, a file that appears on the host later (shadow+
+// during a change of password) is not visible inside.
 func readEtc(dir string) []entry {
 	var entries []entry
 	for _, pattern := range etcNames {
 		for _, match := range matching(filepath.Join(dir, pattern)) {
 			_ = filepath.WalkDir(match, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || len(entries) >= etcEntries {
-					return nil // unreadable or vanished: not there
+					return nil // unreadable or vanished: treat as absent
 				}
 				inside := "/etc" + strings.TrimPrefix(path, dir)
 				if e, ok := etcEntry(path, inside, d); ok {
@@ -65,8 +63,7 @@ func readEtc(dir string) []entry {
 	return entries
 }
 
-// matching spares a plain name filepath.Glob, which would look for it before the
-// walk does so again.
+// matching avoids filepath.Glob for a plain name, because the walk looks it up again anyway.
 func matching(pattern string) []string {
 	if !strings.ContainsAny(pattern, "*[") {
 		return []string{pattern}
@@ -75,8 +72,8 @@ func matching(pattern string) []string {
 	return matches
 }
 
-// etcEntry looks at path without reading it: its bytes matter only when a new
-// template is made, and its stamp tells when that is.
+// etcEntry describes path without reading it. The stamp detects changes; the content is
+// read only when a new template is made.
 func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	info, err := d.Info()
 	if err != nil {
@@ -93,13 +90,12 @@ func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	}
 	stamp := fmt.Sprintf("%d@%d", info.Size(), info.ModTime().UnixNano())
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // cannot be set back
+		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // unlike mtime, ctime cannot be set back
 	}
 	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, From: path, Stamp: stamp}, true
 }
 
-// load reads the bytes of a copied file. One that vanished, or that holds a
-// credential, is left out.
+// load reads the content of a copied file. A file that vanished or has a credential is left out.
 func (e entry) load() (entry, bool) {
 	if e.From == "" {
 		return e, true
@@ -109,8 +105,8 @@ func (e entry) load() (entry, bool) {
 	return e, err == nil && !credential().Match(data)
 }
 
-// etcGenerated are the files of /etc that no host supplies.
-func etcGenerated(cfg Config, f facts) []entry {
+// etcGenerated are files of /etc with content of clove's own.
+func etcGenerated(cfg Config, f hostInfo) []entry {
 	passwd, shadow := users(f.Passwd, cfg.AgentUID, cfg.AgentGID)
 	group, gshadow := groups(f.Group, cfg.AgentGID)
 	return append(etcNetwork(cfg),
@@ -121,8 +117,7 @@ func etcGenerated(cfg Config, f facts) []entry {
 		entry{Path: "/etc/shadow", Kind: kindFile, Mode: 0o640, Data: shadow})
 }
 
-// etcNetwork are those that say where the sandbox stands in the network; they
-// replace the ones of any root.
+// etcNetwork are the files about the sandbox's network. They replace those of any root.
 func etcNetwork(cfg Config) []entry {
 	name := cfg.hostname()
 	return []entry{
@@ -146,8 +141,7 @@ const (
 	lockedField = "*"
 )
 
-// agentIDs returns whom /home/agent belongs to: a run as root has an agent
-// user too, to become.
+// agentIDs returns the owner of /home/agent. A run as root has an agent user too, to switch to.
 func agentIDs(uid, gid uint32) (uint32, uint32) {
 	if uid == 0 {
 		return usualAgent, usualAgent
@@ -155,8 +149,8 @@ func agentIDs(uid, gid uint32) (uint32, uint32) {
 	return uid, gid
 }
 
-// users returns the sandbox's passwd and shadow: the host's system users, so
-// that packages find theirs, and the agent. The people of the host are left out.
+// users returns the sandbox's passwd and shadow: the host's system users, which packages
+// expect, and the agent. The host's human users are left out.
 func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 	uid, gid = agentIDs(uid, gid)
 	var names []string
@@ -175,7 +169,7 @@ func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 	return out.String(), locked(names, ":1:0:99999:7:::\n")
 }
 
-// groups is to group and gshadow what users is to passwd and shadow.
+// groups returns group and gshadow in the same way.
 func groups(host []byte, gid uint32) (group, gshadow string) {
 	_, gid = agentIDs(gid, gid)
 	var names []string
@@ -194,6 +188,7 @@ func groups(host []byte, gid uint32) (group, gshadow string) {
 	return out.String(), locked(names, "::\n")
 }
 
+// locked is a shadow file in which no entry has a password, so nobody can log in with one.
 func locked(names []string, rest string) string {
 	var out strings.Builder
 	for _, name := range names {
@@ -202,8 +197,7 @@ func locked(names []string, rest string) string {
 	return out.String()
 }
 
-// systemEntries returns the fields of the lines of a passwd or group file that
-// belong to the system.
+// systemEntries returns the fields of the system's lines in a passwd or group file.
 func systemEntries(file []byte, fields int) [][]string {
 	var entries [][]string
 	for line := range bytes.Lines(file) {

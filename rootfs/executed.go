@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// executor is a program that executes what it finds in certain files as soon as somebody works
-// with the folder that holds them.
+// executor is a program that executes certain files without being asked, as soon as a user
+// works with the folder that contains them.
 type executor struct {
 	program string
-	files   []string // names, in small letters
-	folders []string // names, in small letters; all that is in them counts
+	files   []string // names, in lower case
+	folders []string // names, in lower case; everything in them counts
 }
 
-// enterers read the folder that somebody stands in, wherever it is.
+// enterers execute files of the current folder, wherever it is.
 var enterers = []executor{
 	{"git", []string{".git", "head", ".gitconfig",
-		// githooks(5): core.hooksPath may lead to any folder.
+		// githooks(5): core.hooksPath may name any folder.
 		"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
 		"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "proc-receive", "post-receive", "post-update",
 		"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change"},
@@ -29,12 +29,12 @@ var enterers = []executor{
 	{"ssh", nil, []string{".ssh"}},
 	{"gdb", []string{".gdbinit", ".lldbinit"}, nil},
 	{"vim", []string{".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc"}, nil},
-	{"clove", []string{"pyvenv.cfg"}, nil}, // shows the agent the interpreter that a .venv names
+	{"clove", []string{"pyvenv.cfg"}, nil}, // a .venv names the interpreter that clove shows the agent
 	{"emacs", []string{".dir-locals.el", ".dir-locals-2.el"}, nil},
 }
 
-// openers read the folder that is opened as a project; what lies below node_modules is a
-// part of one, which nobody opens.
+// openers execute files of a folder that a user opens as a project. Nobody opens a folder
+// below node_modules as one.
 var openers = []executor{
 	{"VS Code", []string{".devcontainer.json"}, []string{".vscode", ".devcontainer"}},
 	{"JetBrains", nil, []string{".idea", ".run"}},
@@ -50,51 +50,53 @@ var openers = []executor{
 	{"cargo", []string{"rust-toolchain", "rust-toolchain.toml"}, []string{".cargo"}},
 }
 
-// executedBy names the program of the host's that executes what the file rel says without being
-// asked to run the project, or returns "". kind is what stands there. Letters are folded, because
-// some file systems do not tell .GIT from .git.
+// executedBy names the host program that executes the file rel without being asked to run
+// the project, or returns "". kind is the file's type. Names are compared without case,
+// because some file systems do not distinguish .GIT from .git.
 func executedBy(rel string, kind FileType) string {
 	if kind == TypeDir {
-		return "" // what is in it is judged by itself
+		return "" // its entries are judged one by one
 	}
-	steps := strings.Split(strings.ToLower(strings.ToUpper(rel)), "/")
-	if i := slices.Index(steps, ".git"); i >= 0 && i < len(steps)-1 {
-		return executedByGit(steps[i+1:], kind)
+	elements := strings.Split(strings.ToLower(strings.ToUpper(rel)), "/")
+	if i := slices.Index(elements, ".git"); i >= 0 && i < len(elements)-1 {
+		return executedByGit(elements[i+1:], kind)
 	}
 	tables := [][]executor{enterers, openers}
-	if slices.Contains(steps, "node_modules") {
+	if slices.Contains(elements, "node_modules") {
 		tables = tables[:1]
 	}
 	for _, e := range slices.Concat(tables...) {
-		if e.reads(steps) {
+		if e.reads(elements) {
 			return e.program
 		}
 	}
 	return ""
 }
 
-// reads: a name that should be a folder's counts too. A link could lead it anywhere.
-func (e executor) reads(steps []string) bool {
-	return slices.Contains(e.files, steps[len(steps)-1]) ||
-		slices.ContainsFunc(steps, func(step string) bool { return slices.Contains(e.folders, step) })
+// reads treats a file with a folder's name like the folder: a symbolic link of that name
+// could lead to any folder.
+func (e executor) reads(elements []string) bool {
+	return slices.Contains(e.files, elements[len(elements)-1]) ||
+		slices.ContainsFunc(elements, func(element string) bool { return slices.Contains(e.folders, element) })
 }
 
-// gitFiles are those of a .git folder, and of the folders of its submodules and work trees, that
-// say what git executes, or where to read that: gitrepository-layout(5). The lists of a rebase
-// hold commands.
+// gitFiles are the files of a .git folder, and of the folders of its submodules and work
+// trees, that say what git executes or where to read that (gitrepository-layout(5)). The
+// lists of a rebase contain commands.
 var gitFiles = []string{"config", "config.worktree", "commondir", "gitdir", "hooks", "rebase-merge", "rebase-apply", "sequencer"}
 
-// executedByGit judges what lies in a .git folder. Objects, branches and logs are data.
-func executedByGit(steps []string, kind FileType) string {
+// executedByGit judges files in a .git folder. Objects, branches and logs are only data.
+func executedByGit(elements []string, kind FileType) string {
 	switch {
 	case kind == TypeSymlink,
-		!slices.Contains([]string{"objects", "refs", "logs"}, steps[0]) && slices.ContainsFunc(steps, func(step string) bool { return slices.Contains(gitFiles, step) }):
+		!slices.Contains([]string{"objects", "refs", "logs"}, elements[0]) && slices.ContainsFunc(elements, func(element string) bool { return slices.Contains(gitFiles, element) }):
 		return "git"
 	}
 	return ""
 }
 
-// isGitConfig: these say what git executes where a file HEAD makes their folder a repository without .git.
+// isGitConfig: these files say what git executes if a file HEAD makes their folder a
+// repository without .git (a bare one).
 func isGitConfig(rel string) bool {
 	name := strings.ToLower(path.Base(rel))
 	return slices.Contains([]string{"config", "config.worktree", "commondir"}, name)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// judge notes in c, an entry of the upper directory, which program of the host's would execute it.
+// judge records in c, an entry of the upper directory, which host program would execute it.
 func (p *place) judge(c *Change, name string) (err error) {
 	rel := path.Join(p.rel, name)
 	c.ExecutedBy = executedBy(rel, c.Type)
@@ -28,8 +28,8 @@ func (p *place) judge(c *Change, name string) (err error) {
 	return err
 }
 
-// newCommands tells whether the layer's package.json rel says commands that the host's does
-// not. One that cannot be read may say anything.
+// newCommands reports whether the layer's package.json has commands that the host's does
+// not have. A file that cannot be read counts as having some.
 func (p *place) newCommands(kind FileType, rel string) bool {
 	if kind != TypeFile {
 		return true
@@ -40,7 +40,7 @@ func (p *place) newCommands(kind FileType, rel string) bool {
 	}
 	var before map[string]string
 	if p.lower != nil {
-		before, _ = commandsIn(*p.differ.lower, rel) // none that is known
+		before, _ = commandsIn(*p.differ.lower, rel) // on an error every command counts as new
 	}
 	for key, commands := range now {
 		if before[key] != commands {
@@ -50,14 +50,14 @@ func (p *place) newCommands(kind FileType, rel string) bool {
 	return false
 }
 
-// commandKeys are what a package.json has executed: by installing and publishing, by git hooks that
-// are there already, and by corepack.
+// commandKeys are the parts of a package.json that are executed: by installing and
+// publishing, by installed git hooks, and by corepack.
 var commandKeys = []string{"scripts", "packageManager", "husky", "lint-staged", "simple-git-hooks", "gitHooks"}
 
 // maxManifestBytes bounds how much of an agent's file is parsed.
 const maxManifestBytes = 1 << 20
 
-// commandsIn reads the parts of a package.json that are executed, as compact JSON.
+// commandsIn reads the executed parts of a package.json, as compact JSON.
 func commandsIn(tree beneath, rel string) (map[string]string, error) {
 	file, err := tree.openRegular(rel)
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// facts are what a plan needs to know of the host. They are read once, so that
-// the planning itself is pure.
-type facts struct {
+// hostInfo is what a plan needs to know of the host. It is read once, so that the planning
+// itself has no side effects.
+type hostInfo struct {
 	Links     map[string]string // usr-merge: "/bin" to "usr/bin"
 	Base      []string          // directories of the base system, and the mounts below them
-	Etc       []entry           // what of /etc is copied, see readEtc
+	Etc       []entry           // what is copied from /etc, see readEtc
 	Passwd    []byte
 	Group     []byte
 	Rootfs    source
 	Workspace source
 	Binds     []source // as Config.Binds
-	Prefixes  []source // as Config.Prefixes, those the base already shows left out
+	Prefixes  []source // as Config.Prefixes, without those that the base shows already
 	Veiled    bool     // something is mounted over a part of /proc
 
-	layer *template // once it was planned: it is the same for all host ids
+	layer *template // set by the first planning: it is the same for all host ids
 }
 
-// source is a host path that is about to be shown, its symlinks resolved.
+// source is a host path that will be shown, with its symbolic links resolved.
 type source struct {
 	Path  string
 	Dir   bool
@@ -46,14 +46,16 @@ var (
 	mergeDirs = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 )
 
-func readFacts(cfg Config) (facts, error) {
-	var f facts
+// readHostInfo reads the sources first, because only they can be wrong by the user's fault.
+// With a root of the caller's own, nothing of the base system is needed.
+func readHostInfo(cfg Config) (hostInfo, error) {
+	var f hostInfo
 	if err := f.readSources(cfg); err != nil {
-		return facts{}, err
+		return hostInfo{}, err
 	}
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
-		return facts{}, fmt.Errorf("cannot read the host's mounts: %w", err)
+		return hostInfo{}, fmt.Errorf("cannot read the host's mounts: %w", err)
 	}
 	f.Veiled = veiled(mounts)
 	if cfg.Rootfs != "" {
@@ -62,18 +64,18 @@ func readFacts(cfg Config) (facts, error) {
 	f.readBase(mounts)
 	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
 	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return facts{}, fmt.Errorf("cannot read the host's users: %w", err)
+		return hostInfo{}, fmt.Errorf("cannot read the host's users: %w", err)
 	}
 	if f.Group, err = os.ReadFile("/etc/group"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return facts{}, fmt.Errorf("cannot read the host's groups: %w", err)
+		return hostInfo{}, fmt.Errorf("cannot read the host's groups: %w", err)
 	}
 	f.Etc = readEtc("/etc")
 	return f, nil
 }
 
-// readBase finds the base directories, and the file systems mounted below
-// them: an overlay does not look through a mount point in its lower layer.
-func (f *facts) readBase(mounts []*mountinfo.Info) {
+// readBase finds the base directories, and the file systems mounted below them: overlayfs
+// does not show mounts inside its lower layer.
+func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 	f.Links = make(map[string]string)
 	dirs := slices.Clone(baseDirs)
 	for _, dir := range mergeDirs {
@@ -101,23 +103,26 @@ func (f *facts) readBase(mounts []*mountinfo.Info) {
 	slices.Sort(f.Base) // parents before children
 }
 
-// veiled tells whether a part of /proc is covered, as an engine does in a
-// container that is not privileged. What is mounted on /proc/sys/fs/binfmt_misc
-// covers nothing: that directory is always empty.
+// veiled reports whether a part of /proc is covered, as engines do in a container that is
+// not privileged. A mount on /proc/sys/fs/binfmt_misc covers nothing, because that
+// directory is always empty.
 func veiled(mounts []*mountinfo.Info) bool {
 	return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool {
 		return strings.HasPrefix(m.Mountpoint, "/proc/") && !within(m.Mountpoint, "/proc/sys/fs/binfmt_misc")
 	})
 }
 
-// pseudo are the kernel's own file systems; one mounted below /usr is somebody
-// else's sandbox or chroot, and nothing of the base system.
+// pseudo are the kernel's own file systems. One that is mounted below /usr belongs to
+// another sandbox or chroot, not to the base system.
 var pseudo = map[string]bool{
 	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "mqueue": true, "cgroup": true, "cgroup2": true,
 	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "autofs": true, "binfmt_misc": true,
 }
 
-func (f *facts) readSources(cfg Config) (err error) {
+// readSources resolves every host path of cfg. The workspace and the binds of a user are
+// resolved with that user's rights, so that an error does not tell the user what exists in
+// other users' directories.
+func (f *hostInfo) readSources(cfg Config) (err error) {
 	if cfg.Rootfs != "" {
 		if f.Rootfs, err = readSource("root file system", cfg.Rootfs, cfg, true); err != nil {
 			return err
@@ -158,8 +163,8 @@ func (f *facts) readSources(cfg Config) (err error) {
 	return nil
 }
 
-// rightsOf runs look with the rights of a user, on a thread that start makes;
-// nil is the process itself.
+// rightsOf runs look with a user's rights, on a thread that start makes; nil means the
+// process's own rights.
 func rightsOf(user *nsthread.Identity, start func(nsthread.Identity) (*nsthread.Thread, error), look func() error) error {
 	if user == nil {
 		return look()
@@ -172,8 +177,8 @@ func rightsOf(user *nsthread.Identity, start func(nsthread.Identity) (*nsthread.
 	return thread.Do(look)
 }
 
-// checkRootfs says early what could not work: the kernel's trees and the
-// generated files of /etc need directories. The mounting does not rely on it.
+// checkRootfs reports early what the mounting would reject: the kernel's file systems and
+// the generated files of /etc need directories. The mounting does not rely on this check.
 func checkRootfs(root string) error {
 	for _, dir := range rootfsDirs {
 		info, err := os.Lstat(filepath.Join(root, dir))
@@ -191,14 +196,14 @@ func describe(mode os.FileMode) string {
 	return "file"
 }
 
-// systemDirs are never a workspace: a script that lies in one of them is no
-// reason to show all of it.
+// systemDirs are never a workspace: a script in one of them is no reason to show the whole
+// directory to the agent.
 var systemDirs = []string{"/bin", "/boot", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
 	"/root", "/run", "/sbin", "/srv", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/sbin",
 	"/usr/share", "/var", "/var/lib", "/var/tmp"}
 
-// readSource resolves path and refuses what may never be shown: the kernel's
-// trees, the whole host, and clove's own state, in which other agents' layers lie.
+// readSource resolves path and refuses what may never be shown: the kernel's file systems,
+// the whole host, and clove's own state, which has other agents' layers.
 func readSource(what, path string, cfg Config, wantDir bool) (source, error) {
 	if !filepath.IsAbs(path) {
 		return source{}, fmt.Errorf("cannot use %s %q: not an absolute path", what, path)

@@ -29,7 +29,7 @@ func TestVeiled(t *testing.T) {
 func TestWholeProcOnlyWhereItIsVeiled(t *testing.T) {
 	t.Parallel()
 	for _, isVeiled := range []bool{false, true} {
-		plan := planFor(testConfig(t.TempDir()), facts{Veiled: isVeiled})
+		plan := planFor(testConfig(t.TempDir()), hostInfo{Veiled: isVeiled})
 		if got := strings.Contains(plan.String(), "whole proc\n"); got != isVeiled {
 			t.Errorf("veiled %v:\n%s", isVeiled, plan)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// extent maps Size consecutive ids from Disk (as the host's files carry them)
-// to Shown (the host ids of the sandbox, as the mount presents them).
+// extent maps Size consecutive ids from Disk (in the host's files) to Shown (host ids of
+// the sandbox, which the mount shows).
 type extent struct {
 	Disk, Shown, Size uint32
 }
@@ -18,21 +18,20 @@ type idMap struct {
 	UID, GID []extent
 }
 
-// shiftMap presents host id k as the sandbox's id k.
+// shiftMap shows host id k as the sandbox's id k.
 func shiftMap(base uint32) idMap {
 	all := []extent{{0, base, idsPerAgent}}
 	return idMap{UID: all, GID: all}
 }
 
-// ownerMap is a shiftMap but that the files of owner:group are the agent's.
+// ownerMap is a shiftMap in which the files of owner:group belong to the agent.
 func ownerMap(base, uid, gid, owner, group uint32) idMap {
 	return idMap{UID: swapped(base, uid, owner), GID: swapped(base, gid, group)}
 }
 
-// swapped maps owner to base+agent and everything else by a plain shift. The
-// host's own id of that number gives way: it takes owner's place where owner
-// has one, else that of 65535, which is no user's anywhere (it is (uid_t)-1 of
-// 16-bit system calls).
+// swapped maps owner to base+agent and shifts all others. The host's own id of the agent's
+// number must move. It takes owner's place, or if owner is outside of the range, that of
+// 65535, which is no user's: it is (uid_t)-1 of 16-bit system calls.
 func swapped(base, agent, owner uint32) []extent {
 	if owner == agent {
 		return []extent{{0, base, idsPerAgent}}

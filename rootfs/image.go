@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inodeRatio is mke2fs's own rule: a file for every 4 KiB of a small disk, for
-// every 16 KiB of one from 512 MiB on.
+// inodeRatio is mke2fs's own default: an inode for every 4 KiB of a small disk, for every
+// 16 KiB from 512 MiB on.
 func inodeRatio(size int64) int64 {
 	if size < 512<<20 {
 		return 4096
@@ -22,10 +22,10 @@ func inodeRatio(size int64) int64 {
 	return 16384
 }
 
-// makeFileSystem formats image with content in it. No journal: the layer need
-// not outlive a power cut, and a journal would write everything twice. No
-// reserved blocks: nobody in the sandbox is the host's root. metadata_csum and
-// lazy_itable_init together leave the inode tables as holes.
+// makeFileSystem formats image with content in it. There is no journal, because the layer
+// need not survive a power cut and a journal would write everything twice; no reserved
+// blocks, because nobody in the sandbox is the host's root. metadata_csum together with
+// lazy_itable_init leaves the inode tables as holes.
 func makeFileSystem(image string, size int64, content string) error {
 	mkfs, err := MakerOfFileSystems()
 	if err != nil {
@@ -41,7 +41,7 @@ func makeFileSystem(image string, size int64, content string) error {
 	return nil
 }
 
-// MakerOfFileSystems returns the path of mke2fs, which is not on every PATH.
+// MakerOfFileSystems returns the path of mke2fs. Its directory is not in every PATH.
 func MakerOfFileSystems() (string, error) {
 	if path, err := exec.LookPath("mke2fs"); err == nil {
 		return path, nil
@@ -49,8 +49,7 @@ func MakerOfFileSystems() (string, error) {
 	return exec.LookPath("/sbin/mke2fs")
 }
 
-// newImage makes the file for an image of size bytes, one hole. It fails if
-// path exists.
+// newImage makes the file for an image of size bytes, as one hole. It fails if path exists.
 func newImage(path string, size int64) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of layers: %w", err)
@@ -66,8 +65,8 @@ func newImage(path string, size int64) (*os.File, error) {
 	return image, nil
 }
 
-// fillImage copies the template blank into image, which has its size, and
-// leaves the holes.
+// fillImage copies the template blank, of the same size, into image and leaves the holes. A
+// reflink (FICLONE) is tried first.
 func fillImage(image, blank *os.File) error {
 	if unix.IoctlFileClone(int(image.Fd()), int(blank.Fd())) == nil {
 		return nil
@@ -78,7 +77,7 @@ func fillImage(image, blank *os.File) error {
 	return nil
 }
 
-// copyExtents copies what is not a hole.
+// copyExtents copies everything except holes.
 func copyExtents(to, from *os.File) error {
 	for at := int64(0); ; {
 		start, err := from.Seek(at, unix.SEEK_DATA)

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirAttr is what a directory gets that had to be made.
+// dirAttr are the attributes of a directory that must be made.
 type dirAttr struct {
 	Mode     uint32
 	UID, GID uint32 // inside
 }
 
-// openInside opens a path of the root under construction. Whatever the links in
-// it say, the kernel keeps the walk below the root.
+// openInside opens a path of the root under construction. With RESOLVE_IN_ROOT the kernel
+// keeps the walk below the root, whatever the links in it say.
 func (b *builder) openInside(p string, flags uint64) (*os.File, error) {
 	return openat2(int(b.root.Fd()), p, &unix.OpenHow{Flags: flags | unix.O_PATH, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
-// makeDir opens the directory at p inside, and makes it and its parents where
-// they are missing. Parents belong to the sandbox's root.
+// makeDir opens the directory at p inside, and makes it and its parents if they are
+// missing. Parents belong to the sandbox's root.
 func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 	dir, err := b.openInside("/", unix.O_DIRECTORY)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 		if walked == p {
 			own = attr
 		}
-		next, err := b.stepInto(dir, name, walked, own)
+		next, err := b.openOrMake(dir, name, walked, own)
 		dir.Close()
 		if err != nil {
 			return nil, err
@@ -46,8 +46,10 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 	return dir, nil
 }
 
-// stepInto opens the directory walked, whose parent is open as dir.
-func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr) (*os.File, error) {
+// openOrMake opens the directory walked, whose parent is open as dir. A missing one is made
+// with mode 0700 and gets its owner and mode through its handle, because the path may be
+// replaced meanwhile.
+func (b *builder) openOrMake(dir *os.File, name, walked string, attr dirAttr) (*os.File, error) {
 	next, err := b.openInside(walked, unix.O_DIRECTORY)
 	if err == nil {
 		return next, nil
@@ -74,7 +76,7 @@ func (b *builder) stepInto(dir *os.File, name, walked string, attr dirAttr) (*os
 	return next, nil
 }
 
-// makeFile opens the file at p inside, and makes an empty one where there is none.
+// makeFile opens the file at p inside, and makes an empty one if it is missing.
 func (b *builder) makeFile(p string) (*os.File, error) {
 	parent, err := b.makeDir(path.Dir(p), dirAttr{Mode: 0o755})
 	if err != nil {
@@ -104,7 +106,7 @@ func (b *builder) makeFile(p string) (*os.File, error) {
 	return file, nil
 }
 
-// insideError says what errno means of a path that the root's maker chose.
+// insideError explains an errno for a path that the root's maker chose.
 func insideError(p string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -14,27 +14,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnKeptLayer is the same plan, but that the agent goes on with the layer that
-// an earlier run of this ID left.
+// OnKeptLayer is the same plan, but on the layer that an earlier run of this ID left.
 func (p Plan) OnKeptLayer() Plan {
 	cfg := p.cfg
 	cfg.kept = true
-	return planFor(cfg, p.facts)
+	return planFor(cfg, p.hostInfo)
 }
 
-// keptStep mounts the layer of an earlier run. Its skeleton and a copied
-// workspace are what they were at the first start; what the host's directories
-// below the overlays hold by now shows through.
-type keptStep struct{ Image string }
+// keptOp mounts the layer of an earlier run. The skeleton and a copied workspace are as at
+// the first start. The host directories below the overlays show their present content.
+type keptOp struct{ Image string }
 
-func (s keptStep) String() string { return "kept layer " + s.Image }
+func (s keptOp) String() string { return "kept layer " + s.Image }
 
-func (s keptStep) run(b *builder) error {
+// run locks the image before it is checked and attached: e2fsck on a mounted file system
+// would damage it.
+func (s keptOp) run(b *builder) error {
 	image, err := os.OpenFile(s.Image, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open the layer: %w", err)
 	}
-	defer image.Close() // the loop device holds it
+	defer image.Close() // the loop device keeps it open
 	if err := lockImage(image, unix.LOCK_EX); err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func (s keptStep) run(b *builder) error {
 	return b.remap()
 }
 
-// remap lets what the agent wrote be its own again. The files have the host ids
-// of the range that was leased when the layer was made, and today's may be
-// another; the mount translates, and nothing is rewritten. The ids below are
-// the host's own, which overlayfs uses in its work directories.
+// remap lets the agent keep the files that it wrote. They have the host ids of the range
+// that was leased when the layer was made, and the present range may be another one. An
+// id-mapped mount translates, so nothing is rewritten. The ids below are the host's own,
+// which overlayfs uses in its work directories.
 func (b *builder) remap() error {
 	made := b.tree.table.HostID
 	if made == b.cfg.HostID {
@@ -88,9 +88,9 @@ func (b *builder) remap() error {
 	return attach(clone, b.staged(b.writable))
 }
 
-// place finds the directory of the upper for target: the one that a kept layer
-// has for it, or a number that none has. The host may have gained or lost a
-// base directory since, so the plan's numbers are those of a new layer only.
+// place finds the upper directory for target: that of the kept layer, or a new number. The
+// plan's numbers are valid for a new layer only, because the host may have gained or lost a
+// base directory since.
 func (t table) place(index int, target string) (number string, known bool) {
 	for _, upper := range t.Uppers {
 		if upper.Prefix == target {
@@ -106,16 +106,17 @@ func (t table) place(index int, target string) (number string, known bool) {
 	return fmt.Sprint(index), false
 }
 
-// layerPatience bounds the wait for whoever has the layer: a clove diff, or the
-// kernel, which lets go of a killed run's mounts a moment after its processes.
+// layerPatience bounds the wait for another user of the layer: a clove diff, or the kernel,
+// which releases a killed run's mounts a moment after its processes.
 const layerPatience = 30 * time.Second
 
-// ErrLayerBusy says that somebody still uses the layer.
+// ErrLayerBusy means that the layer is still in use.
 var ErrLayerBusy = errors.New("the layer is in use")
 
-// lockImage takes flock(2) on a layer's image, shared to read it. The loop
-// device holds the very file that was locked, so the lock lasts until the last
-// mount is gone: two mounts of one image would destroy it.
+// lockImage takes flock(2) on a layer's image, shared for reading. The loop device keeps
+// the locked open file, so the lock lasts until the last mount is gone. Two mounts of one
+// image would destroy it. The goroutine of a wait that timed out stays until the lock is
+// free.
 func lockImage(image *os.File, how int) error {
 	err := unix.Flock(int(image.Fd()), how|unix.LOCK_NB)
 	if !errors.Is(err, unix.EWOULDBLOCK) {
@@ -139,17 +140,16 @@ func lockImage(image *os.File, how int) error {
 	}
 }
 
-// Of the ext4 superblock, which begins at superblock; see the kernel's
-// Documentation/filesystems/ext4/super.rst.
+// Fields of the ext4 superblock; see the kernel's Documentation/filesystems/ext4/super.rst.
 const (
 	superblock = 1024
 	stateAt    = superblock + 0x3A
-	stateValid = 1 // unmounted as it should be
+	stateValid = 1 // cleanly unmounted
 	stateError = 2
 )
 
-// mend checks a layer that was not unmounted, which takes a power cut: however
-// clove dies, the kernel unmounts. There is no journal to replay.
+// mend checks a layer that was not unmounted. Only a power cut causes that, because the
+// kernel unmounts however clove dies. There is no journal to replay.
 func mend(image *os.File) error {
 	var state [2]byte
 	if _, err := image.ReadAt(state[:], stateAt); err != nil {
@@ -173,7 +173,7 @@ func mend(image *os.File) error {
 	return nil
 }
 
-// ErrLayerDamaged says that a layer did not survive a crash of the host.
+// ErrLayerDamaged means that a layer did not survive a crash of the host.
 var ErrLayerDamaged = errors.New("the layer is damaged")
 
 func checkerOfFileSystems() (string, error) {

@@ -134,16 +134,16 @@ func TestKeptLayerHasOneUser(t *testing.T) {
 	}
 }
 
-// A start that fails at any step leaves the agent's files as they were.
+// A start that fails at any operation leaves the agent's files as they were.
 func TestFaultsKeepAKeptLayer(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
 	broken := errors.New("broken")
-	steps := 0
+	operations := 0
 	for k := 0; ; k++ {
-		steps = 0
-		tree, err := b.again(cfg, func(step int) error {
-			if steps = step + 1; step == k {
+		operations = 0
+		tree, err := b.again(cfg, func(operation int) error {
+			if operations = operation + 1; operation == k {
 				return broken
 			}
 			return nil
@@ -156,11 +156,11 @@ func TestFaultsKeepAKeptLayer(t *testing.T) {
 			break
 		}
 		if !errors.Is(err, broken) {
-			t.Fatalf("step %d: %v", k, err)
+			t.Fatalf("operation %d: %v", k, err)
 		}
 	}
-	if steps < 8 {
-		t.Errorf("only %d steps", steps)
+	if operations < 8 {
+		t.Errorf("only %d operations", operations)
 	}
 	if _, err := os.Stat(cfg.image()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("discarded, and still there: %v", err)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// table is written into the layer itself, outside of every upper directory: the
-// agent can neither read nor write it.
+// table describes a layer. It is stored in the layer itself, outside of every upper
+// directory, where the agent can neither read nor write it.
 type table struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
@@ -24,7 +24,7 @@ type table struct {
 	Since   time.Time `json:"since"`
 	Uppers  []Upper   `json:"uppers"` // Dir relative to the layer
 	Made    []string  `json:"made"`   // mount points that clove made in the uppers
-	// What the layer held before the agent wrote to it.
+	// Usage of the layer before the agent wrote to it.
 	EmptyBytes  int64 `json:"empty_bytes"`
 	EmptyInodes int64 `json:"empty_inodes"`
 }
@@ -34,32 +34,31 @@ const (
 	tableVersion = 1
 )
 
-// Usage is what the agent's files hold of the writable layer.
+// Usage is what the agent's files occupy in the writable layer.
 type Usage struct {
 	Bytes  int64
 	Inodes int64
-	Files  int64 // inodes that there are for the agent
-	// Full tells that bytes ran out, NoFiles that inodes did.
+	Files  int64 // inodes that the agent can use in total
+	// Full means that there are no free bytes left, NoFiles no free inodes.
 	Full, NoFiles bool
 }
 
-// The free space under which a layer counts as full is what a write that got
-// ENOSPC may leave over: ext4 refuses a whole folio when it cannot have each of
-// its blocks, and a folio is as large as the write, up to 2 MiB (Linux 6.16).
-// A layer for which this is much counts as full when an eighth is free.
+// A layer counts as full below this free space, because a write that failed with ENOSPC may
+// leave that much: ext4 refuses a whole folio if it cannot allocate all its blocks, and a
+// folio is as large as the write, up to 2 MiB (Linux 6.16). A small layer counts as full
+// when an eighth is free.
 const (
 	fullBelow    = 2 << 20
 	fullFraction = 8
 )
 
-// Layer is the handle of the layer's root.
+// Layer is a handle of the layer's root directory.
 func (t *Tree) Layer() *os.File { return t.layer }
 
 // Uppers returns the parts of the writable layer.
 func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
 
-// Usage returns what was written since Mount. What the file system itself needs
-// is not counted.
+// Usage returns what was written since Mount, without what the file system itself needs.
 func (t *Tree) Usage() (Usage, error) {
 	now, err := t.held()
 	now.Bytes, now.Inodes = max(0, now.Bytes-t.before.Bytes), max(0, now.Inodes-t.before.Inodes)
@@ -67,6 +66,8 @@ func (t *Tree) Usage() (Usage, error) {
 	return now, err
 }
 
+// held reads statfs(2). Bavail and not Bfree counts as free, because reserved blocks are
+// not available to the agent.
 func (t *Tree) held() (Usage, error) {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
@@ -79,8 +80,8 @@ func (t *Tree) held() (Usage, error) {
 	}, nil
 }
 
-// Sync puts the layer on the host's disk as it is now, its name included. Of a
-// layer that was never written back, a power cut leaves an image of zeros.
+// Sync writes the layer and its name to the host's disk. Without it, a power cut leaves an
+// image of zeros.
 func (t *Tree) Sync() error {
 	if err := unix.Syncfs(int(t.layer.Fd())); err != nil {
 		return fmt.Errorf("cannot write the layer back: %w", err)
@@ -97,7 +98,7 @@ func (t *Tree) Sync() error {
 	return nil
 }
 
-// Changed tells whether the agent left anything in the layer.
+// Changed reports whether the agent left anything in the layer.
 func (t *Tree) Changed() (bool, error) {
 	for _, upper := range t.Uppers() {
 		changed, err := t.table.changed(upper)
@@ -128,11 +129,12 @@ func (t table) changed(upper Upper) (bool, error) {
 	return false, err
 }
 
-// leadsToMade tells whether overlayfs copied dir up for a mount point of ours.
+// leadsToMade reports whether overlayfs copied dir up because clove made a mount point below it.
 func (t table) leadsToMade(dir string) bool {
 	return slices.ContainsFunc(t.Made, func(made string) bool { return within(made, dir) })
 }
 
+// at returns the uppers with absolute paths for a layer that is mounted at dir.
 func (t table) at(dir string) []Upper {
 	uppers := slices.Clone(t.Uppers)
 	for i := range uppers {
@@ -145,18 +147,17 @@ func (t table) at(dir string) []Upper {
 	return uppers
 }
 
-// Layer is a writable layer to be read: a kept image, mounted read-only, or one
-// in use.
+// Layer is a writable layer opened for reading: a kept image, mounted read-only, or one in use.
 type Layer struct {
 	dir     string
-	mounted bool // by us, at dir
+	mounted bool // by OpenLayer, at dir
 	root    *os.File
 	table   table
 }
 
-// OpenLayer mounts a kept image read-only at dir, an empty directory, in the
-// calling thread's private mount namespace. Close must be called on that thread.
-// The image is the caller's.
+// OpenLayer mounts a kept image read-only at dir, an empty directory, in the calling
+// thread's private mount namespace. Close must be called on that thread. The caller closes
+// image.
 func OpenLayer(ctx context.Context, image *os.File, dir string) (*Layer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -182,8 +183,8 @@ func OpenLayer(ctx context.Context, image *os.File, dir string) (*Layer, error) 
 	return l, nil
 }
 
-// LiveLayer reads a layer in use by a handle of its root, Tree.Layer, which
-// Close closes. Its agent must stand still meanwhile.
+// LiveLayer reads a layer in use by a handle of its root, Tree.Layer, which Close closes.
+// Its agent must be frozen meanwhile.
 func LiveLayer(root *os.File) (*Layer, error) {
 	l := &Layer{dir: fdPath(root), root: root}
 	if err := l.load(); err != nil {
@@ -197,6 +198,8 @@ func (l *Layer) load() (err error) {
 	return err
 }
 
+// readTable rejects other versions: to misread the table could apply the wrong directory to
+// the host.
 func readTable(layer string) (t table, err error) {
 	text, err := os.ReadFile(filepath.Join(layer, tableName))
 	if err == nil {
@@ -211,12 +214,12 @@ func readTable(layer string) (t table, err error) {
 	return t, nil
 }
 
-// Uppers returns the parts of the layer, by paths that hold on the mounting
-// thread: Diff and Apply open them without following any link, /proc's included.
+// Uppers returns the parts of the layer. The paths are valid on the mounting thread; Diff
+// and Apply open them without following any link, /proc's included.
 func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
 
-// Diff lists what the agent changed in these parts of the layer. The mount
-// points that clove made for it are no changes of the agent's.
+// Diff lists what the agent changed in these parts of the layer, without the mount points
+// that clove made.
 func (l *Layer) Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
 	changes, err := Diff(ctx, uppers, access)
 	return slices.DeleteFunc(changes, func(c Change) bool {
@@ -224,7 +227,7 @@ func (l *Layer) Diff(ctx context.Context, uppers []Upper, access Access) ([]Chan
 	}), err
 }
 
-// Close unmounts the layer where it was mounted here.
+// Close unmounts the layer if OpenLayer mounted it.
 func (l *Layer) Close() error {
 	if l.root != nil {
 		l.root.Close()
@@ -238,7 +241,7 @@ func (l *Layer) Close() error {
 	return nil
 }
 
-// RemoveLayer removes a kept image. One that is gone already is no error.
+// RemoveLayer removes a kept image. An absent one is no error.
 func RemoveLayer(image string) error {
 	if err := os.Remove(image); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove the layer: %w", err)

@@ -11,17 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopTries bounds the race for a free loop device: with n starters each try
+// loopTries bounds the race for a free loop device: with n concurrent starts, each try
 // loses at most once to each of the others.
 const loopTries = 1000
 
-// ErrLoopForbidden means that the device cgroup of clove's container lets it open no
-// loop device.
+// ErrLoopForbidden means that the device cgroup of clove's container forbids loop devices.
 var ErrLoopForbidden = errors.New("this container may open no loop device")
 
-// attachLoop puts image behind a loop device and returns the device, held
-// open. The kernel frees the device when its last user closes or unmounts it,
-// so nothing is left when clove is killed.
+// attachLoop attaches image to a loop device and returns the open device.
+// LO_FLAGS_AUTOCLEAR frees it when its last user closes or unmounts it, so nothing is left
+// if clove is killed.
 func attachLoop(image *os.File, readOnly bool, scratch string) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -46,7 +45,7 @@ func attachLoop(image *os.File, readOnly bool, scratch string) (*os.File, error)
 			return device, nil
 		}
 		device.Close()
-		// LOOP_CTL_GET_FREE reserves nothing: somebody else may have been faster.
+		// LOOP_CTL_GET_FREE reserves nothing, so another process may have taken the device.
 		if !errors.Is(err, unix.EBUSY) {
 			return nil, fmt.Errorf("cannot attach %s to a loop device: %w", image.Name(), err)
 		}
@@ -54,9 +53,8 @@ func attachLoop(image *os.File, readOnly bool, scratch string) (*os.File, error)
 	return nil, fmt.Errorf("cannot attach %s: lost %d races for a loop device", image.Name(), loopTries)
 }
 
-// freeLoop opens a loop device that was free a moment ago. A container's /dev
-// may lack its node; then one is made in scratch, for as long as it takes to
-// open it.
+// freeLoop opens a loop device that was free a moment before. A container's /dev may lack
+// its node; then a temporary one is made in scratch.
 func freeLoop(control int, scratch string) (*os.File, error) {
 	index, err := unix.IoctlRetInt(control, unix.LOOP_CTL_GET_FREE)
 	if err != nil {
@@ -85,9 +83,8 @@ func freeLoop(control int, scratch string) (*os.File, error) {
 	return os.OpenFile(node, os.O_RDWR|unix.O_CLOEXEC, 0)
 }
 
-// holdOff keeps udev from probing device: systemd-udevd leaves a locked block
-// device alone until it is closed (systemd's BLOCK_DEVICE_LOCKING). One that was
-// at it already is waited for.
+// holdOff keeps udev from probing device: systemd-udevd ignores a locked block device until
+// it is closed (systemd's BLOCK_DEVICE_LOCKING). The call waits for a probe that has begun.
 func holdOff(device *os.File) error {
 	for {
 		err := unix.Flock(int(device.Fd()), unix.LOCK_EX)
@@ -100,8 +97,8 @@ func holdOff(device *os.File) error {
 	}
 }
 
-// forget drops what the kernel cached of the device's content, after the file
-// behind it was written.
+// forget drops the kernel's cache of the device's content, after the file behind it was
+// written directly.
 func forget(device *os.File) error {
 	if err := unix.IoctlSetInt(int(device.Fd()), unix.BLKFLSBUF, 0); err != nil {
 		return fmt.Errorf("cannot drop the cache of %s: %w", device.Name(), err)

@@ -34,7 +34,7 @@ func TestLoopWithoutDeviceNodes(t *testing.T) {
 }
 
 // The file must be empty while it is attached: what is dirty of it would be
-// flushed to the disk, see layerStep.
+// flushed to the disk, see layerOp.
 func TestFilledAfterAttachingIsWhatIsRead(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "state/image")

@@ -6,35 +6,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"clove.run/clove/internal/undo"
 	"golang.org/x/sys/unix"
 )
 
-// Timing is how long one step of a plan took.
-type Timing struct {
-	Step string
-	Took time.Duration
-}
-
-// Tree is a root that was built. It belongs to the mount namespace of the
-// thread that called Mount, and Close and Discard must be called there; the
-// other methods work on any thread.
+// Tree is a root that was built. It belongs to the mount namespace of the thread that
+// called Mount. Close and Discard must be called there; the other methods work on any
+// thread.
 type Tree struct {
-	Root  string   // the root's path in that mount namespace
-	Times []Timing // of the steps, in their order
-	// Unmapped are the host directories whose file system cannot be id-mapped:
-	// those of the base appear as nobody's, the workspace was copied.
+	Root string // the root's path in that mount namespace
+	// Unmapped are the host directories whose file system cannot be id-mapped. Those of the
+	// base appear as nobody's; a workspace was copied.
 	Unmapped []string
 
 	userns  *os.File // maps id 0 to HostID, 1 to HostID+1, …: the agent's own
 	image   string   // of the layer
-	layer   *os.File // the writable layer's own root
+	layer   *os.File // root directory of the writable layer
 	table   table
 	before  Usage
 	undo    *undo.Stack // unmounts everything
-	discard *undo.Stack // then removes the image
+	discard *undo.Stack // removes the image, after undo
 }
 
 // builder is the state of one Mount.
@@ -44,18 +36,16 @@ type builder struct {
 	undo    undo.Stack
 	discard undo.Stack
 	stage   *os.File // the stage's root
-	root    *os.File // the root being built, nil before its overlay is there
+	root    *os.File // the root under construction; nil before its overlay exists
 	maps    namespaces
-	// writable is where in the stage uppers are reached: the layer, or a mount of
-	// it with other ids.
+	// writable is where the stage has the uppers: the layer, or an id-mapped mount of it.
 	writable string
 }
 
-// Mount builds the root. The calling goroutine must be locked to a thread whose
-// mount namespace is its own and private. On failure everything is undone, the
-// image included.
+// Mount builds the root. The calling goroutine must be locked to a thread with a private
+// mount namespace of its own. After an error everything is undone, the image included.
 func (p Plan) Mount() (*Tree, error) {
-	b := &builder{cfg: p.cfg, maps: startNamespaces(p.cfg, p.steps), writable: "layer"}
+	b := &builder{cfg: p.cfg, maps: startNamespaces(p.cfg, p.operations), writable: "layer"}
 	b.tree = &Tree{Root: filepath.Join(p.cfg.stage(), "root"), image: p.cfg.image()}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
@@ -63,16 +53,17 @@ func (p Plan) Mount() (*Tree, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())
 	}
-	if p.cfg.kept { // only now: a start that fails loses nothing
+	if p.cfg.kept { // only now, so that a failed start does not lose the agent's files
 		b.discard.Add("image", func() error { return os.Remove(p.cfg.image()) })
 	}
 	b.tree.undo, b.tree.discard = b.undo.Take(), b.discard.Take()
 	return b.tree, nil
 }
 
+// runAll executes the operations in order, and then takes the user namespace, which all
+// mounts of the tree share.
 func (b *builder) runAll(p Plan) error {
-	for k, s := range p.steps {
-		began := time.Now()
+	for k, s := range p.operations {
 		var err error
 		if p.fault != nil {
 			err = p.fault(k)
@@ -80,11 +71,9 @@ func (b *builder) runAll(p Plan) error {
 		if err == nil {
 			err = s.run(b)
 		}
-		name := firstLine(s.String())
 		if err != nil {
-			return fmt.Errorf("cannot build the root: %s: %w", name, err)
+			return fmt.Errorf("cannot build the root: %s: %w", firstLine(s.String()), err)
 		}
-		b.tree.Times = append(b.tree.Times, Timing{name, time.Since(began)})
 	}
 	var err error
 	if b.tree.userns, err = b.maps.take(shiftMap(p.cfg.HostID)); err != nil {
@@ -97,7 +86,7 @@ func (b *builder) runAll(p Plan) error {
 	return err
 }
 
-// close closes the handles that only the building needed.
+// close closes the handles that only the building needs.
 func (b *builder) close() {
 	b.maps.close()
 	for _, f := range []*os.File{b.root, b.stage} {
@@ -107,16 +96,16 @@ func (b *builder) close() {
 	}
 }
 
-// staged names a path below the stage by its handle. So the mount table, which
-// the agent can read, tells nothing about the host's directories, and no
-// character of them can be taken for one of mount's options.
+// staged is a path below the stage through its handle (/proc/self/fd). So the mount table,
+// which the agent can read, shows nothing of the host's directories, and no character of
+// them can be taken for a separator of mount options.
 func (b *builder) staged(elements ...string) string {
 	return filepath.Join(append([]string{fdPath(b.stage)}, elements...)...)
 }
 
-// upper makes the upper directory of the overlay at target and gives it the
-// owner and mode of like: a merged directory shows its upper's. A kept layer's
-// stays as the agent left it. work is the directory beside it for overlayfs.
+// upper makes the upper directory of the overlay at target, with the owner and mode of
+// like, because a merged directory shows its upper's. The upper of a kept layer is not
+// changed. work is overlayfs's work directory for it.
 func (b *builder) upper(index int, target, host, like string) (dir, work string, err error) {
 	number, known := b.tree.table.place(index, target)
 	name := filepath.Join("upper", number)
@@ -133,7 +122,7 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 	}
 	uid, gid := stat.Uid, stat.Gid
 	if b.cfg.User != nil && target == workspaceDir {
-		// Whoever owns it on the host: what the agent adds is the agent's.
+		// Whoever owns the workspace on the host, what the agent adds belongs to the agent.
 		uid, gid = b.cfg.HostID+b.cfg.AgentUID, b.cfg.HostID+b.cfg.AgentGID
 	}
 	if err := unix.Chown(dir, int(uid), int(gid)); err != nil {
@@ -152,9 +141,9 @@ func (b *builder) openRoot() error {
 	return err
 }
 
-// UserNamespace is the path of the agent's user namespace for other processes of
-// this host, for as long as this process lives and the Tree is open. Neither the
-// host's root nor another agent is its owner.
+// UserNamespace is the path of the agent's user namespace for other processes of this host.
+// It is valid while this process lives and the Tree is open. Its owner is neither the
+// host's root nor another agent.
 func (t *Tree) UserNamespace() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), t.userns.Fd())
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Plan is how a root will be built: steps in their order, with nothing left to
-// decide. It is a value; String is its stable text.
+// Plan is how a root will be built: operations in their order, with no decision left. It is
+// a value; String is its stable text.
 type Plan struct {
-	cfg   Config
-	facts facts // what the steps were planned from
-	steps []step
-	fault func(k int) error // tests only: fails step k before it runs
+	cfg        Config
+	hostInfo   hostInfo // the input of the planning
+	operations []operation
+	fault      func(k int) error // for tests only: fails operation k before it runs
 }
 
-// step is one thing that Mount does. Its text names it in the plan and in errors.
-type step interface {
+// operation is one part of Mount. Its text names it in the plan and in errors.
+type operation interface {
 	String() string
 	run(b *builder) error
 }
@@ -27,106 +27,109 @@ func NewPlan(cfg Config) (Plan, error) {
 	if err := cfg.check(); err != nil {
 		return Plan{}, err
 	}
-	f, err := readFacts(cfg)
+	f, err := readHostInfo(cfg)
 	if err != nil {
 		return Plan{}, err
 	}
 	return planFor(cfg, f), nil
 }
 
-// OnIDs is the same plan for another range of host ids, without a second look
-// at the host: the range is leased after everything else was found right.
+// OnIDs is the same plan for another range of host ids. It does not read the host again:
+// the range is leased last, when everything else has been checked.
 func (p Plan) OnIDs(hostID uint32) (Plan, error) {
 	cfg := p.cfg
 	cfg.HostID = hostID
 	if err := cfg.check(); err != nil {
 		return Plan{}, err
 	}
-	return planFor(cfg, p.facts), nil
+	return planFor(cfg, p.hostInfo), nil
 }
 
 func (p Plan) String() string {
 	var out strings.Builder
-	for _, s := range p.steps {
+	for _, s := range p.operations {
 		out.WriteString(s.String() + "\n")
 	}
 	return out.String()
 }
 
-// planFor is the pure part of NewPlan.
-func planFor(cfg Config, f facts) Plan {
-	p := &planner{cfg: cfg, facts: f}
+// planFor is the part of NewPlan without side effects.
+func planFor(cfg Config, f hostInfo) Plan {
+	p := &planner{cfg: cfg, hostInfo: f}
 	if cfg.Rootfs != "" {
 		p.planRootfs()
 	} else {
 		p.planBase()
 	}
 	p.planMounts()
-	p.add(sysStep{})
+	p.add(sysOp{})
 	if f.Veiled {
-		p.add(procStep{})
+		p.add(procOp{})
 	}
 	if cfg.ReadOnly {
 		p.planReadOnly()
 	}
-	p.add(tableStep{})
-	return Plan{cfg: cfg, facts: p.facts, steps: p.steps}
+	p.add(tableOp{})
+	return Plan{cfg: cfg, hostInfo: p.hostInfo, operations: p.operations}
 }
 
+// planner collects the operations of one plan.
 type planner struct {
-	cfg    Config
-	facts  facts
-	steps  []step
-	uppers int      // overlays and scratch directories so far
-	base   []string // targets of the root's own overlays, which --read-only seals
+	cfg        Config
+	hostInfo   hostInfo
+	operations []operation
+	uppers     int      // overlays and scratch directories so far
+	base       []string // targets of the root's own overlays, which --read-only makes read-only
 }
 
-func (p *planner) add(steps ...step) { p.steps = append(p.steps, steps...) }
+func (p *planner) add(operations ...operation) { p.operations = append(p.operations, operations...) }
 
-// overlay plans s as the next one.
-func (p *planner) overlay(s overlayStep) {
+// overlay plans s with the next index.
+func (p *planner) overlay(s overlayOp) {
 	s.Index = p.uppers
 	p.add(s)
 	p.uppers++
 }
 
-// layer plans the writable layer, with the skeleton in it.
+// layer plans the writable layer with its skeleton.
 func (p *planner) layer(kind string, common func() []entry, own []entry) {
 	if p.cfg.kept {
-		p.add(stageStep{}, keptStep{Image: p.cfg.image()}, skeletonStep{Entries: own})
+		p.add(stageOp{}, keptOp{Image: p.cfg.image()}, skeletonOp{Entries: own})
 		return
 	}
-	if p.facts.layer == nil {
+	if p.hostInfo.layer == nil {
 		planned := newTemplate(p.cfg, kind, common())
-		p.facts.layer = &planned
+		p.hostInfo.layer = &planned
 	}
-	p.add(stageStep{},
-		layerStep{Image: p.cfg.image(), Template: *p.facts.layer},
-		skeletonStep{Entries: own})
+	p.add(stageOp{},
+		layerOp{Image: p.cfg.image(), Template: *p.hostInfo.layer},
+		skeletonOp{Entries: own})
 }
 
+// planBase plans the root over the host's base. The base directories follow parents first,
+// because each is mounted inside of the one before.
 func (p *planner) planBase() {
-	p.layer(templateBase, p.facts.skeleton, personal(p.cfg, p.facts))
-	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
+	p.layer(templateBase, p.hostInfo.skeleton, personal(p.cfg, p.hostInfo))
+	p.overlay(overlayOp{Target: "/", Sources: []string{skeletonDir}, Map: shiftMap(p.cfg.HostID)})
 	without := asIs
 	if p.cfg.AgentUID == 0 {
-		without = byCopy // root inside must own the base to install into it
+		without = byCopy // the sandbox's root installs packages into the base, so it must own the files
 	}
-	for _, dir := range p.facts.Base {
-		p.overlay(overlayStep{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: without})
+	for _, dir := range p.hostInfo.Base {
+		p.overlay(overlayOp{Target: dir, Sources: []string{dir}, Map: shiftMap(p.cfg.HostID), Else: without})
 	}
-	p.base = append([]string{"/"}, p.facts.Base...)
+	p.base = append([]string{"/"}, p.hostInfo.Base...)
 }
 
-// planRootfs makes the directory itself the root. Its owner may be hostile: the
-// directories that clove mounts on come from the skeleton above it, whatever
-// stands in their place, and everything else is resolved inside.
+// planRootfs makes a caller's directory the root. Its owner may be hostile. The directories
+// that clove mounts on come from the skeleton above it, whatever the directory has in their
+// place, and everything else is resolved inside.
 func (p *planner) planRootfs() {
 	p.layer(templateRootfs, rootfsSkeleton, rootfsPersonal(p.cfg))
-	p.overlay(overlayStep{Target: "/", Sources: []string{skeletonDir, p.facts.Rootfs.Path}, Map: shiftMap(p.cfg.HostID)})
+	p.overlay(overlayOp{Target: "/", Sources: []string{skeletonDir, p.hostInfo.Rootfs.Path}, Map: shiftMap(p.cfg.HostID)})
 	homeUID, homeGID := agentIDs(p.cfg.AgentUID, p.cfg.AgentGID)
-	p.add(makeDirStep{Path: "/var/tmp", Mode: 0o1777},
-		makeDirStep{Path: agentHome, Mode: 0o755, UID: homeUID, GID: homeGID})
+	p.add(makeDirOp{Path: "/var/tmp", Mode: 0o1777},
+		makeDirOp{Path: agentHome, Mode: 0o755, UID: homeUID, GID: homeGID})
 	p.base = []string{"/"}
 }
 
@@ -136,13 +139,13 @@ type wanted struct {
 	plan   func()
 }
 
-// planMounts plans everything that the caller asked for, and what --read-only
-// leaves writable, by target: no mount hides one that was asked for below it.
+// planMounts plans everything that the caller requested, and what --read-only leaves
+// writable, sorted by target, so that no mount hides one below it.
 func (p *planner) planMounts() {
 	asked := p.asked()
 	var mounts []wanted
 	for _, own := range append(p.own(), p.prefixes()...) {
-		// The caller's explicit mounts win over clove's own.
+		// A mount that the caller requested replaces clove's own at the same target.
 		if !slices.ContainsFunc(asked, func(a wanted) bool { return a.target == own.target }) {
 			mounts = append(mounts, own)
 		}
@@ -157,10 +160,10 @@ func (p *planner) planMounts() {
 // own are the workspace and the directories that stay writable.
 func (p *planner) own() []wanted {
 	var mounts []wanted
-	source := p.facts.Workspace
+	source := p.hostInfo.Workspace
 	if source.Path != "" {
 		mounts = append(mounts, wanted{workspaceDir, func() {
-			p.overlay(overlayStep{Target: workspaceDir, Sources: []string{source.Path}, Map: p.callersMap(source), Else: byCopy, As: p.cfg.User})
+			p.overlay(overlayOp{Target: workspaceDir, Sources: []string{source.Path}, Map: p.callersMap(source), Else: byCopy, As: p.cfg.User})
 		}})
 	}
 	if !p.cfg.ReadOnly {
@@ -174,35 +177,36 @@ func (p *planner) own() []wanted {
 	return mounts
 }
 
+// prefixes are read-only: several agents and the host share an interpreter.
 func (p *planner) prefixes() []wanted {
 	var mounts []wanted
-	for _, source := range p.facts.Prefixes {
+	for _, source := range p.hostInfo.Prefixes {
 		mounts = append(mounts, wanted{source.Path, func() {
-			p.add(bindStep{Source: source.Path, Target: source.Path, Map: p.ownedBy(source), Dir: true, ReadOnly: true})
+			p.add(bindOp{Source: source.Path, Target: source.Path, Map: p.ownedBy(source), Dir: true, ReadOnly: true})
 		}})
 	}
 	return mounts
 }
 
-// asked are the explicit mounts.
+// asked are the mounts that the caller requested.
 func (p *planner) asked() []wanted {
 	var mounts []wanted
 	for i, bind := range p.cfg.Binds {
-		source := p.facts.Binds[i]
+		source := p.hostInfo.Binds[i]
 		mounts = append(mounts, wanted{bind.Target, func() {
-			p.add(bindStep{Source: source.Path, Target: bind.Target, Map: p.callersMap(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: true, As: p.cfg.User})
+			p.add(bindOp{Source: source.Path, Target: bind.Target, Map: p.callersMap(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: true, As: p.cfg.User})
 		}})
 	}
 	for _, t := range p.cfg.Tmpfs {
 		mounts = append(mounts, wanted{t.Target, func() {
-			p.add(tmpfsStep{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
+			p.add(tmpfsOp{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
 		}})
 	}
 	return mounts
 }
 
 func (p *planner) scratch(target string) {
-	p.add(scratchStep{Target: target, Index: p.uppers})
+	p.add(scratchOp{Target: target, Index: p.uppers})
 	p.uppers++
 }
 
@@ -210,9 +214,9 @@ func (p *planner) ownedBy(s source) idMap {
 	return ownerMap(p.cfg.HostID, p.cfg.AgentUID, p.cfg.AgentGID, s.Owner, s.Group)
 }
 
-// callersMap gives the agent what is the user's, where one named it, and the
-// rest to nobody: not even root inside has a right over what is not mapped, and
-// nobody at all makes a file that would be another's.
+// callersMap maps only the user's own id, to the agent, if a user requested the mount.
+// Other owners are unmapped: not even root inside has rights over them, and no file can be
+// made that would belong to another user.
 func (p *planner) callersMap(s source) idMap {
 	user := p.cfg.User
 	if user == nil {
@@ -223,11 +227,11 @@ func (p *planner) callersMap(s source) idMap {
 
 func (p *planner) planReadOnly() {
 	for _, target := range slices.Backward(p.base) {
-		p.add(sealStep{Target: target})
+		p.add(sealOp{Target: target})
 	}
 }
 
-// comparePaths orders a directory before what lies in it.
+// comparePaths orders a directory before its entries.
 func comparePaths(a, b string) int {
 	return slices.Compare(strings.Split(path.Clean(a), "/"), strings.Split(path.Clean(b), "/"))
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func testFacts() facts {
-	return facts{
+func testFacts() hostInfo {
+	return hostInfo{
 		Links:  map[string]string{"/bin": "usr/bin", "/lib": "usr/lib"},
 		Base:   []string{"/opt", "/usr", "/usr/local"},
 		Etc:    []entry{{Path: "/etc/shells", Kind: kindFile, Mode: 0o644, From: "/etc/shells", Stamp: "8@1"}},
@@ -22,7 +22,7 @@ func fixedConfig() Config {
 	return cfg
 }
 
-func checkPlan(t *testing.T, cfg Config, f facts, want string) {
+func checkPlan(t *testing.T, cfg Config, f hostInfo, want string) {
 	t.Helper()
 	got := planFor(cfg, f).String()
 	if got != strings.TrimPrefix(want, "\n") {
@@ -78,7 +78,7 @@ table
 }
 
 // mountLines are the lines of a plan between the base and /sys.
-func mountLines(cfg Config, f facts) string {
+func mountLines(cfg Config, f hostInfo) string {
 	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3, or as it is\n")
 	mounts, _, _ := strings.Cut(rest, "sys\n")
 	return mounts

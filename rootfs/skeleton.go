@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entryKind is what an entry makes.
+// entryKind is the file type of an entry.
 type entryKind string
 
 const (
@@ -26,9 +26,9 @@ type entry struct {
 	Kind     entryKind
 	Mode     uint32 // permissions with the sticky bit; unused for a link
 	UID, GID uint32 // inside
-	Data     string // a file's bytes, a link's text
-	From     string // the host's file that has the bytes, where Data has not
-	Stamp    string // says which state of From is meant
+	Data     string // a file's content, a link's target
+	From     string // the host file with the content, if Data has not
+	Stamp    string // identifies the state of From
 }
 
 func (e entry) String() string {
@@ -46,10 +46,10 @@ func (e entry) String() string {
 	}
 }
 
-// skeleton returns the positive list of names of a root over the host's base,
-// parents before children: what is the same for every run on this host. What is
-// not on it, and in no overlay, is not there.
-func (f facts) skeleton() []entry {
+// skeleton returns the allowlist of names in a root over the host's base, parents before
+// children: those that are the same for every run on this host. A name that is neither in
+// it nor in an overlay does not exist inside.
+func (f hostInfo) skeleton() []entry {
 	known := make(map[string]entry, 2*(len(f.Etc)+len(f.Base)+len(f.Links)))
 	dir := func(path string, mode uint32) { known[path] = entry{Path: path, Kind: kindDir, Mode: mode} }
 	for _, e := range f.Etc {
@@ -64,7 +64,7 @@ func (f facts) skeleton() []entry {
 	for path, link := range map[string]string{"/etc/mtab": "../proc/self/mounts", "/var/lock": "/run/lock", "/var/run": "/run"} {
 		known[path] = entry{Path: path, Kind: kindLink, Data: link}
 	}
-	// su and runuser stop where it is missing, and where it asks for more than
+	// su and runuser fail if it is missing, or if it requests more than
 	// the sandbox's own limits, as a host's may.
 	known["/etc/security/limits.conf"] = entry{Path: "/etc/security/limits.conf", Kind: kindFile, Mode: 0o644,
 		Data: "# The sandbox has its limits already.\n"}
@@ -79,22 +79,21 @@ func (f facts) skeleton() []entry {
 	return withParents(known)
 }
 
-// personal are the names of the skeleton that differ from run to run. Their
-// parents are in skeleton.
-func personal(cfg Config, f facts) []entry {
+// personal are the names of the skeleton that differ between runs. skeleton has their parents.
+func personal(cfg Config, f hostInfo) []entry {
 	homeUID, homeGID := agentIDs(cfg.AgentUID, cfg.AgentGID)
 	entries := append(etcGenerated(cfg, f),
 		entry{Path: agentHome, Kind: kindDir, Mode: 0o755, UID: homeUID, GID: homeGID},
 		entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
-	// An interpreter below /root opens that directory to the agent.
+	// An interpreter below /root needs that directory to be accessible.
 	if slices.ContainsFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/root") }) {
 		entries = append(entries, entry{Path: "/root", Kind: kindDir, Mode: 0o755})
 	}
 	return entries
 }
 
-// rootfsSkeleton is what lies above a root of the caller's own: the directories
-// that clove mounts on, so that nothing else can stand in their place.
+// rootfsSkeleton lies above a caller's root. It has the directories that clove mounts on,
+// so that nothing in that root can take their place.
 func rootfsSkeleton() []entry {
 	known := map[string]entry{"/tmp": {Path: "/tmp", Kind: kindDir, Mode: 0o1777}}
 	for _, path := range rootfsDirs {
@@ -103,7 +102,7 @@ func rootfsSkeleton() []entry {
 	return withParents(known)
 }
 
-// rootfsDirs must be directories, or be missing, in a root of the caller's own.
+// rootfsDirs must be directories or be missing in a caller's root.
 var rootfsDirs = []string{"/dev", "/etc", "/proc", "/sys"}
 
 func rootfsPersonal(cfg Config) []entry {
@@ -111,7 +110,7 @@ func rootfsPersonal(cfg Config) []entry {
 		entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
 }
 
-// withParents adds the directories that lead to each entry and sorts them all.
+// withParents adds the parent directories of each entry and sorts all.
 func withParents(known map[string]entry) []entry {
 	for _, p := range slices.Collect(maps.Keys(known)) {
 		for up := path.Dir(p); ; up = path.Dir(up) {
@@ -134,8 +133,8 @@ func withParents(known map[string]entry) []entry {
 	})
 }
 
-// write makes e below dir, which nobody but clove can reach. Ids are written as
-// they are inside: the mount of the skeleton shifts them.
+// write makes e below dir, which only clove can access. Ids are written as they are inside,
+// because the mount of the skeleton shifts them.
 func (e entry) write(dir string) error {
 	at := filepath.Join(dir, e.Path)
 	var err error

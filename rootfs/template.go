@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// skeletonDir is where a layer's image keeps the skeleton: beside the upper
-// directories, out of the agent's reach.
+// skeletonDir is the directory of the skeleton in a layer's image, beside the upper
+// directories, so the agent cannot change it.
 const skeletonDir = "skel"
 
-// The kinds of templates: a run over the host's base, and one over a root of
-// the caller's own, have nothing in common.
+// The kinds of templates: runs over the host's base and runs over a caller's root need
+// different skeletons.
 const (
 	templateBase   = "base"
 	templateRootfs = "rootfs"
 )
 
-// template is an empty layer of Bytes bytes with the skeleton in it, kept as a
-// file that each run copies.
+// template is an empty layer of Bytes bytes with the skeleton in it. It is a file that each
+// run copies.
 type template struct {
 	Path    string
 	Kind    string
@@ -30,8 +30,8 @@ type template struct {
 	Entries []entry // the skeleton
 }
 
-// newTemplate names the template for what is in it, so that a change of the
-// host's /etc asks for a new one.
+// newTemplate derives the template's name from its content, so a change of the host's /etc
+// makes a new one.
 func newTemplate(cfg Config, kind string, entries []entry) template {
 	hash := sha256.New()
 	for _, e := range entries {
@@ -47,9 +47,9 @@ func (t template) String() string {
 	return fmt.Sprintf("%s with %d names", filepath.Base(t.Path), len(t.Entries))
 }
 
-// open opens the template and makes it at its first use. Concurrent makers each
-// make their own and the last rename wins; the files are alike. A template may
-// be removed at any time: whoever copies it has it open.
+// open opens the template, and makes it at its first use. Concurrent makers each make their
+// own, and the last rename wins; the files are equivalent. A template may be removed at any
+// time, because a run that copies it has it open.
 func (t template) open() (*os.File, error) {
 	file, err := os.Open(t.Path)
 	if err == nil {
@@ -71,11 +71,11 @@ func (t template) open() (*os.File, error) {
 	return file, nil
 }
 
-// noteUse keeps the file's time of change within a day of its last use, which
-// SweepTemplates reads: its time of access is not kept on every host.
+// noteUse keeps the file's modification time within a day of its last use, for
+// SweepTemplates. The access time is not kept on every host (noatime).
 func (t template) noteUse(file *os.File, now time.Time) {
 	if info, err := file.Stat(); err == nil && now.Sub(info.ModTime()) > 24*time.Hour {
-		_ = os.Chtimes(t.Path, now, now) // then it is only made anew too early
+		_ = os.Chtimes(t.Path, now, now) // after an error the template is only remade too early
 	}
 }
 
@@ -116,8 +116,8 @@ func (t template) make(scratch string) (*os.File, error) {
 	return file, nil
 }
 
-// removeOlder removes the templates of this kind and size that the host's /etc
-// has outgrown, and what killed makers left.
+// removeOlder removes templates of this kind and size for earlier states of the host's
+// /etc, and what killed makers left.
 func (t template) removeOlder() {
 	like := filepath.Join(filepath.Dir(t.Path), fmt.Sprintf("%s-%d-*.img", t.Kind, t.Bytes))
 	matches, _ := filepath.Glob(like) // fails on a bad pattern only
@@ -126,5 +126,5 @@ func (t template) removeOlder() {
 			os.Remove(path)
 		}
 	}
-	_ = eachAbandoned(filepath.Dir(t.Path), scratch.remove) // what cannot be removed shows in clove check
+	_ = eachAbandoned(filepath.Dir(t.Path), scratch.remove) // clove check reports what cannot be removed
 }

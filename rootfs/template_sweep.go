@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// templateKept is how long a template is kept that no run used. Making it again
-// costs one start a tenth of a second.
+// templateKept is how long an unused template is kept. Making it again costs one start a
+// tenth of a second.
 const templateKept = 30 * 24 * time.Hour
 
-// scratchPattern names the directories in which templates are made.
+// scratchPattern matches the directories in which templates are made.
 const scratchPattern = ".new-*"
 
-// scratch is a directory in which one process makes a template. The lock on it
-// is the maker's sign of life, as the one of a run directory is a supervisor's.
+// scratch is a directory in which one process makes a template. The lock on it proves that
+// the maker is alive, as the lock of a run directory does for a supervisor.
 type scratch struct {
 	path string
 	lock *os.File
@@ -27,7 +27,7 @@ type scratch struct {
 
 var errMakerAlive = errors.New("the maker is alive")
 
-// newScratch makes and locks a directory in dir, and dir itself.
+// newScratch makes and locks a directory in dir, and makes dir if needed.
 func newScratch(dir string) (scratch, error) {
 	var s scratch
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -43,8 +43,8 @@ func newScratch(dir string) (scratch, error) {
 	return s, err
 }
 
-// claimScratch takes over one whose maker died. It returns errMakerAlive when
-// it lives, and fs.ErrNotExist when it is done.
+// claimScratch takes over the directory of a dead maker. It returns errMakerAlive if the
+// maker lives, and fs.ErrNotExist if it has finished.
 func claimScratch(path string) (scratch, error) {
 	s := scratch{path: path}
 	err := alone(filepath.Dir(path), func() (err error) {
@@ -60,8 +60,8 @@ func (s scratch) remove() error {
 	return err
 }
 
-// alone runs f while this process alone may make or claim scratch directories:
-// none is seen between its making and its lock. f must be short.
+// alone runs f under a lock on dir, so that no other process sees a scratch directory
+// between its creation and its lock. f must be short.
 func alone(dir string, f func() error) error {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func lockScratch(path string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	}
-	// Its maker may have removed it and let go between the open and the lock.
+	// The maker may have removed the directory between the open and the lock.
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(lock.Fd()), &stat); err != nil || stat.Nlink == 0 {
 		lock.Close()
@@ -100,8 +100,8 @@ func lockScratch(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// AbandonedTemplates returns the names of what killed makers left among the
-// templates below stateDir.
+// AbandonedTemplates returns the names of what killed makers left among the templates below
+// stateDir.
 func AbandonedTemplates(stateDir string) ([]string, error) {
 	var names []string
 	err := eachAbandoned(templatesDir(stateDir), func(s scratch) error {
@@ -111,8 +111,8 @@ func AbandonedTemplates(stateDir string) ([]string, error) {
 	return names, err
 }
 
-// SweepAbandoned removes what killed makers left among the templates below stateDir,
-// and returns its names.
+// SweepAbandoned removes what killed makers left among the templates below stateDir, and
+// returns the names.
 func SweepAbandoned(stateDir string) (names []string, err error) {
 	err = eachAbandoned(templatesDir(stateDir), func(s scratch) error {
 		names = append(names, filepath.Base(s.path))
@@ -121,8 +121,8 @@ func SweepAbandoned(stateDir string) (names []string, err error) {
 	return names, err
 }
 
-// SweepTemplates removes what killed makers left, and the templates that were
-// not used for a month before now. It returns the names of both.
+// SweepTemplates removes what killed makers left, and templates that were not used for
+// templateKept before now. It returns the names of both.
 func SweepTemplates(stateDir string, now time.Time) (abandoned, unused []string, err error) {
 	abandoned, err = SweepAbandoned(stateDir)
 	failures := []error{err}
@@ -141,7 +141,7 @@ func SweepTemplates(stateDir string, now time.Time) (abandoned, unused []string,
 	return abandoned, unused, errors.Join(failures...)
 }
 
-// eachAbandoned hands over every scratch directory of a dead maker, locked.
+// eachAbandoned calls use with every scratch directory of a dead maker, locked.
 func eachAbandoned(dir string, use func(scratch) error) error {
 	paths, _ := filepath.Glob(filepath.Join(dir, scratchPattern)) // fails on a bad pattern only
 	var failures []error

@@ -6,20 +6,21 @@ import (
 	"os"
 )
 
-// namespaces makes the user namespaces of a plan on other threads, while the
-// mounting thread waits for the loop device.
+// namespaces are the user namespaces of a plan, by the text of their map. Other threads
+// make them while the mounting thread waits for the loop device.
 type namespaces map[string]*pendingNamespace
 
 type pendingNamespace struct {
-	done chan struct{} // closed when the other two are set
+	done chan struct{} // closed after the other two are set
 	file *os.File
 	err  error
 }
 
-// startNamespaces begins with all maps that the steps will ask for.
-func startNamespaces(cfg Config, steps []step) namespaces {
+// startNamespaces starts one goroutine for each map that the operations need. close waits
+// for all of them.
+func startNamespaces(cfg Config, operations []operation) namespaces {
 	all := namespaces{}
-	for _, s := range steps {
+	for _, s := range operations {
 		mapped, ok := s.(interface{ idMap() idMap })
 		if !ok {
 			continue
@@ -45,14 +46,14 @@ func (n namespaces) get(m idMap) (*os.File, error) {
 	return pending.file, pending.err
 }
 
-// take is get for a namespace that outlives the building.
+// take is get for a namespace that is needed after the building.
 func (n namespaces) take(m idMap) (*os.File, error) {
 	file, err := n.get(m)
 	n[m.String()].file = nil
 	return file, err
 }
 
-// close waits for all of them and lets them go; the mounts keep their own.
+// close waits for all goroutines and closes the namespaces; the mounts keep their own reference.
 func (n namespaces) close() {
 	for _, pending := range n {
 		<-pending.done
@@ -62,15 +63,15 @@ func (n namespaces) close() {
 	}
 }
 
-// userNamespace returns a user namespace with the map m, which belongs to
-// whoever this thread's effective user is. The caller holds births.
+// userNamespace returns a user namespace with the map m. Its owner is this thread's
+// effective user. The caller holds holderMu.
 func userNamespace(m idMap) (namespace *os.File, err error) {
 	child, err := startHolder()
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a user namespace: %w", err)
 	}
 	defer func() { err = errors.Join(err, child.end()) }()
-	// setgroups(2) stays allowed: the agent's processes change their groups in it.
+	// setgroups(2) stays allowed, because the agent's processes need it.
 	for _, ids := range []struct {
 		file    string
 		extents []extent
@@ -86,7 +87,7 @@ func userNamespace(m idMap) (namespace *os.File, err error) {
 	return namespace, nil
 }
 
-// mapText is what user_namespaces(7) wants to be written, at once.
+// mapText is the content of a map file, which must be written at once (user_namespaces(7)).
 func mapText(extents []extent) []byte {
 	var text []byte
 	for _, e := range extents {

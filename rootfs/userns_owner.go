@@ -9,24 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerID is whose the user namespaces are, inside: clove-init's id.
+// ownerID is the owner of the user namespaces, as an id inside: clove-init's.
 //
-// What a user may have of inotify instances and watches, pending signals and
-// message queues is counted for the user within each namespace and, once more,
-// for the namespace's owner outside (ucounts). Were the host's root the owner,
-// then one agent could use up what root and all other agents have together.
+// The kernel limits inotify instances and watches, pending signals and message queues per
+// user. It counts them for the user within each namespace, and also for the namespace's
+// owner outside (ucounts). If the host's root were the owner, one agent could use up the
+// limits of root and of all other agents.
 const ownerID = 65533
 
-// births guards the holder, of which there is one at a time, and the attribute
-// "dumpable", which is the process's and which changing the user of one thread
-// takes away.
-var births sync.Mutex
+// holderMu protects the holder, of which there is one at a time, and the process's
+// "dumpable" attribute, which the kernel clears when a thread changes its user.
+var holderMu sync.Mutex
 
-// ownedNamespace is userNamespace on a thread that is, for that time, owner.
+// ownedNamespace is userNamespace on a thread that temporarily has the user owner.
 func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
-	births.Lock()
-	defer births.Unlock()
-	runtime.LockOSThread() // the user is the thread's, and so is the holder's parent-death signal
+	holderMu.Lock()
+	defer holderMu.Unlock()
+	runtime.LockOSThread() // the user and the holder's parent-death signal belong to the thread
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
@@ -37,15 +36,15 @@ func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
 	}
 	var namespace *os.File
 	if err == nil {
-		err = setDumpable(before) // the holder shares it; not dumpable, its /proc/PID/ns would need CAP_SYS_PTRACE
+		err = setDumpable(before) // the holder shares the attribute; if it is off, /proc/PID/ns needs CAP_SYS_PTRACE
 	}
 	if err == nil {
 		namespace, err = userNamespace(m)
 	}
 	if become(0) == nil {
-		runtime.UnlockOSThread() // else the thread ends with its goroutine
+		runtime.UnlockOSThread() // otherwise the thread ends with its goroutine
 	}
-	// Not dumpable, /proc/PID/fd would be closed to the processes that clove starts.
+	// If it stayed off, processes that clove starts could not open /proc/PID/fd.
 	if restoreErr := setDumpable(before); restoreErr != nil && err == nil {
 		namespace.Close()
 		return nil, restoreErr
@@ -60,8 +59,8 @@ func setDumpable(value int) error {
 	return nil
 }
 
-// become changes the effective user of this thread only, and keeps every
-// capability in effect: the raw call, since the library's changes all threads.
+// become changes the effective user of this thread only, and keeps every capability
+// effective. It is a raw system call, because the library's function changes all threads.
 func become(uid uintptr) error {
 	const unchanged = ^uintptr(0)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uid, unchanged); errno != 0 {

@@ -17,9 +17,9 @@ func TestUserNamespaceIsNotTheHostRoots(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
 	// Control: a namespace made without further ado is root's.
-	births.Lock()
+	holderMu.Lock()
 	plain, err := userNamespace(shiftMap(cfg.HostID))
-	births.Unlock()
+	holderMu.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestOwnerIsGivenUpAgain(t *testing.T) {
 // Go's runtime may ever run in it, and it must leave nothing behind.
 func TestHolderIsDeaf(t *testing.T) {
 	newBench(t)
-	births.Lock()
-	defer births.Unlock()
+	holderMu.Lock()
+	defer holderMu.Unlock()
 	child, err := startHolder()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func (r *Runtime) StoredRun(ref string) (value json.RawMessage, err error) {
 }
 
 // History returns what happened last, at most limit events.
-func (r *Runtime) History(limit int) (past []agent.Occurrence, err error) {
+func (r *Runtime) History(limit int) (past []agent.RunEvent, err error) {
 	err = r.withStore(func(s *store.Store) error { past, err = s.History(limit); return err })
 	return past, err
 }

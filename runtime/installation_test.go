@@ -77,7 +77,7 @@ func TestAnUpgradeKeepsTheNameOfLiveCgroups(t *testing.T) {
 		}
 		run, path := deadRun(t, r, nil)
 		err := r.withStore(func(s *store.Store) error {
-			_, err := s.Amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) {
+			_, err := s.Amend(run.Spec.ID, agent.RunUpdated, "", func(run *agent.Run) {
 				run.Lease.Cgroups = map[string]string{"": "/sys/fs/cgroup/clove/" + string(run.Spec.ID) + "-0a1b2c3d"}
 			})
 			if err == nil && !live {
@@ -209,7 +209,7 @@ func lostRunOf(t *testing.T, r *Runtime) (agent.Run, *exec.Cmd) {
 	run, path := deadRun(t, r, nil)
 	holder := startHolder(t, path)
 	err := r.withStore(func(s *store.Store) (err error) {
-		run, err = s.Amend(run.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) { run.Lease.SupervisorPID = holder.Process.Pid })
+		run, err = s.Amend(run.Spec.ID, agent.RunUpdated, "", func(run *agent.Run) { run.Lease.SupervisorPID = holder.Process.Pid })
 		return err
 	})
 	if err == nil {

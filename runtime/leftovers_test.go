@@ -141,7 +141,7 @@ func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 	r := testRuntime(t)
 	odd, _ := deadRun(t, r, nil)
 	err := r.withStore(func(s *store.Store) error {
-		_, err := s.Amend(odd.Spec.ID, agent.WhatUpdated, "", func(run *agent.Run) { run.Lease.Cgroups = map[string]string{"": "/"} })
+		_, err := s.Amend(odd.Spec.ID, agent.RunUpdated, "", func(run *agent.Run) { run.Lease.Cgroups = map[string]string{"": "/"} })
 		return err
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 
 	var run agent.Run
 	err = s.paths.withStore(func(st *store.Store) (err error) {
-		run, err = st.Amend(s.spec.ID, agent.WhatUpdated, describeUpdate(u), func(run *agent.Run) {
+		run, err = st.Amend(s.spec.ID, agent.RunUpdated, describeUpdate(u), func(run *agent.Run) {
 			run.Spec.Limits, run.Spec.Egress = next.spec.Limits, next.spec.Egress
 		})
 		return err

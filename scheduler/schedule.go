@@ -45,7 +45,7 @@ func CheckSchedule(text string, now time.Time) error {
 
 // clockEvent is what the clock means for a scheduled run.
 type clockEvent struct {
-	what    agent.What // empty: nothing has happened
+	what    agent.RunEventKind // empty: nothing has happened
 	detail  string
 	settled time.Time // then up to here
 	due     bool      // its time has come: it joins the queue
@@ -67,7 +67,7 @@ const maxSkipped = 1000
 func clockEventOf(run *agent.Run, times timetable, now time.Time) clockEvent {
 	settled := run.Queue.Settled
 	if settled.After(now.Add(clockTolerance)) {
-		return clockEvent{what: agent.WhatUpdated, detail: setBack, settled: now, wake: now}
+		return clockEvent{what: agent.RunUpdated, detail: setBack, settled: now, wake: now}
 	}
 	next := nextTime(run, times)
 	if next.IsZero() {
@@ -77,7 +77,7 @@ func clockEventOf(run *agent.Run, times timetable, now time.Time) clockEvent {
 		if next.After(now) {
 			return clockEvent{wake: next}
 		}
-		return clockEvent{what: agent.WhatDue, detail: "for " + next.Format(time.RFC3339), settled: now, due: true}
+		return clockEvent{what: agent.RunDue, detail: "for " + next.Format(time.RFC3339), settled: now, due: true}
 	}
 	until := now
 	if run.State == agent.StateEnded {
@@ -99,7 +99,7 @@ func skipped(times timetable, first, until time.Time) clockEvent {
 	if n > 1 {
 		detail = fmt.Sprintf("%s and %d more: the time before had not ended", first.Format(time.RFC3339), n-1)
 	}
-	return clockEvent{what: agent.WhatSkipped, detail: detail, settled: until}
+	return clockEvent{what: agent.RunSkipped, detail: detail, settled: until}
 }
 
 // nextTime is the first time that is not dealt with. A delay that was asked for

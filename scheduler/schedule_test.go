@@ -42,21 +42,21 @@ func TestClockEvents(t *testing.T) {
 		want clockEvent // detail: a part of it
 	}{
 		{"not yet", on(everyTen, nil), at(9), clockEvent{wake: at(10)}},
-		{"its time has come", on(everyTen, nil), at(10), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(10), due: true}},
-		{"missed: once, however often", on(everyTen, nil), at(95), clockEvent{what: agent.WhatDue, detail: "12:10", settled: at(95), due: true}},
+		{"its time has come", on(everyTen, nil), at(10), clockEvent{what: agent.RunDue, detail: "12:10", settled: at(10), due: true}},
+		{"missed: once, however often", on(everyTen, nil), at(95), clockEvent{what: agent.RunDue, detail: "12:10", settled: at(95), due: true}},
 		{"first the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(36), clockEvent{wake: at(40)}},
-		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(40), clockEvent{what: agent.WhatDue, detail: "12:40", settled: at(40), due: true}},
+		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(40), clockEvent{what: agent.RunDue, detail: "12:40", settled: at(40), due: true}},
 		{"it runs", on(everyTen, busy), at(9), clockEvent{wake: at(10)}},
-		{"it still runs", on(everyTen, busy), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z: the time", settled: at(10)}},
-		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), clockEvent{what: agent.WhatSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
-		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Queue.Scheduled = false }), at(10), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(10)}},
+		{"it still runs", on(everyTen, busy), at(10), clockEvent{what: agent.RunSkipped, detail: "12:10:00Z: the time", settled: at(10)}},
+		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), clockEvent{what: agent.RunSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
+		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Queue.Scheduled = false }), at(10), clockEvent{what: agent.RunSkipped, detail: "12:10", settled: at(10)}},
 		{"it ended in time", on(everyTen, endedAt(5)), at(25), clockEvent{wake: at(10)}},
-		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), clockEvent{what: agent.WhatSkipped, detail: "12:10", settled: at(15)}},
+		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), clockEvent{what: agent.RunSkipped, detail: "12:10", settled: at(15)}},
 		{"a clock that is a little slow", on(everyTen, nil), noon.Add(-time.Second), clockEvent{wake: at(10)}},
-		{"set back a year, waiting", on(everyTen, nil), noon.AddDate(-1, 0, 0), clockEvent{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
-		{"set back a year, running", on(everyTen, busy), noon.AddDate(-1, 0, 0), clockEvent{what: agent.WhatUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
-		{"set forward a year, waiting", on(everyTen, nil), noon.AddDate(1, 0, 0), clockEvent{what: agent.WhatDue, detail: "12:10", settled: noon.AddDate(1, 0, 0), due: true}},
-		{"set forward a year, running", on("CRON_TZ=UTC * * * * *", busy), noon.AddDate(1, 0, 0), clockEvent{what: agent.WhatSkipped, detail: "and 999 more", settled: noon.AddDate(1, 0, 0)}},
+		{"set back a year, waiting", on(everyTen, nil), noon.AddDate(-1, 0, 0), clockEvent{what: agent.RunUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
+		{"set back a year, running", on(everyTen, busy), noon.AddDate(-1, 0, 0), clockEvent{what: agent.RunUpdated, detail: "set back", settled: noon.AddDate(-1, 0, 0), wake: noon.AddDate(-1, 0, 0)}},
+		{"set forward a year, waiting", on(everyTen, nil), noon.AddDate(1, 0, 0), clockEvent{what: agent.RunDue, detail: "12:10", settled: noon.AddDate(1, 0, 0), due: true}},
+		{"set forward a year, running", on("CRON_TZ=UTC * * * * *", busy), noon.AddDate(1, 0, 0), clockEvent{what: agent.RunSkipped, detail: "and 999 more", settled: noon.AddDate(1, 0, 0)}},
 	} {
 		times, err := crontab.Parse(c.run.Spec.Schedule)
 		must(t, err)

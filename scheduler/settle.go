@@ -8,10 +8,10 @@ import (
 
 // Change is what one stored run is to become.
 type Change struct {
-	// What is the event to store: agent.WhatAgain queues the run again,
-	// agent.WhatEnded ends it in the queue, and any other one only notes what
+	// What is the event to store: agent.RunRequeued queues the run again,
+	// agent.RunEnded ends it in the queue, and any other one only notes what
 	// Apply changes. Empty: there is nothing to do.
-	What   agent.What
+	What   agent.RunEventKind
 	Detail string           // of the event, for people
 	Apply  func(*agent.Run) // changes the run as it is stored by then; nil where it ends
 }
@@ -28,11 +28,11 @@ func MayChange(run *agent.Run, now time.Time) bool {
 func Settle(run *agent.Run, now time.Time) (change Change, wake time.Time) {
 	switch {
 	case misdated(run, now):
-		return Change{agent.WhatUpdated, setBack, func(r *agent.Run) { redate(r, now) }}, wake
+		return Change{agent.RunUpdated, setBack, func(r *agent.Run) { redate(r, now) }}, wake
 	case run.Phase() == agent.PhaseLeaving:
 		// cloved died between the note of a stop and the stop itself, or a policy
 		// had queued the run a moment before.
-		return Change{What: agent.WhatEnded}, wake
+		return Change{What: agent.RunEnded}, wake
 	}
 	// Times that came while a run was busy are settled before its end is judged.
 	if change, wake = onTime(run, now); change.What != "" {
@@ -63,12 +63,12 @@ func onTime(run *agent.Run, now time.Time) (change Change, wake time.Time) {
 func onEnd(run *agent.Run, now time.Time) Change {
 	switch next := nextStartOf(run); {
 	case next.giveUp:
-		return Change{What: agent.WhatGivenUp, Apply: (*agent.Run).GiveUp}
+		return Change{What: agent.RunGivenUp, Apply: (*agent.Run).GiveUp}
 	case next.scheduled:
-		return Change{What: agent.WhatAgain, Apply: func(r *agent.Run) { r.RequeueBySchedule(now) }}
+		return Change{What: agent.RunRequeued, Apply: func(r *agent.Run) { r.RequeueBySchedule(now) }}
 	case next.again:
 		due := notLater(next.notBefore, now)
-		return Change{What: agent.WhatAgain, Apply: func(r *agent.Run) { r.RequeueByPolicy(next.restarts, due, now) }}
+		return Change{What: agent.RunRequeued, Apply: func(r *agent.Run) { r.RequeueByPolicy(next.restarts, due, now) }}
 	}
 	return Change{}
 }

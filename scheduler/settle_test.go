@@ -23,20 +23,20 @@ func TestSettle(t *testing.T) {
 		what  string
 		run   agent.Run
 		now   time.Time
-		whats []agent.What
+		whats []agent.RunEventKind
 		phase agent.Phase
 		wake  time.Time
 	}{
 		{"nothing to do", queuedRun("a", 0, nil), noon, nil, agent.PhaseWaiting, time.Time{}},
-		{"its time has come", on(everyTen, nil), at(10), []agent.What{agent.WhatDue}, agent.PhaseWaiting, at(20)},
-		{"skipped, and then restarted by its policy", on(everyTen, failing), at(16), []agent.What{agent.WhatSkipped, agent.WhatAgain}, agent.PhaseWaiting, at(20)},
+		{"its time has come", on(everyTen, nil), at(10), []agent.RunEventKind{agent.RunDue}, agent.PhaseWaiting, at(20)},
+		{"skipped, and then restarted by its policy", on(everyTen, failing), at(16), []agent.RunEventKind{agent.RunSkipped, agent.RunRequeued}, agent.PhaseWaiting, at(20)},
 		{"skipped, given up, and on to its next time", on(everyTen, func(r *agent.Run) { failing(r); r.Queue.Restarts = 1 }), at(16),
-			[]agent.What{agent.WhatSkipped, agent.WhatGivenUp, agent.WhatAgain}, agent.PhaseScheduled, at(20)},
-		{"stopped in the queue", on(everyTen, func(r *agent.Run) { r.MarkForStop(agent.Stopped{}) }), at(10), []agent.What{agent.WhatEnded}, agent.PhaseLeaving, time.Time{}},
+			[]agent.RunEventKind{agent.RunSkipped, agent.RunGivenUp, agent.RunRequeued}, agent.PhaseScheduled, at(20)},
+		{"stopped in the queue", on(everyTen, func(r *agent.Run) { r.MarkForStop(agent.Stopped{}) }), at(10), []agent.RunEventKind{agent.RunEnded}, agent.PhaseLeaving, time.Time{}},
 		{"stopped after its end", on(everyTen, func(r *agent.Run) { failing(r); r.MarkForStop(agent.Stopped{}) }), at(16), nil, agent.PhaseStopped, time.Time{}},
-		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Queue.NotBefore = at(61) }), noon, []agent.What{agent.WhatUpdated}, agent.PhaseWaiting, time.Time{}},
+		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Queue.NotBefore = at(61) }), noon, []agent.RunEventKind{agent.RunUpdated}, agent.PhaseWaiting, time.Time{}},
 	} {
-		var whats []agent.What
+		var whats []agent.RunEventKind
 		var wake time.Time
 		run := c.run
 		for len(whats) < 9 {
@@ -48,11 +48,11 @@ func TestSettle(t *testing.T) {
 			if whats = append(whats, change.What); !may {
 				t.Errorf("%s: nobody would ask for %s", c.what, change.What)
 			}
-			if change.What == agent.WhatEnded {
+			if change.What == agent.RunEnded {
 				break
 			}
 			change.Apply(&run)
-			if change.What == agent.WhatAgain { // as the store does
+			if change.What == agent.RunRequeued { // as the store does
 				run.State, run.Record, run.Previous = agent.StateQueued, nil, run.Record
 			}
 		}

@@ -2,8 +2,7 @@ package seccomp
 
 import "github.com/opencontainers/runtime-spec/specs-go"
 
-// int32Mask covers what the kernel reads of an argument that it declares as
-// int or unsigned int.
+// int32Mask covers the bits that the kernel reads of an argument of type int or unsigned int.
 const int32Mask = 0xffffffff
 
 // masked matches when argument index, under mask, equals value.
@@ -16,7 +15,7 @@ func equals(index uint, value uint32) specs.LinuxSeccompArg {
 	return masked(index, int32Mask, uint64(value))
 }
 
-// all is one alternative: every argument must match.
+// all is one alternative: every argument comparison must match.
 func all(args ...specs.LinuxSeccompArg) []specs.LinuxSeccompArg { return args }
 
 // oneOf matches when the 32-bit argument index equals one of values.
@@ -28,15 +27,14 @@ func oneOf(index uint, values ...uint32) [][]specs.LinuxSeccompArg {
 	return alternatives
 }
 
-// except matches when the 32-bit argument index equals none of values. The
-// alternatives are the largest aligned blocks of numbers that hold no
-// excluded one: about 32 for one value, fewer for each neighbour.
+// except matches when the 32-bit argument index equals none of values. A filter has no
+// masked "not equal", so the alternatives are the largest aligned blocks of numbers without
+// an excluded one: about 32 blocks for one value, fewer for each neighbour.
 func except(index uint, values ...uint32) [][]specs.LinuxSeccompArg {
 	return exceptBelow(index, 32, 0, values)
 }
 
-// exceptBelow covers the block of numbers that share prefix and differ in
-// the lowest free bits.
+// exceptBelow covers the numbers that share prefix and differ in the lowest free bits.
 func exceptBelow(index, free uint, prefix uint32, values []uint32) [][]specs.LinuxSeccompArg {
 	mask := ^uint32(0) << free // a shift by 32 gives 0
 	var inside []uint32

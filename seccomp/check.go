@@ -16,8 +16,7 @@ var allowedActions = []specs.LinuxSeccompAction{
 	specs.ActKill, specs.ActKillThread, specs.ActKillProcess,
 }
 
-// refusedActions are the runtime specification's other actions, with what is
-// wrong with them.
+// refusedActions are the other actions of the runtime specification, with the reason against each.
 var refusedActions = map[specs.LinuxSeccompAction]string{
 	specs.ActTrace:  "with SCMP_ACT_TRACE an agent that traces itself decides which calls pass",
 	specs.ActNotify: "SCMP_ACT_NOTIFY needs a listener outside, and clove has none",
@@ -35,15 +34,15 @@ var architectures = []specs.Arch{
 	specs.ArchRISCV64, specs.ArchLOONGARCH64,
 }
 
-// flags are those that runc knows; it reads TSYNC and does nothing, as the
-// filter is loaded before there are threads.
+// flags are the flags that runc accepts. It ignores TSYNC, because it loads the filter
+// before there are threads.
 var flags = []specs.LinuxSeccompFlag{
 	"SECCOMP_FILTER_FLAG_TSYNC", specs.LinuxSeccompFlagLog,
 	specs.LinuxSeccompFlagSpecAllow, specs.LinuxSeccompFlagWaitKillableRecv,
 }
 
-// check refuses a resolved profile that would fail at launch, or filter
-// otherwise than it says. The built-in profiles pass it too.
+// check rejects a resolved profile that would fail at launch, or that runc or libseccomp
+// would enforce differently than written. The built-in profiles pass it too.
 func check(p *specs.LinuxSeccomp) error {
 	if err := checkAction("defaultAction", p.DefaultAction, p.DefaultErrnoRet); err != nil {
 		return err
@@ -72,7 +71,7 @@ func check(p *specs.LinuxSeccomp) error {
 	return checkOverlap(p)
 }
 
-// checkSize bounds the program and the time that libseccomp takes to make it.
+// checkSize bounds the size of the BPF program, and the time that libseccomp takes to generate it.
 func checkSize(p *specs.LinuxSeccomp) error {
 	comparisons := 0
 	rules, inequalities := map[string]int{}, map[string]int{}
@@ -95,7 +94,7 @@ func checkSize(p *specs.LinuxSeccomp) error {
 	overlap := 0.0
 	for name, exponent := range inequalities {
 		if exponent < 2 {
-			continue // a chain, not a tree
+			continue // libseccomp generates a chain, not a tree
 		}
 		overlap += math.Pow(float64(rules[name]), float64(exponent))
 		if overlap > maxOverlap {
@@ -105,8 +104,9 @@ func checkSize(p *specs.LinuxSeccomp) error {
 	return nil
 }
 
-// equality tells whether arg compares all that the kernel reads of an int or
-// of a whole register: two such comparisons are the same or exclude each other.
+// equality reports whether arg compares all bits that the kernel reads of an int or of a
+// whole register. Two such comparisons are either the same or exclude each other, so they
+// never form a tree.
 func equality(arg specs.LinuxSeccompArg) bool {
 	return arg.Op == specs.OpEqualTo || arg.Op == specs.OpMaskedEqual && arg.Value == int32Mask
 }
@@ -158,7 +158,7 @@ type outcome struct {
 	errno  uint
 }
 
-// outcomeOf applies runc's default error number.
+// outcomeOf applies runc's default error number, EPERM.
 func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
 	switch {
 	case action != specs.ActErrno:
@@ -169,10 +169,9 @@ func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
 	return outcome{action, *errno}
 }
 
-// checkOverlap refuses two rules of one call that differ in what they do and
-// could match the same arguments. runc drops a rule whose action is the default
-// one, and libseccomp keeps whichever rule is the broader: "allow ioctl" with
-// "refuse ioctl TIOCSTI" allows TIOCSTI.
+// checkOverlap rejects two rules of one call with different actions that could match the
+// same arguments. runc drops a rule whose action is the default action, and libseccomp
+// keeps the broader rule: "allow ioctl" with "refuse ioctl TIOCSTI" allows TIOCSTI.
 func checkOverlap(p *specs.LinuxSeccomp) error {
 	earlier := map[string][]specs.LinuxSyscall{}
 	for _, rule := range p.Syscalls {
@@ -190,14 +189,14 @@ func checkOverlap(p *specs.LinuxSeccomp) error {
 	return nil
 }
 
-// exclusive tells whether no call can match both rules, as far as single
-// comparisons show.
+// exclusive reports whether no call can match both rules, as far as pairs of comparisons show it.
 func exclusive(a, b []specs.LinuxSeccompArg) bool {
 	return slices.ContainsFunc(a, func(x specs.LinuxSeccompArg) bool {
 		return slices.ContainsFunc(b, func(y specs.LinuxSeccompArg) bool { return contradict(x, y) })
 	})
 }
 
+// contradict may miss a contradiction, which only rejects a document too many.
 func contradict(a, b specs.LinuxSeccompArg) bool {
 	switch {
 	case a.Index != b.Index:

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the options of setsockopt and prctl end: no kernel has a higher level or
-// number, but for those of numberedByName. To say "any other number" takes a
-// rule for each bit, and every start compiles all rules.
+// Upper bounds of setsockopt's levels and options and of prctl's options: no kernel has
+// higher ones, except those of numberedByName. "Any other number" takes one rule per bit,
+// and every start compiles all rules, so fewer bits make a faster start.
 const (
 	levelBits  = 9 // SOL_VSOCK, 287, is the highest of linux/socket.h
 	optionBits = 7 // SO_PASSRIGHTS, 83, of asm-generic/socket.h; PR_FUTEX_HASH, 78, of linux/prctl.h
 )
 
-// numberedByName are prctl's options whose number spells their name.
+// numberedByName are prctl options whose number spells their name in ASCII.
 var numberedByName = []uint32{unix.PR_SET_PTRACER, unix.PR_SET_VMA, unix.PR_GET_AUXV}
 
-// socketFilters are the options of SOL_SOCKET that load a BPF program for a
-// socket, classic or extended. The kernel takes them at that level only.
+// socketFilters are the options of SOL_SOCKET that attach a classic or extended BPF program
+// to a socket. The kernel accepts them at that level only.
 var socketFilters = []uint32{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF,
 	unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF}
 
-// tcpKeys are options of IPPROTO_TCP that give a socket keys to sign with: they are
-// charged to nobody, and only routers have a use for them (RFC 2385, RFC 5925).
+// tcpKeys are options of IPPROTO_TCP that give a socket signing keys. No cgroup is charged
+// for the keys, and only routers use them (RFC 2385, RFC 5925).
 var tcpKeys = []uint32{unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAddKey}
 
 // tcpAddKey is TCP_AO_ADD_KEY of linux/tcp.h.
@@ -34,8 +34,11 @@ const tcpAddKey = 38
 // the kernel. No limit holds their number: freeing some ten thousand has
 // deadlocked Linux 6.18, and their code is in memory that the host's users share.
 
+// filterRefusals and filterConditions keep an agent from loading programs into the kernel.
+// No limit bounds their number: freeing some ten thousand of them deadlocked Linux 6.18,
+// and they share executable memory with the programs of the host's users.
 var filterRefusals = []refusal{
-	// As from a kernel before 3.17: libseccomp then asks prctl.
+	// ENOSYS as from a kernel before 3.17: libseccomp then tries prctl.
 	{reason: "programs in the kernel are the host's, and no limit holds their number; programs go on without a filter of their own",
 		errno: uint(unix.ENOSYS), names: []string{"seccomp"}},
 }
@@ -52,12 +55,12 @@ func filterConditions() []condition {
 			reason:  "programs in the kernel are the host's, and no limit holds their number",
 			accept: append(exceptBelow(0, optionBits, 0, []uint32{unix.PR_SET_SECCOMP}),
 				oneOf(0, numberedByName...)...),
-			// As from a kernel without filters: who can do without one looks for that.
+			// EINVAL as from a kernel without seccomp filters: programs for which a filter is optional check for it.
 			absent: oneOf(0, unix.PR_SET_SECCOMP), absentErrno: unix.EINVAL},
 	}
 }
 
-// optionsExcept are setsockopt's options of one level but for the refused ones.
+// optionsExcept matches all of setsockopt's options at one level except the refused ones.
 func optionsExcept(level uint32, refused []uint32) [][]specs.LinuxSeccompArg {
 	var accept [][]specs.LinuxSeccompArg
 	for _, option := range exceptBelow(2, optionBits, 0, refused) {

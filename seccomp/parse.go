@@ -10,14 +10,14 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Limits of a document. docker's own default has 13 kB and about 450 names.
+// Limits of a document. docker's default has 13 kB and about 450 names.
 const (
 	MaxDocumentBytes = 1 << 20
-	// runc hands the kernel the program's length as 16 bits, so a program of
-	// more than 65535 instructions would be cut short silently (the kernel
-	// refuses 4097 to 65535). libseccomp makes fewer than ten of each name or
-	// argument, and fewer than four of each pair of overlapping rules.
-	maxComparisons = 4096 // names plus arguments
+	// maxComparisons bounds names plus arguments. libseccomp generates fewer than ten
+	// instructions for each, and fewer than four for each pair of overlapping rules. runc
+	// passes the program's length as 16 bits, so a program above 65535 instructions would
+	// be truncated silently; the kernel itself rejects 4097 to 65535.
+	maxComparisons = 4096
 	// maxOverlap bounds, over all calls, what libseccomp's tree of comparisons
 	// that are not plain equality can grow to: rules to the power of arguments.
 	// 16 rules of three inequalities, 4096, take it 14 seconds (measured).
@@ -26,13 +26,12 @@ const (
 	maxArgument = 5    // system calls have six; runc indexes an array of six
 )
 
-// Parse reads a profile in docker's JSON format. Rules that depend on
-// capabilities are resolved for a process without any, since no agent holds
-// one on the host; architectures and kernel versions are this machine's.
+// Parse parses a profile in docker's JSON format. Rules that depend on capabilities are
+// resolved for a process without any, because no agent has a capability on the host.
+// Architectures and kernel versions are those of this machine.
 //
-// Unlike docker it refuses fields that the format does not have, since a
-// misspelt one would change the filter silently, and rules that runc or
-// libseccomp would read otherwise than they are written.
+// Unlike docker it rejects unknown fields, because a misspelt one would change the filter
+// silently, and rules that runc or libseccomp would enforce differently than written.
 func Parse(document []byte) (*specs.LinuxSeccomp, error) {
 	profile, err := parse(document)
 	if err != nil {
@@ -54,7 +53,7 @@ func parse(document []byte) (*specs.LinuxSeccomp, error) {
 	if err := checkWritten(&written); err != nil {
 		return nil, err
 	}
-	// LoadProfile reads the document again: it resolves includes and excludes.
+	// LoadProfile parses the document again, because it resolves includes and excludes.
 	profile, err := moby.LoadProfile(string(document), withoutCapabilities())
 	if err != nil {
 		return nil, err
@@ -68,8 +67,7 @@ func parse(document []byte) (*specs.LinuxSeccomp, error) {
 	return profile, nil
 }
 
-// checkWritten refuses what would be lost or would panic when the rules are
-// resolved.
+// checkWritten rejects what LoadProfile would ignore, or would panic on.
 func checkWritten(document *moby.Seccomp) error {
 	if document.DefaultAction == "" {
 		return errors.New("defaultAction is missing: without it nothing would be filtered")

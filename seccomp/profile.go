@@ -35,16 +35,15 @@ func Profile(name string) (*specs.LinuxSeccomp, error) {
 		name, strings.Join(Names(), ", "))
 }
 
-// builtin is a profile as tables: docker's list minus refusals, with
-// conditions in place of docker's own. A refused name has no conditions.
+// builtin is a profile as tables: docker's list minus refusals, with conditions instead of
+// docker's own. A refused name has no conditions.
 type builtin struct {
 	name       string
 	refusals   []refusal
 	conditions []condition
 }
 
-// refusal takes system calls out of a profile, or says why they never were
-// in it.
+// refusal removes system calls from a profile, or documents why they are not in it.
 type refusal struct {
 	reason string // completes "refused because …"
 	errno  uint   // 0: the default action, EPERM
@@ -56,9 +55,9 @@ type condition struct {
 	name    string
 	allowed string                    // completes "allowed for …"
 	reason  string                    // why everything else is refused
-	accept  [][]specs.LinuxSeccompArg // alternatives; all of one's arguments must match
-	// absent are alternatives answered with absentErrno, as by a kernel
-	// without them. They overlap with none of accept.
+	accept  [][]specs.LinuxSeccompArg // alternatives; within one, all comparisons must match
+	// absent are alternatives that fail with absentErrno, as on a kernel without the
+	// feature. They must not overlap with accept.
 	absent      [][]specs.LinuxSeccompArg
 	absentErrno unix.Errno
 }
@@ -100,20 +99,19 @@ func (b builtin) build() (*specs.LinuxSeccomp, error) {
 		DefaultErrnoRet: &eperm,
 		// docker adds the 32-bit and x32 tables; the first entry is the native one.
 		Architectures: base.Architectures[:min(1, len(base.Architectures))],
-		// Empty but not nil: for nil, runc switches the mitigation of
+		// Empty but not nil: for nil, runc disables the mitigation of
 		// speculative store bypass off (SPEC_ALLOW).
 		Flags:    []specs.LinuxSeccompFlag{},
 		Syscalls: b.rules(base.Syscalls),
 	}, nil
 }
 
-// rules subtracts the refusals from docker's unconditional rules and appends
-// the rows' own rules.
+// rules removes the refusals from docker's unconditional rules and appends the tables' own rules.
 func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 	var allowed []string
 	for _, rule := range docker {
 		if rule.Action != specs.ActAllow || len(rule.Args) > 0 {
-			continue // a condition of docker's: the table has ours
+			continue // docker's own condition; the table replaces it
 		}
 		for _, name := range rule.Names {
 			if b.refusalOf(name) == nil && b.conditionOf(name) == nil {
@@ -142,14 +140,14 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 	return rules
 }
 
-// dockerDefault is docker's default profile for a container without
-// capabilities on this architecture.
+// dockerDefault is docker's default profile for a container without capabilities on this
+// architecture.
 func dockerDefault() (*specs.LinuxSeccomp, error) {
 	return moby.GetDefaultProfile(withoutCapabilities())
 }
 
-// withoutCapabilities is what profiles with conditions on capabilities are
-// resolved against: no agent ever holds a capability on the host.
+// withoutCapabilities is the process that conditional profiles are resolved for: no agent
+// has a capability on the host.
 func withoutCapabilities() *specs.Spec {
 	return &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}}
 }

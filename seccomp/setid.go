@@ -8,18 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setID are the bits of a mode that lend a file's owner or group to whoever
-// executes it.
+// setID are the mode bits that give the file's owner or group to whoever executes it.
 const setID = unix.S_ISUID | unix.S_ISGID
 
-// makesFile are the flags with which open reads its mode at all: __O_TMPFILE
-// is O_TMPFILE without O_DIRECTORY.
+// makesFile are the flags with which open(2) uses its mode argument. O_TMPFILE includes
+// O_DIRECTORY, which is masked out: it alone creates no file.
 const makesFile = unix.O_CREAT | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
 
-// ProfileWithoutSetID is Profile for an agent that writes into a directory of
-// the host's (-v): what it makes there belongs to the directory's owner, so a
-// file with a set-user-ID bit would lend that owner to every user of the host.
-// Inside such a file has no power anyway. The unconfined profile stays nil.
+// ProfileWithoutSetID is Profile for an agent that writes into a host directory (-v). Its
+// files there belong to the directory's owner, so a file with a set-user-ID bit would give
+// every user of the host that owner's rights. Inside the sandbox the bit has no effect
+// (nosuid mounts). The unconfined profile stays nil.
 func ProfileWithoutSetID(name string) (*specs.LinuxSeccomp, error) {
 	if name == Unconfined {
 		return nil, nil
@@ -39,7 +38,7 @@ var setIDRefusals = []refusal{
 		errno: uint(unix.ENOSYS), names: []string{"openat2"}},
 }
 
-// setIDConditions refuse a mode with one of the bits wherever a file gets one.
+// setIDConditions refuse the bits in every call that sets a mode.
 func setIDConditions() []condition {
 	var rows []condition
 	for _, call := range []struct {
@@ -48,7 +47,7 @@ func setIDConditions() []condition {
 	}{{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1}} {
 		rows = append(rows, noSetID(call.name, all(masked(call.mode, setID, 0))))
 	}
-	// open reads its mode only where it may make a file; else it is any number.
+	// open uses its mode only where it may create a file. Otherwise the argument is undefined and must not be checked.
 	return append(rows,
 		noSetID("open", all(masked(1, makesFile, 0)), all(masked(2, setID, 0))),
 		noSetID("openat", all(masked(2, makesFile, 0)), all(masked(3, setID, 0))))

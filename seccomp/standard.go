@@ -5,9 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standardRefusals are the calls that standard does not allow, docker's
-// omissions among them. A test walks every call that libseccomp knows and
-// finds it either allowed or in this table.
+// standardRefusals are the calls that standard does not allow, docker's omissions included.
+// A test checks that every call that libseccomp knows is either allowed or in this table.
 var standardRefusals = []refusal{
 	{reason: "its flags are behind a pointer, where a filter cannot look for new namespaces; programs fall back to clone",
 		errno: uint(unix.ENOSYS), names: []string{"clone3"}},
@@ -73,12 +72,12 @@ var standardRefusals = []refusal{
 			"arm_sync_file_range", "sync_file_range2", "breakpoint", "cacheflush", "set_tls"}},
 }
 
-// newNamespaces are the flags of clone that make a namespace. CLONE_NEWTIME
-// is not among them: clone reads its bit as part of the exit signal.
+// newNamespaces are the flags of clone that make a namespace. CLONE_NEWTIME is not one of
+// them: clone reads its bit as part of the exit signal.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
 
-// standardConditions are the calls that standard allows for some arguments.
+// standardConditions are the calls that standard allows with some arguments only.
 func standardConditions() []condition {
 	return append(filterConditions(), []condition{
 		{name: "clone",
@@ -89,7 +88,8 @@ func standardConditions() []condition {
 			allowed: "AF_UNIX, TCP, UDP and ping over AF_INET and AF_INET6, and the route protocol of AF_NETLINK",
 			reason:  "other families and protocols are kernel code that agents have no use for, and some lead out of the network namespace",
 			accept:  socketKinds(),
-			// useradd and passwd stop on EPERM, and so would packages that add a user.
+			// NETLINK_AUDIT fails as on a kernel without audit: on EPERM, useradd and
+			// passwd fail, and with them packages that add a user.
 			absent:      [][]specs.LinuxSeccompArg{all(equals(0, unix.AF_NETLINK), equals(2, unix.NETLINK_AUDIT))},
 			absentErrno: unix.EPROTONOSUPPORT},
 		{name: "socketpair",
@@ -125,8 +125,7 @@ func standardConditions() []condition {
 // shmHugeTLB is SHM_HUGETLB of linux/shm.h.
 const shmHugeTLB = 0o4000
 
-// withoutHugePages allows a call unless its flags argument asks for pages of the
-// host's reserve.
+// withoutHugePages allows a call unless its flags request pages from the host's huge page pool.
 func withoutHugePages(name string, flags uint, hugeTLB uint64) condition {
 	return condition{name: name,
 		allowed: "pages of ordinary size, and transparent huge ones",
@@ -141,12 +140,12 @@ const (
 	readPersonality = 0xffffffff
 )
 
-// socketTypeMask is SOCK_TYPE_MASK of linux/net.h: the flags SOCK_CLOEXEC and
-// SOCK_NONBLOCK lie above it.
+// socketTypeMask is SOCK_TYPE_MASK of linux/net.h. The flags SOCK_CLOEXEC and SOCK_NONBLOCK
+// are above it.
 const socketTypeMask = 0xf
 
-// socketKinds lists domain, type and protocol: the kernel loads modules for
-// types and protocols too (DCCP, SCTP), so the family alone is no limit.
+// socketKinds lists family, type and protocol. The family alone is not enough: the kernel
+// loads modules for types and protocols too (DCCP, SCTP).
 func socketKinds() [][]specs.LinuxSeccompArg {
 	kind := func(domain uint32, kind uint64, protocol uint32) []specs.LinuxSeccompArg {
 		return all(equals(0, domain), masked(1, socketTypeMask, kind), equals(2, protocol))
@@ -167,9 +166,8 @@ func socketKinds() [][]specs.LinuxSeccompArg {
 	}
 }
 
-// fileTypes allows the types that mknod makes without privilege, without bits
-// that lend an owner (no program makes one that way); 0 means a
-// plain file.
+// fileTypes allows the types that mknod creates without privilege; 0 means a regular file.
+// Modes with set-ID bits are refused: no program creates such a file with mknod.
 func fileTypes(modeArgument uint) [][]specs.LinuxSeccompArg {
 	var alternatives [][]specs.LinuxSeccompArg
 	for _, kind := range []uint64{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK} {

@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strictRefusals is what strict takes away from standard. It is meant for
-// programs that compute on files: interpreters, compilers, archivers and shell
-// tools run, with threads, pipes, ptys and local sockets; nothing that talks
-// IP, and nothing that needs System V or POSIX message passing (PostgreSQL).
+// strictRefusals are what strict removes from standard. It is for programs that compute on
+// files: interpreters, compilers, archivers and shell tools work, with threads, pipes, ptys
+// and local sockets. Programs that use IP or System V or POSIX IPC (PostgreSQL) do not.
 var strictRefusals = []refusal{
 	{reason: "message queues and shared segments outlive processes, and are the usual way to shape the kernel's heap",
 		names: []string{"msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
@@ -28,7 +27,8 @@ var strictRefusals = []refusal{
 	{reason: "the state of the host's clock discipline is its own", names: []string{"adjtimex", "clock_adjtime"}},
 }
 
-// strictConditions puts narrower rows in place of standard's.
+// strictConditions replaces conditions of standard by narrower ones, and drops those of
+// refused calls.
 func strictConditions(standard []condition) []condition {
 	narrower := []condition{
 		{name: "socket",
@@ -51,7 +51,7 @@ func strictConditions(standard []condition) []condition {
 	return conditions
 }
 
-// strictIoctls are what C libraries, shells, interpreters and cp ask for.
+// strictIoctls are those that C libraries, shells, interpreters and cp use.
 var strictIoctls = []uint32{
 	unix.TCGETS, unix.TCSETS, unix.TCSETSW, unix.TCSETSF, // isatty, tcsetattr
 	unix.TCGETS2, unix.TCSETS2, unix.TCSETSW2, unix.TCSETSF2, // the same, glibc 2.42 and newer

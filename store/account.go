@@ -44,7 +44,7 @@ func (s *Store) Account(c agent.Container, record agent.Record) (agent.Run, erro
 			return err
 		}
 		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run),
-			t.note(run, agent.WhatContainer, "container "+c.ID), t.cutContainers())
+			t.note(run, agent.ContainerEnded, "container "+c.ID), t.cutContainers())
 	})
 	return run, err
 }

@@ -31,7 +31,7 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 	}
 	news, _, err := s.Occurrences(0, 10)
 	must(t, err)
-	if len(news) != 1 || news[0].What != agent.WhatContainer || *news[0].ExitCode != 7 || news[0].Status != agent.StatusExited || news[0].Sum != nil {
+	if len(news) != 1 || news[0].Kind != agent.ContainerEnded || *news[0].ExitCode != 7 || news[0].Status != agent.StatusExited || news[0].Sum != nil {
 		t.Errorf("%+v", news)
 	}
 	must(t, s.Remove(run.Spec.ID))

@@ -38,7 +38,7 @@ func TestRecordsSayWhoStopped(t *testing.T) {
 	run, err := s.Begin(newRun("asked"))
 	must(t, err)
 	by := &agent.Stopped{By: "uid 7, process 8", Time: time.Now().UTC()}
-	_, err = s.Amend(run.Spec.ID, agent.WhatStopped, by.By, func(r *agent.Run) { r.Queue.StopAsked, r.Queue.Stopped = true, by })
+	_, err = s.Amend(run.Spec.ID, agent.RunStopRequested, by.By, func(r *agent.Run) { r.Queue.StopAsked, r.Queue.Stopped = true, by })
 	must(t, err)
 	ended, err := s.Finish(run.Spec.ID, agent.EventRecorded, recordOf(run.Spec), nil)
 	must(t, err)

@@ -30,7 +30,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	if problems, err := s.Check(); err != nil || problems != nil {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if _, err := s.Amend(run.Spec.ID, agent.WhatUpdated, "", func(*agent.Run) {}); err != nil {
+	if _, err := s.Amend(run.Spec.ID, agent.RunUpdated, "", func(*agent.Run) {}); err != nil {
 		t.Error(err)
 	}
 	kept, err := bbolt.Open(path+".schema1", 0o600, &bbolt.Options{ReadOnly: true})
@@ -66,7 +66,7 @@ func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
 	must(t, err)
 	must(t, s.update(func(tb *tables) error {
 		for range maxOccurrences {
-			if err := tb.note(run, agent.WhatUpdated, ""); err != nil {
+			if err := tb.note(run, agent.RunUpdated, ""); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
 		t.Errorf("revision %d after %d, %v", after, before, err)
 	}
 	some, _, err = s.Occurrences(last, 10)
-	if err != nil || len(some) != 2 || some[1].What != agent.WhatRemoved || some[1].State != "" || some[0].ExitCode == nil {
+	if err != nil || len(some) != 2 || some[1].Kind != agent.RunRemoved || some[1].State != "" || some[0].ExitCode == nil {
 		t.Errorf("%+v, %v", some, err)
 	}
 }

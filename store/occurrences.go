@@ -16,17 +16,17 @@ import (
 const maxOccurrences = 8192
 
 // whatOf names the state table's events as occurrences.
-var whatOf = map[agent.Event]agent.What{
-	agent.EventAdmitted: agent.WhatBegun,
-	agent.EventStarted:  agent.WhatStarted,
-	agent.EventRecorded: agent.WhatEnded,
-	agent.EventLost:     agent.WhatLost,
-	agent.EventRequeued: agent.WhatAgain,
+var whatOf = map[agent.Event]agent.RunEventKind{
+	agent.EventAdmitted: agent.RunStarting,
+	agent.EventStarted:  agent.RunStarted,
+	agent.EventRecorded: agent.RunEnded,
+	agent.EventLost:     agent.RunLost,
+	agent.EventRequeued: agent.RunRequeued,
 }
 
 // note adds an occurrence in the transaction of what it tells, and drops the
 // oldest one beyond the bound.
-func (t *tables) note(run agent.Run, what agent.What, detail string) error {
+func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) error {
 	// gofail: var storeNoted string
 	// lastNoted = string(what)
 	// if err := failpoint(storeNoted, lastNoted); err != nil { return err }
@@ -35,10 +35,10 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 	if err != nil {
 		return err
 	}
-	o := agent.Occurrence{Sequence: number, Time: time.Now().UTC(), What: what, ID: run.Spec.ID, Name: run.Spec.Name,
+	o := agent.RunEvent{Sequence: number, Time: time.Now().UTC(), Kind: what, ID: run.Spec.ID, Name: run.Spec.Name,
 		Owner: run.Owner, State: run.State, Detail: detail}
-	ends := what == agent.WhatEnded || what == agent.WhatLost
-	if run.Record != nil && (ends || what == agent.WhatContainer) {
+	ends := what == agent.RunEnded || what == agent.RunLost
+	if run.Record != nil && (ends || what == agent.ContainerEnded) {
 		code := run.Record.ExitCode
 		o.Status, o.ExitCode = run.Record.Status, &code
 	}
@@ -59,7 +59,7 @@ func (t *tables) note(run agent.Run, what agent.What, detail string) error {
 // limit of them, oldest first, and the number of the last that there is. A gap
 // says that those in between have been dropped: the first one returned is then
 // not after+1.
-func (s *Store) Occurrences(after uint64, limit int) (found []agent.Occurrence, last uint64, err error) {
+func (s *Store) Occurrences(after uint64, limit int) (found []agent.RunEvent, last uint64, err error) {
 	var keys, values [][]byte
 	err = s.view(func(t *tables) error {
 		last = t.occurrences.Sequence()
@@ -72,7 +72,7 @@ func (s *Store) Occurrences(after uint64, limit int) (found []agent.Occurrence, 
 	if err != nil || len(keys) == 0 {
 		return nil, last, err
 	}
-	found = make([]agent.Occurrence, len(keys))
+	found = make([]agent.RunEvent, len(keys))
 	err = onAllCPUs(len(keys), func(i int) error {
 		if err := json.Unmarshal(values[i], &found[i]); err != nil {
 			return fmt.Errorf("%w: occurrence %x: %w", errDamaged, keys[i], err)
@@ -88,7 +88,7 @@ func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil,
 func (a *audit) everyOccurrence() {
 	last := a.occurrences.Sequence()
 	for key, value := range each(a.occurrences.Cursor()) {
-		var o agent.Occurrence
+		var o agent.RunEvent
 		if err := json.Unmarshal(value, &o); err != nil || len(key) != 8 || o.Sequence != binary.BigEndian.Uint64(key) || o.Sequence > last {
 			a.problem("occurrence %x: it says %d of %d (%v)", key, o.Sequence, last, err)
 		}

@@ -63,7 +63,7 @@ func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
 }
 
 // History returns the last occurrences, at most limit, oldest first.
-func (s *Store) History(limit int) ([]agent.Occurrence, error) {
+func (s *Store) History(limit int) ([]agent.RunEvent, error) {
 	_, last, err := s.Occurrences(^uint64(0)-1, 0)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 		if err := t.nameFree(run.Spec); err != nil {
 			return err
 		}
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run), t.note(run, agent.WhatQueued, ""))
+		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run), t.note(run, agent.RunQueued, ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -59,7 +59,7 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 		}
 		id := []byte(run.Spec.ID)
 		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run),
-			t.note(run, agent.WhatBegun, ""))
+			t.note(run, agent.RunStarting, ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -99,7 +99,7 @@ func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error)
 
 // Amend changes what is not the store's of a run, and notes what happened to
 // it. A run's name is changed by Rename.
-func (s *Store) Amend(id agent.ID, what agent.What, detail string, change func(*agent.Run)) (agent.Run, error) {
+func (s *Store) Amend(id agent.ID, what agent.RunEventKind, detail string, change func(*agent.Run)) (agent.Run, error) {
 	var amended agent.Run
 	err := s.update(func(t *tables) error {
 		run, err := t.mustGet(id)
@@ -146,7 +146,7 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		}
 		renamed = *run
 		return errors.Join(t.names.Delete([]byte(old)), t.names.Put([]byte(name), []byte(id)), t.put(*run),
-			t.note(*run, agent.WhatRenamed, "was "+old))
+			t.note(*run, agent.RunRenamed, "was "+old))
 	})
 	return renamed, err
 }
@@ -206,7 +206,7 @@ func (s *Store) Remove(id agent.ID) error {
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
 	t.forgot = true
-	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
+	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.RunRemoved, ""))
 }
 
 // move is the only writer of State: the caller's change first, then what

@@ -26,7 +26,7 @@ import (
 //	leases
 //	└── <range: 4 bytes, big endian> → id of the live run that has it
 //	occurrences                  (its bbolt sequence: the last number given)
-//	└── <number: 8 bytes, big endian> → agent.Occurrence as JSON; the last maxOccurrences
+//	└── <number: 8 bytes, big endian> → agent.RunEvent as JSON; the last maxOccurrences
 //
 // names and leases are indexes: each says nothing that a run does not say, and
 // each is written in the transaction that writes the run. Big endian makes the

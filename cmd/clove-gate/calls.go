@@ -5,17 +5,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is one allowed system call. With tests, one of them must hold; each is
-// instructions that go on to the next one where they do not.
+// call is one allowed system call. If it has tests, one of them must hold. A test that does
+// not hold continues at the next one.
 type call struct {
 	number uint32
 	tests  []program
-	refuse bool // it fails with EPERM instead of killing
+	refuse bool // fails with EPERM instead of killing the process
 }
 
-// calls is all that the gate and Go's runtime below it need. The relay's come
-// first: the kernel walks the list for those that test arguments, and
-// remembers the verdict of the others.
+// calls are the system calls that the gate and Go's runtime need. Those of the relay come
+// first: for calls with argument tests the kernel runs the filter each time, while it
+// caches the result for the others (seccomp's action cache, Linux 5.11).
 func calls(pid int) []call {
 	return []call{
 		{number: unix.SYS_SPLICE}, {number: unix.SYS_EPOLL_PWAIT}, {number: unix.SYS_FUTEX},
@@ -43,13 +43,13 @@ func calls(pid int) []call {
 	}
 }
 
-// threadFlags is how Go makes a thread (newosproc); on amd64 it adds
-// CLONE_SETTLS. Not one bit more: a process or a namespace is another
-// combination.
+// threadFlags are the flags with which Go makes a thread (newosproc); on amd64 it adds
+// CLONE_SETTLS. Any other combination, for example a process or a namespace, is not
+// allowed.
 const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
-// socketOptions are those that Go's net package and the gate set. IP_OPTIONS,
-// filters, upper protocols and the like are not among them.
+// socketOptions are those that Go's net package and the gate set. IP_OPTIONS, socket
+// filters and upper-layer protocols are not among them.
 func socketOptions() []program {
 	var tests []program
 	for _, option := range []struct{ level, name uint32 }{
@@ -63,19 +63,19 @@ func socketOptions() []program {
 	return tests
 }
 
-// instructions end in a verdict for c's number and skip to their end for all
-// others. The number is loaded before and after.
+// instructions return an action for c's number, and for all others jump to their end. The
+// number is in the accumulator before and after.
 func (c call) instructions() program {
-	verdict := allow
+	action := allow
 	if c.refuse {
-		verdict = refuse
+		action = refuse
 	}
 	if len(c.tests) == 0 {
-		return onlyFor(c.number, program{verdict})
+		return onlyFor(c.number, program{action})
 	}
 	var block program
 	for _, test := range c.tests {
-		block = append(append(block, test...), verdict)
+		block = append(append(block, test...), action)
 	}
 	return onlyFor(c.number, append(block, kill))
 }
@@ -90,9 +90,9 @@ func anyOf(arg int, values ...uint32) []program {
 	return tests
 }
 
-// Tests skip one instruction, the verdict behind them, where they do not hold.
-// They look at an argument's lower half: these arguments are int in the kernel,
-// or flags whose upper half it ignores.
+// A test that does not hold skips one instruction, the action after it.
+// Tests read only the lower half of an argument: these arguments are int in the
+// kernel, or flags whose upper half it ignores.
 
 func equal(arg int, value uint32) program {
 	return program{loadArg(arg), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: 1}}
@@ -102,12 +102,12 @@ func without(arg int, bits uint32) program {
 	return program{loadArg(arg), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: bits, SkipTrue: 1}}
 }
 
-// null compares a whole pointer.
+// null tests a whole pointer.
 func null(arg int) program {
 	return both(program{loadArgUpper(arg), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 1}}, equal(arg, 0))
 }
 
-// both needs two tests to hold: the first then skips the second as well.
+// both holds where two tests hold: if the first does not, it also skips the second.
 func both(first, second program) program {
 	last := len(first) - 1
 	jump := first[last].(bpf.JumpIf)

@@ -72,7 +72,7 @@ func TestDNSAnswersThroughTheFilters(t *testing.T) {
 				if r.Lookup == nil || r.Lookup.Name != "a.example" {
 					t.Fatalf("asked %+v", r)
 				}
-				if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Verdict: wire.VerdictDenied}); err != nil {
+				if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Result: wire.ResultDenied}); err != nil {
 					t.Fatal(err)
 				}
 				reply := make([]byte, dnsmsg.MaxUDPBytes)
@@ -126,7 +126,7 @@ func TestAFlowThroughTheFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer back.Close()
-	if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Verdict: wire.VerdictAllowed, Number: 1, Files: []*os.File{outside, back}}); err != nil {
+	if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Result: wire.ResultAllowed, Number: 1, Files: []*os.File{outside, back}}); err != nil {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 100)

@@ -1,12 +1,12 @@
 // Command clove-gate reads what an agent sends to the network, and relays what
-// clove's broker allows. Package egress/gate is what it does; this is how it
-// comes to be nobody before it does it.
+// clove's broker allows. Package egress/gate does that; this package drops all
+// privileges before.
 //
 // clove starts it as root, with the channel as descriptor 3, a user id of its
 // own as the one argument, and new network, mount, pid, ipc, uts and cgroup
 // namespaces. Then, in this order:
 //
-//	namespaces   are they new? else a mistake would unmount the host's root
+//	namespaces   are they new? otherwise the host's root would be detached
 //	descriptors  0, 1, 2 and the channel; the rest is closed
 //	rlimits      no core, no file to write, no locked memory, few threads
 //	root         an empty tmpfs, read-only; the old root is detached
@@ -18,17 +18,19 @@
 //	filter 2     a destination may be given only on the DNS sockets
 //	             ── Ready; the first byte of the agent is read ──
 //
-// A call that is not in the table kills the process, because a gate that makes
-// it is not the gate any more, and its end is the agent's network's end. Only
-// open and socket fail with EPERM: the standard library may try them, and the
-// probe must survive them.
+// A call that is not in the table kills the process: a gate that makes it has been
+// taken over, and its end is the end of the agent's network. Only open and socket
+// fail with EPERM, because the standard library may try them, and the probe does.
 //
-// Filter 2 closes what the first cannot see: sendmsg(2) takes its destination
-// from memory. On an outside UDP socket it would leave the peer that the rules
-// allowed, and with MSG_FASTOPEN on a shut down listener it would dial from the
-// host's namespace. So sendmsg works on the channel and the DNS sockets alone,
-// and these numbers can never be closed and thus never be another socket.
+// Filter 2 restricts what filter 1 cannot check: sendmsg(2) reads its destination
+// from memory. On an outside UDP socket a destination would bypass the peer that
+// the rules allowed, and with MSG_FASTOPEN on a listener that was shut down it
+// would connect from the host's namespace. So sendmsg works only on the channel
+// and the DNS sockets. Their numbers cannot be closed, so they can never become
+// another socket.
 //
-// Any failure is one line on standard error, which must not be a regular file
-// (it could not be written), and exit status 1. Nothing was served then.
+// A failure is one line on standard error, which must not be a regular file
+// (RLIMIT_FSIZE is 0), and exit status 1. Nothing was served then.
+//
+// It refuses to run without new namespaces, as root, or as any process but PID 1.
 package main

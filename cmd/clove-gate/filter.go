@@ -13,8 +13,8 @@ import (
 // program is a seccomp filter before it is assembled.
 type program []bpf.Instruction
 
-// Offsets in struct seccomp_data, seccomp(2). Both architectures are little
-// endian: an argument's lower half comes first.
+// Offsets in struct seccomp_data, seccomp(2). Both architectures are little endian, so the
+// lower half of an argument comes first.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
@@ -28,11 +28,12 @@ var (
 	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
 )
 
-// auditArch is what the kernel calls each architecture that clove is built for.
+// auditArch maps each architecture that clove is built for to the kernel's name of it.
 var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// callFilter is the table's filter. A number outside the table falls through
-// to the end; x32's numbers have a bit that no number in the table has.
+// callFilter is the filter of the calls table. A number that is not in the table reaches
+// the kill at the end. So do x32 calls: their numbers have a bit that no number in the
+// table has.
 func callFilter(pid int) (program, error) {
 	p, err := begin()
 	if err != nil {
@@ -44,8 +45,8 @@ func callFilter(pid int) (program, error) {
 	return append(p, kill), nil
 }
 
-// begin refuses every other architecture's calls, whose numbers mean other
-// things, and loads the number.
+// begin kills calls of every other architecture, where the numbers mean other calls, and
+// loads the number.
 func begin() (program, error) {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
@@ -59,10 +60,10 @@ func begin() (program, error) {
 	}, nil
 }
 
-// destinationFilter lets sendmsg work on the given descriptors alone, and keeps
-// them what they are: there is no dup2 in the first filter, so a number that
-// cannot be closed cannot become another socket. A close fails instead of
-// killing, because Go closes what it has no use for.
+// destinationFilter allows sendmsg on the given descriptors only, and keeps them from being
+// replaced: the first filter has no dup2, so a number that cannot be closed cannot become
+// another socket. A close of them fails instead of killing, because Go closes descriptors
+// that it no longer needs.
 func destinationFilter(pinned []int) (program, error) {
 	p, err := begin()
 	if err != nil {
@@ -79,7 +80,7 @@ func destinationFilter(pinned []int) (program, error) {
 	return append(p, allow), nil
 }
 
-// onlyFor skips a block that ends in a verdict for all other numbers.
+// onlyFor skips block, which ends in an action, for all other numbers.
 func onlyFor(number uint32, block program) program {
 	return append(program{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(block))}}, block...)
 }
@@ -92,7 +93,7 @@ func loadArgUpper(n int) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: uint32(offsetArgs + n*argBytes + 4), Size: 4}
 }
 
-// install puts the filter on all threads, present and future.
+// install loads the filter on all present and future threads.
 func install(p program, err error) error {
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func install(p program, err error) error {
 		return err
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// A thread that cannot follow is named by its id instead of an errno.
+	// With TSYNC the result is the id of a thread that could not be synchronised, if there is one.
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {

@@ -11,9 +11,9 @@ import (
 
 const gatePID = 1
 
-// verdict runs a filter as the kernel would; struct seccomp_data is little
+// returned runs a filter as the kernel would; struct seccomp_data is little
 // endian there, and big endian in the interpreter's loads.
-func verdict(t *testing.T, vm *bpf.VM, arch, number uint32, args ...uint64) uint32 {
+func returned(t *testing.T, vm *bpf.VM, arch, number uint32, args ...uint64) uint32 {
 	t.Helper()
 	data := make([]byte, offsetArgs+6*argBytes)
 	binary.BigEndian.PutUint32(data[offsetNumber:], number)
@@ -110,11 +110,11 @@ func TestCalls(t *testing.T) {
 		{"x32", unix.SYS_SPLICE | 0x40000000, nil, killed},
 		{"no call", 9999, nil, killed},
 	} {
-		if got := verdict(t, vm, native, c.number, c.args...); got != c.want {
+		if got := returned(t, vm, native, c.number, c.args...); got != c.want {
 			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
 		}
 	}
-	if got := verdict(t, vm, unix.AUDIT_ARCH_I386, unix.SYS_SPLICE); got != killed {
+	if got := returned(t, vm, unix.AUDIT_ARCH_I386, unix.SYS_SPLICE); got != killed {
 		t.Errorf("32 bit: %#x", got)
 	}
 }
@@ -131,7 +131,7 @@ func TestEveryNumberOutsideTheTableKills(t *testing.T) {
 		listed[c.number] = true
 	}
 	for number := range uint32(1024) {
-		got := verdict(t, vm, auditArch[runtime.GOARCH], number)
+		got := returned(t, vm, auditArch[runtime.GOARCH], number)
 		if !listed[number] && got != killed {
 			t.Errorf("call %d: %#x", number, got)
 		}
@@ -150,11 +150,11 @@ func TestDestinations(t *testing.T) {
 		{unix.SYS_CLOSE, 4, refused}, {unix.SYS_CLOSE, 7, refused}, {unix.SYS_CLOSE, 5, allowed},
 		{unix.SYS_SECCOMP, 0, killed}, {unix.SYS_READ, 5, allowed},
 	} {
-		if got := verdict(t, vm, auditArch[runtime.GOARCH], c.number, c.fd); got != c.want {
+		if got := returned(t, vm, auditArch[runtime.GOARCH], c.number, c.fd); got != c.want {
 			t.Errorf("call %d on %d: %#x, want %#x", c.number, c.fd, got, c.want)
 		}
 	}
-	if got := verdict(t, vm, unix.AUDIT_ARCH_I386, unix.SYS_READ); got != killed {
+	if got := returned(t, vm, unix.AUDIT_ARCH_I386, unix.SYS_READ); got != killed {
 		t.Errorf("32 bit: %#x", got)
 	}
 }

@@ -12,47 +12,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is one thing that takes something away from the process.
-type step struct {
+// measure removes one right or resource from the process.
+type measure struct {
 	name string
 	do   func(uid int) error
 }
 
-// steps are in the only order that works; each says what it must precede.
-var steps = []step{
-	// First, or a launch without them would lose the host's own mounts.
+// measures are in the only order that works. The comments say what depends on the order.
+var measures = []measure{
+	// First: in the host's mount namespace, the measure "root" would detach the host's root.
 	{"namespaces", func(int) error { return newNamespaces() }},
-	// Needs /proc.
+	// Before the root changes: it needs /proc.
 	{"descriptors", func(int) error { return closeInherited() }},
 	{"rlimits", func(int) error { return setRlimits() }},
-	// Needs SYS_ADMIN; everything below needs no file any more.
+	// Needs CAP_SYS_ADMIN. What follows needs no file.
 	{"root", func(int) error { return emptyRoot() }},
-	// Needs SETPCAP, which the change of the user takes away.
+	// Needs CAP_SETPCAP, which the change of the user removes.
 	{"bounding set", func(int) error { return dropBounding() }},
 	{"groups", func(int) error { return syscall.Setgroups(nil) }},
 	{"gid", func(uid int) error { return syscall.Setresgid(uid, uid, uid) }},
 	{"uid", func(uid int) error { return syscall.Setresuid(uid, uid, uid) }},
 	{"capabilities", func(int) error { return dropCapabilities() }},
-	// After the change of the user, which undoes these (prctl(2)).
+	// After the change of the user, which resets both (prctl(2)).
 	{"dumpable", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
 	{"parent-death signal", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)) }},
 	{"no_new_privs", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
+	// After no_new_privs, without which only CAP_SYS_ADMIN may load a filter (seccomp(2)).
 	{"filter", func(int) error { return install(callFilter(os.Getpid())) }},
 	{"probe", func(int) error { return probe() }},
 }
 
-// harden takes everything that the gate does not need. After an error the
-// process must end.
+// harden removes everything that the gate does not need. After an error the process must exit.
 func harden(uid int) error {
-	for _, step := range steps {
-		if err := step.do(uid); err != nil {
-			return fmt.Errorf("cannot harden: %s: %w", step.name, err)
+	for _, measure := range measures {
+		if err := measure.do(uid); err != nil {
+			return fmt.Errorf("cannot harden: %s: %w", measure.name, err)
 		}
 	}
 	return nil
 }
 
-// allThreads makes a call on every thread that Go has started.
+// allThreads makes the call on every thread that Go has started: credentials and these
+// prctl settings belong to a thread.
 func allThreads(trap, a1, a2 uintptr) error {
 	if _, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, 0, 0, 0, 0); errno != 0 {
 		return errno
@@ -60,9 +61,9 @@ func allThreads(trap, a1, a2 uintptr) error {
 	return nil
 }
 
-// newNamespaces wants every namespace that clove makes for a gate to be another
-// than its parent's. The mounted /proc is still that of the parent's pid
-// namespace, where the parent has a number; getppid(2) says 0.
+// newNamespaces checks that each namespace differs from the parent's. The mounted /proc is
+// still that of the parent's pid namespace, in which the parent has a pid; getppid(2)
+// returns 0.
 func newNamespaces() error {
 	parent, err := parentInProc()
 	if err != nil {
@@ -97,7 +98,8 @@ func parentInProc() (string, error) {
 	return parent, nil
 }
 
-// numberOfChannel finds the channel's own number, which wire.NewConn chose.
+// numberOfChannel finds the descriptor of the channel, which wire.NewConn has duplicated to
+// a number of its own choice.
 func numberOfChannel() (int, error) {
 	for fd := channelFD; fd < 64; fd++ {
 		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
@@ -108,8 +110,8 @@ func numberOfChannel() (int, error) {
 	return -1, errors.New("cannot find the channel: descriptor 3 is none")
 }
 
-// closeInherited closes what the launch may have left open. What Go opened, and
-// the channel by now, is close-on-exec and so was not inherited.
+// closeInherited closes descriptors that the launch may have left open. What Go opened, and
+// by now the channel, is close-on-exec and so was not inherited.
 func closeInherited() error {
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -127,8 +129,8 @@ func closeInherited() error {
 	return nil
 }
 
-// threadsMax is far above what Go starts for GOMAXPROCS processors and calls
-// that never block.
+// threadsMax is far above the number of threads that Go starts for GOMAXPROCS processors
+// and system calls that never block.
 const threadsMax = 64
 
 func setRlimits() error {
@@ -150,11 +152,11 @@ func setRlimits() error {
 	return nil
 }
 
-// emptyRoot leaves nothing to open. pivot_root(".", ".") stacks the old root on
-// the new one, from where it is detached (pivot_root(2)).
+// emptyRoot changes the root to an empty, read-only tmpfs. pivot_root(".", ".") stacks the
+// old root on the new one, from where it is detached (pivot_root(2)).
 func emptyRoot() error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	const place = "/proc" // a folder that every host has
+	const place = "/proc" // exists on every host
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private: %w", err)
 	}
@@ -176,8 +178,8 @@ func emptyRoot() error {
 	return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_RDONLY|flags, "size=4k,nr_inodes=1")
 }
 
-// dropBounding empties the bounding set. The kernel's own last capability ends
-// the loop: it may know more than we do.
+// dropBounding empties the bounding set. EINVAL ends the loop at the kernel's last
+// capability, which this build may not know.
 func dropBounding() error {
 	for number := range uintptr(64) {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0); err == unix.EINVAL {
@@ -190,16 +192,15 @@ func dropBounding() error {
 	return nil
 }
 
-// dropCapabilities empties the inheritable set too, which the change of the
-// user leaves, and with it the ambient set (capabilities(7)).
+// dropCapabilities also empties the inheritable set, which the change of the user keeps,
+// and thereby the ambient set (capabilities(7)).
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return allThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])))
 }
 
-// probe tries what must fail: the filter is worth what it does, not what it
-// says.
+// probe tries calls that must fail, to test the effect of the filter and not only its loading.
 func probe() error {
 	if fd, err := unix.Open("/", unix.O_PATH, 0); err != unix.EPERM {
 		return fmt.Errorf("a folder could be opened: %d, %v", fd, err)

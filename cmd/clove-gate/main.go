@@ -19,11 +19,12 @@ import (
 
 const (
 	channelFD = 3
-	// gcPercent and memoryBytes keep the heap of a process that sits beside
-	// every agent with a network small.
+	// gcPercent and memoryBytes keep the heap small, because one such process runs for
+	// every agent with a network.
 	gcPercent   = 25
 	memoryBytes = 48 << 20
-	// maxProcs: relaying is the kernel's work; more would only be more threads.
+	// maxProcs: the kernel does the work of relaying, so more processors would only mean
+	// more threads.
 	maxProcs = 4
 )
 
@@ -45,7 +46,7 @@ func run(arguments []string) error {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryBytes)
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), maxProcs))
-	// Before the filter, so that Go's poller has made its descriptors.
+	// Before the filter, so that Go's poller can still make its descriptors.
 	conn, err := wire.NewConn(os.NewFile(channelFD, "channel"))
 	if err != nil {
 		return err

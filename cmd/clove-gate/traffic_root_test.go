@@ -122,9 +122,9 @@ func (o *outsides) broker(g *gateProcess) {
 		if r.Open == nil {
 			continue
 		}
-		answer := wire.Answer{ID: r.ID, Verdict: wire.VerdictVerify}
+		answer := wire.Answer{ID: r.ID, Result: wire.ResultVerify}
 		if r.Open.Shown != "" || r.Open.Target.Addr().IsLoopback() {
-			answer.Verdict, answer.Number = wire.VerdictAllowed, r.ID
+			answer.Result, answer.Number = wire.ResultAllowed, r.ID
 			answer.Files = []*os.File{o.file()}
 		}
 		if err := g.conn.SendAnswer(answer); err != nil {
@@ -324,7 +324,7 @@ func TestHostPortsAndPublishedPorts(t *testing.T) {
 			t.Errorf("asked %+v, want %s", r, want)
 		}
 		file := outside.file()
-		if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Verdict: wire.VerdictAllowed, Number: 1, Files: []*os.File{file}}); err != nil {
+		if err := g.conn.SendAnswer(wire.Answer{ID: r.ID, Result: wire.ResultAllowed, Number: 1, Files: []*os.File{file}}); err != nil {
 			t.Fatal(err)
 		}
 		file.Close()

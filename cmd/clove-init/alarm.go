@@ -8,23 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTimeNS reads the clock that goes on while the host sleeps.
+// bootTimeNS reads CLOCK_BOOTTIME, which includes the time that the host is suspended.
 func bootTimeNS() int64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // fails only for an unknown clock
 	return now.Nano()
 }
 
-// alarm is a timer on CLOCK_BOOTTIME: Go's own timers stand still while the
-// host sleeps.
+// alarm is a timer on CLOCK_BOOTTIME. Go's timers use CLOCK_MONOTONIC, which stops while
+// the host is suspended.
 type alarm struct {
 	file   *os.File
 	dueNS  int64 // 0: not set
 	passed chan struct{}
 }
 
-// newAlarm makes an alarm that is not set. Its goroutine lives as long as
-// the process.
+// newAlarm makes an alarm that is not set. Its goroutine lives as long as the process.
 func newAlarm() (*alarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -45,7 +44,7 @@ func (a *alarm) wait() {
 	}
 }
 
-// set makes the alarm pass once, d from now; at once where d is not positive.
+// set makes the alarm fire once, d from now; at once if d is not positive.
 func (a *alarm) set(d time.Duration) {
 	d = max(d, 1) // 0 would disarm it
 	a.dueNS = bootTimeNS() + int64(d)
@@ -54,11 +53,10 @@ func (a *alarm) set(d time.Duration) {
 	_ = control(a.file, func(fd int) error { return unix.TimerfdSettime(fd, 0, &when, nil) })
 }
 
-// left is the time until the alarm passes; of no meaning before set.
+// left is the time until the alarm fires. It is undefined before set.
 func (a *alarm) left() time.Duration { return time.Duration(a.dueNS - bootTimeNS()) }
 
-// control runs f on the descriptor of file without changing its mode, as
-// file.Fd would.
+// control calls f with file's descriptor. Unlike file.Fd it does not make the descriptor blocking.
 func control(file *os.File, f func(fd int) error) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 // The calls below are raw: x/sys and syscall would change every thread of the
 // process, by signals, where only the one that executes the agent counts.
 
+// The calls below are raw: those of x/sys and syscall change every thread of the process by
+// signals. Only the thread that executes the agent matters here.
 func raw(trap, a1, a2, a3 uintptr) error {
 	if _, _, errno := unix.RawSyscall(trap, a1, a2, a3); errno != 0 {
 		return errno
@@ -30,10 +32,9 @@ func setGID(orders *initproto.Orders) error {
 	return raw(unix.SYS_SETRESGID, gid, gid, gid)
 }
 
-// setUID changes the id alone. A process that leaves id 0 would lose its
-// capabilities with it, and one that leaves another id would not
-// (capabilities(7)): here they are kept either way, and setCapabilities, which
-// comes next, is the one place that says which remain.
+// setUID changes the user id only. A process that leaves id 0 would lose its capabilities,
+// one that leaves another id would not (capabilities(7)). PR_SET_KEEPCAPS keeps them in
+// both cases, and setCapabilities, which follows, alone decides which remain.
 func setUID(orders *initproto.Orders) error {
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return err
@@ -42,7 +43,7 @@ func setUID(orders *initproto.Orders) error {
 	return raw(unix.SYS_SETRESUID, uid, uid, uid)
 }
 
-// words splits capability numbers into the kernel's two 32 bit words.
+// words splits capability numbers into the kernel's two 32-bit words.
 func words(orders *initproto.Orders) (set [2]uint32) {
 	for _, name := range orders.Caps {
 		number, _ := initproto.CapabilityNumber(name) // Validate knows it
@@ -51,9 +52,9 @@ func words(orders *initproto.Orders) (set [2]uint32) {
 	return set
 }
 
-// dropBounding leaves the agent's capabilities in the bounding set, which is
-// all that root or a file's capabilities could give back at execve(2). The
-// kernel's own last capability ends the loop: it may know more than we do.
+// dropBounding reduces the bounding set to the agent's capabilities: execve(2) of a
+// set-user-ID-root program or of a file with capabilities cannot give more than this set.
+// EINVAL ends the loop at the kernel's last capability, which this build may not know.
 func dropBounding(orders *initproto.Orders) error {
 	keep := words(orders)
 	for number := range uintptr(64) {
@@ -74,8 +75,9 @@ func dropBounding(orders *initproto.Orders) error {
 	return nil
 }
 
-// setCapabilities makes permitted, effective, inheritable and ambient sets
-// exactly the agent's.
+// setCapabilities sets the permitted, effective, inheritable and ambient sets to exactly
+// the agent's. Without the ambient set, execve(2) by a user other than root would clear
+// them.
 func setCapabilities(orders *initproto.Orders) error {
 	set := words(orders)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -1,14 +1,15 @@
-// Command clove-init is PID 1 of every sandbox. It starts the agent, buries
-// its orphans, holds the wall clock, and says how the agent ended. It talks to
-// its supervisor with package initproto, and nobody else talks to it.
+// Command clove-init is PID 1 of every sandbox. It starts the agent, reaps
+// orphans, enforces the deadline, and reports how the agent ended. It talks only
+// to its supervisor, with package initproto.
 //
-// The launch has put it into the sandbox already: namespaces, root, cgroup,
-// no_new_privs and the agent's own seccomp filter are on before it runs, under
-// an id of its own. It still holds what the start of the agent needs (SETUID,
-// SETGID, SETPCAP, KILL, CHOWN) and gives all of it up on the agent's side:
+// libcontainer has put it into the sandbox already: namespaces, root, cgroup,
+// no_new_privs and the agent's own seccomp filter are in force before it runs,
+// under an id of its own. It still has the capabilities that the start of the
+// agent needs (SETUID, SETGID, SETPCAP, KILL, CHOWN). The second stage, which
+// becomes the agent, drops all of them:
 //
 //	clove-init (PID 1)                     second stage (same binary)
-//	  not dumpable, deaf to signals
+//	  not dumpable, ignores signals
 //	  fork + exec itself ────────────────▶ starts
 //	  orders from the supervisor ────────▶ pty, session, ids, capabilities,
 //	  spare threads                        directory, PATH
@@ -21,17 +22,18 @@
 //	  reap; deadline; signals; lifeline
 //	  all dead: exit file, exited
 //
-// A second stage exists because a Go program cannot safely run more than a few
-// system calls between fork and execve, and because whatever changes ids
-// should not share PID 1's memory.
+// A second stage exists because a Go program cannot safely make more than a few
+// system calls between fork and execve, and because code that changes ids should
+// not share PID 1's memory.
 //
-// The failure of a step comes instead of the end of file, and ends everything.
+// If a preparation fails, a message says so instead of the end of file, and the
+// run ends.
 //
-// Three goroutines of the first stage only wait (for children, for commands,
-// for the second stage) and two for their clocks; everything that is decided
-// is decided in sandbox.run. There is no timer on CLOCK_MONOTONIC that limits
-// the agent: that clock stands still while the host sleeps.
+// Three goroutines of the first stage only wait (for children, for commands, for
+// the second stage), and two for their clocks. sandbox.run makes all decisions.
+// No timer on CLOCK_MONOTONIC limits the agent, because that clock stops while
+// the host is suspended.
 //
-// It refuses to be run by people, to open files by name (but /dev/ptmx, the
+// It refuses to be started by hand, to open files by name (except /dev/ptmx, the
 // command, its own /proc/self, and its cgroup's figures), and to listen on anything.
 package main

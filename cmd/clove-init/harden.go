@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// harden makes PID 1 unreadable and deaf before any agent exists.
+// harden makes PID 1 unreadable and ignores signals, before any process of the agent exists.
 func harden() error {
-	// Not dumpable: /proc/1 belongs to the host's root, and no process of the
+	// Not dumpable: /proc/1 then belongs to the host's root, so no process of the
 	// sandbox may read its memory, environment, descriptors or executable.
 	if err := notDumpable(); err != nil {
 		return err
 	}
-	if err := beNobodysEqual(); err != nil {
+	if err := setSavedGID(); err != nil {
 		return err
 	}
 	if err := ignoreSignals(); err != nil {
@@ -29,9 +29,9 @@ func harden() error {
 // savedGID differs from clove-init's other group ids.
 const savedGID = 65534
 
-// beNobodysEqual keeps root of the sandbox, which can take on clove-init's ids,
-// from changing its limits: prlimit(2) wants all six ids to be equal.
-func beNobodysEqual() error {
+// setSavedGID keeps the sandbox's root, which can take on clove-init's ids, from changing
+// clove-init's limits: prlimit(2) requires that all six ids match.
+func setSavedGID() error {
 	if err := unix.Setresgid(-1, -1, savedGID); err != nil {
 		return fmt.Errorf("cannot set the saved group: %w", err)
 	}
@@ -45,28 +45,28 @@ func notDumpable() error {
 	return nil
 }
 
-// forgetParent undoes the parent-death signal that the launch set: from here
-// on the control socket is the lifeline, and it outlives a thread of the
-// supervisor, which is what the signal would follow. It is the first thread's
-// own (copy_process gives none to a new one), so main must be there.
-func forgetParent() error {
+// clearParentDeath clears the parent-death signal that the launch set. That signal follows
+// the supervisor's thread, not its process. From here on the control socket detects the
+// supervisor's end. The setting belongs to the first thread (copy_process gives none to a
+// new one), so main must run there.
+func clearParentDeath() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot clear parent-death signal: %w", err)
 	}
 	return nil
 }
 
-// lastSignal is _NSIG of Linux's amd64 and arm64.
+// lastSignal is _NSIG of Linux on amd64 and arm64.
 const lastSignal = 64
 
-// ignoreSignals makes PID 1 deaf. A handler of Go's runtime would mean that
-// root in the sandbox could crash it. The kernel's default action, which
-// nobody in the namespace can send to PID 1 (pid_namespaces(7)), would hold
-// for one thread: with more of them it kills, up to Linux 6.1 at the least,
-// when the first one has its signals blocked, as Go's runtime does when it
-// makes a thread. What is ignored does nothing either way. SIGCHLD is ignored
-// by default, and with it explicitly wait(2) would wait for nobody. SIGURG stays with the runtime, which
-// stops its own goroutines with it and bears a flood of them.
+// ignoreSignals sets all signals to SIG_IGN. With Go's handlers, root in the sandbox could
+// crash PID 1. The default action protects PID 1 from signals of its namespace
+// (pid_namespaces(7)), but reliably only with one thread: up to Linux 6.1 at least, the
+// kernel kills a process with more threads when the first one has the signal blocked, as
+// Go's runtime does while it makes a thread. An ignored signal has no effect in either
+// case. SIGCHLD keeps its default, which ignores it too: with SIG_IGN, children would be
+// reaped automatically and wait(2) would return none. SIGURG stays with Go's runtime, which
+// preempts goroutines with it and tolerates any number of them.
 func ignoreSignals() error {
 	return act(func(number unix.Signal) sigaction {
 		if number == unix.SIGCHLD {
@@ -76,22 +76,22 @@ func ignoreSignals() error {
 	})
 }
 
-// defaultSignals puts back the kernel's default action for every signal: what
-// is ignored would be inherited by the agent, and PID 1 ignores, as does
-// perhaps who started clove, nohup(1) for one.
+// defaultSignals restores the default action of every signal. The agent would inherit
+// ignored signals: those that PID 1 ignores, and those that the caller of clove did, for
+// example nohup(1).
 func defaultSignals() error { return act(func(unix.Signal) sigaction { return byDefault }) }
 
-// sigaction is more than the kernel's; the handler comes first. Without flags
-// and mask.
+// sigaction is at least as large as the kernel's struct; the handler is its first field.
+// Flags and mask stay 0.
 type sigaction [4]uintptr
 
-// The handlers that are none (signal(7), SIG_DFL and SIG_IGN).
+// Values of the handler that are not functions (signal(7), SIG_DFL and SIG_IGN).
 var byDefault, ignored = sigaction{0}, sigaction{1}
 
 // sigsetBytes is the size of the kernel's sigset_t.
 const sigsetBytes = 8
 
-// act sets the action of all signals that have one, the runtime's own aside.
+// act sets the action of every signal, except the two that have none and the runtime's own.
 func act(action func(unix.Signal) sigaction) error {
 	for number := unix.Signal(1); number <= lastSignal; number++ {
 		if number == unix.SIGKILL || number == unix.SIGSTOP || number == unix.SIGURG {
@@ -106,9 +106,9 @@ func act(action func(unix.Signal) sigaction) error {
 	return nil
 }
 
-// closeInherited closes what the launch may have left open beyond the protocol
-// and keeps the rest from the agent. What Go's runtime opened by itself is
-// close-on-exec and so cannot be inherited.
+// closeInherited closes descriptors that the launch may have left open besides the
+// protocol's, and marks those close-on-exec. What Go's runtime opened is close-on-exec
+// already and so cannot be inherited.
 func closeInherited() error {
 	unix.CloseOnExec(initproto.ControlFD)
 	unix.CloseOnExec(initproto.ExitFD)
@@ -133,9 +133,9 @@ func closeInherited() error {
 	return nil
 }
 
-// nameProcess gives PID 1 its name in the agent's ps: it was executed through
-// a descriptor, whose number would stand there. A process has the name of its
-// first thread, where main is; without a name nothing else is lost.
+// nameProcess sets the name that the agent sees in ps. PID 1 was executed through a
+// descriptor, so its name would be that number. The name of a process is that of its first
+// thread, where main runs. An error loses only the name.
 func nameProcess() {
 	name := [16]byte{'c', 'l', 'o', 'v', 'e', '-', 'i', 'n', 'i', 't'} // TASK_COMM_LEN
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)

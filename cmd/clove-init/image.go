@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// image is the agent's execve(2), ready to go: between its limits and the call
-// nothing may allocate, because a small RLIMIT_AS or RLIMIT_DATA would kill
-// Go's runtime there.
+// image is the agent's execve(2), fully prepared. Between the setting of the rlimits and
+// the call nothing may allocate, because a small RLIMIT_AS or RLIMIT_DATA would crash Go's
+// runtime there.
 type image struct {
 	path   string
 	limits []limit
@@ -48,9 +48,9 @@ func newImage(path string, orders *initproto.Orders) (*image, error) {
 	return i, nil
 }
 
-// execute returns only a failure. It does not go through syscall.Exec, which
-// would put back the RLIMIT_NOFILE that the runtime found at its start, and not
-// through syscall.Setrlimit for the same reason.
+// execute returns only after a failure. It uses neither syscall.Exec, which would restore
+// the RLIMIT_NOFILE that the runtime found at its start, nor syscall.Setrlimit, for the
+// same reason.
 func (i *image) execute() *initproto.ExecFailed {
 	for n := range i.limits {
 		limit := &i.limits[n]
@@ -61,7 +61,7 @@ func (i *image) execute() *initproto.ExecFailed {
 				limit.value[0], limit.value[1], errno))
 		}
 	}
-	// The last thing: what comes now must not wait in the runtime.
+	// Signals are unblocked last, so that the runtime handles none that is meant for the agent.
 	var none [sigsetBytes]byte
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&none)), 0, sigsetBytes, 0, 0)

@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agentProcess is the agent's first process, or the second stage that will
-// become it.
+// agentProcess is the agent's first process, before its execve the second stage.
 type agentProcess struct {
 	pid       int
 	conn      *initproto.Conn    // to the second stage
-	launched  chan launchOutcome // gets one value; nil once it was taken
+	launched  chan launchOutcome // receives one value; nil after it was taken
 	startedNS int64              // CLOCK_BOOTTIME
 }
 
-// launchOutcome says that the agent executes since bootTimeNS, or why not.
+// launchOutcome says since when the agent executes, or why it does not.
 type launchOutcome struct {
 	bootTimeNS int64
 	spent      initproto.Spent
@@ -29,15 +28,15 @@ type launchOutcome struct {
 	failure    *initproto.ExecFailed
 }
 
-// startFailed is a failure of a step before the command's own.
+// startFailed makes the failure of a step before the command's execution.
 func startFailed(step string, err error) *initproto.ExecFailed {
 	failure := &initproto.ExecFailed{Step: step, Message: err.Error(), ExitCode: initproto.ExitStartFailed}
 	errors.As(err, &failure.Errno)
 	return failure
 }
 
-// fork starts the second stage before its orders are there: Go's runtime needs
-// most of a millisecond to start, in which PID 1 has things to do.
+// fork starts the second stage before its orders arrive: the start of Go's runtime takes
+// most of a millisecond, during which PID 1 has other work.
 func fork() (*agentProcess, error) {
 	conn, inherited, err := initproto.Pair()
 	if err != nil {
@@ -55,8 +54,8 @@ func fork() (*agentProcess, error) {
 	return &agentProcess{pid: pid, conn: conn, launched: make(chan launchOutcome, 1)}, nil
 }
 
-// order gives the second stage its orders, and lets it become the agent when
-// PID 1 has all that it may ever need.
+// order sends the orders to the second stage. The end of messages then allows it to become
+// the agent; by then PID 1 has all resources that it may ever need.
 func (a *agentProcess) order(orders *initproto.Orders) error {
 	if err := a.conn.Send(initproto.Message{Orders: orders}); err != nil {
 		return err
@@ -69,8 +68,8 @@ func (a *agentProcess) order(orders *initproto.Orders) error {
 	return nil
 }
 
-// forkSecondStage runs this binary again with every capability that PID 1 has:
-// an id that is not 0 would lose them at execve(2) if they were not ambient.
+// forkSecondStage executes this binary again with all of PID 1's capabilities. They must be
+// ambient: a process whose id is not 0 loses others at execve(2).
 func forkSecondStage(files []uintptr) (int, error) {
 	held, err := permitted()
 	if err != nil {
@@ -83,8 +82,8 @@ func forkSecondStage(files []uintptr) (int, error) {
 	})
 }
 
-// follow waits until the second stage is the agent (its socket closes at
-// execve), says why not, or dies.
+// follow waits until the second stage has become the agent (its socket closes at execve),
+// reports a failure, or dies.
 func (a *agentProcess) follow() {
 	defer a.conn.Close()
 	outcome := launchOutcome{}
@@ -107,13 +106,13 @@ func (a *agentProcess) follow() {
 	a.launched <- outcome
 }
 
-// toGroup are the signals that a terminal sends to the whole foreground group.
+// toGroup are the signals that a terminal sends to its foreground process group.
 var toGroup = map[syscall.Signal]bool{unix.SIGHUP: true, unix.SIGINT: true, unix.SIGQUIT: true,
 	unix.SIGTSTP: true, unix.SIGCONT: true, unix.SIGWINCH: true}
 
-// signal reaches the agent; its pid is its group's, since it began a session.
-// Once the agent ended, the worst that a forwarded signal does is to hit
-// another process of the same sandbox, which is being killed.
+// signal sends a signal to the agent. The agent leads a session, so its pid is also its
+// process group. After the agent's end the pid may be reused, but only by a process of this
+// sandbox, which is being killed.
 func (a *agentProcess) signal(number syscall.Signal) {
 	pid := a.pid
 	if toGroup[number] {
@@ -122,13 +121,13 @@ func (a *agentProcess) signal(number syscall.Signal) {
 	_ = unix.Kill(pid, number)
 }
 
-// spares and the thread that makes them are one for each goroutine that can be
-// in a system call (sandbox.run, receive, reaper.run, two alarms) and one to run.
+// spares, and the thread that makes them, are one thread for each goroutine that can block
+// in a system call (sandbox.run, receive, reaper.run, two alarms) and one to run on.
 const spares = 5
 
-// spareThreads makes threads that the runtime keeps for later. An agent that
-// holds every process of its pids limit makes clone(2) fail, and Go's runtime
-// dies when it wants a thread and gets none.
+// spareThreads makes threads that Go's runtime keeps for later. When the agent uses up its
+// pids limit, clone(2) fails for PID 1 too, and Go's runtime crashes if it cannot make a
+// thread.
 func spareThreads() {
 	var ready, done sync.WaitGroup
 	release := make(chan struct{})
@@ -148,9 +147,10 @@ func spareThreads() {
 	done.Wait()
 }
 
-// leaveStdio lets go of the agent's input and output, so that the supervisor
-// sees when the agent closes them. Something else must have the numbers, or
-// the next descriptor would. 2 stays, for the last words of a crash.
+// leaveStdio closes PID 1's copies of the agent's stdin and stdout, so that the supervisor
+// sees when the agent closes them. An eventfd takes the numbers, because the next opened
+// descriptor would otherwise get one of them. stderr stays open, for the message of a
+// crash.
 func leaveStdio() error {
 	dead, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

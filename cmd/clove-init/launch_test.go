@@ -198,17 +198,17 @@ func TestSpareThreads(t *testing.T) {
 
 func TestSecondStageNames(t *testing.T) {
 	seen := map[string]bool{}
-	for _, step := range steps {
-		if seen[step.name] || step.name == "" || strings.TrimSpace(step.name) != step.name {
-			t.Errorf("step %q", step.name)
+	for _, preparation := range preparations {
+		if seen[preparation.name] || preparation.name == "" || strings.TrimSpace(preparation.name) != preparation.name {
+			t.Errorf("preparation %q", preparation.name)
 		}
-		seen[step.name] = true
+		seen[preparation.name] = true
 	}
 	order := func(first, second string) {
 		t.Helper()
 		at := map[string]int{}
-		for i, step := range steps {
-			at[step.name] = i
+		for i, preparation := range preparations {
+			at[preparation.name] = i
 		}
 		if !seen[first] || !seen[second] || at[first] > at[second] {
 			t.Errorf("%s does not come before %s", first, second)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookUp finds the file that command names, as the agent sees files: itself
-// where it has a slash, else the first executable file in env's PATH. An empty
-// entry of PATH is the working directory (POSIX.1, 8.3).
+// lookUp finds the file of command as the agent sees files: a name with a slash is the
+// path, another is the first executable file of that name in env's PATH. An empty entry of
+// PATH is the working directory (POSIX.1, 8.3).
 func lookUp(command string, env []string) (string, *initproto.ExecFailed) {
 	if strings.Contains(command, "/") {
 		if errno := executable(command); errno != 0 {
@@ -21,12 +21,12 @@ func lookUp(command string, env []string) (string, *initproto.ExecFailed) {
 		}
 		return command, nil
 	}
-	refused := "" // the first that is there and may not be executed
+	refused := "" // the first match that may not be executed
 	for _, folder := range strings.Split(variable(env, "PATH"), ":") {
 		if folder == "" {
 			folder = "."
 		}
-		// Not path.Join, which would make "x" of "./x": a name to look up.
+		// Not path.Join: it would shorten "./x" to "x", which the interpreter of a script would look up in PATH.
 		candidate := strings.TrimSuffix(folder, "/") + "/" + command
 		switch errno := executable(candidate); errno {
 		case 0:
@@ -41,7 +41,7 @@ func lookUp(command string, env []string) (string, *initproto.ExecFailed) {
 	return "", lookUpFailed(command, unix.ENOENT)
 }
 
-// executable gives 0, or why the caller may not execute the file.
+// executable returns 0, or why the caller may not execute the file.
 func executable(file string) syscall.Errno {
 	var stat unix.Stat_t
 	if err := unix.Stat(file, &stat); err != nil {
@@ -56,7 +56,7 @@ func executable(file string) syscall.Errno {
 	return 0
 }
 
-// variable gives the value of the first name in env, as getenv(3) would.
+// variable returns the value of the first entry for name in env, like getenv(3).
 func variable(env []string, name string) string {
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -66,7 +66,7 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// notFound are the errors that say that there is no such file at all.
+// notFound reports the errors that mean that the file does not exist.
 func notFound(errno syscall.Errno) bool { return errno == unix.ENOENT || errno == unix.ENOTDIR }
 
 func lookUpFailed(file string, errno syscall.Errno) *initproto.ExecFailed {
@@ -81,7 +81,7 @@ func lookUpFailed(file string, errno syscall.Errno) *initproto.ExecFailed {
 	return failure
 }
 
-// reasons are what execve(2)'s errors mean for a file that lookUp found.
+// reasons explain execve(2)'s errors for a file that lookUp has found.
 var reasons = map[syscall.Errno]string{
 	unix.ENOENT:  "its interpreter or loader is not in the sandbox",
 	unix.ENOEXEC: "neither a program for this machine nor a script that begins with #!",
@@ -89,7 +89,7 @@ var reasons = map[syscall.Errno]string{
 	unix.EAGAIN:  "too many processes for the nproc limit",
 }
 
-// execFailed always is status 126: the file was there a moment ago.
+// execFailed always makes status 126, because lookUp found the file a moment before.
 func execFailed(file string, errno syscall.Errno) *initproto.ExecFailed {
 	reason, ok := reasons[errno]
 	if !ok {

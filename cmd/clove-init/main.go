@@ -10,12 +10,12 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// gcPercent keeps the heap of a process that sits beside every agent small: the
-// first collection comes at 4 MiB times this percentage.
+// gcPercent keeps the heap small, because one such process runs for every agent: the first
+// collection comes at 4 MiB times this percentage.
 const gcPercent = 10
 
-// init keeps main on the first thread: the process's name and its parent-death
-// signal are that thread's own, and a goroutine may change threads at any call.
+// init keeps main on the first thread. The process's name and its parent-death signal
+// belong to that thread, and a goroutine may otherwise change threads at any call.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -29,14 +29,14 @@ func main() {
 		exit(errors.New("started by clove in a sandbox, not by people"))
 	}
 	nameProcess()
-	runtime.GOMAXPROCS(1) // one thing at a time is enough; fewer threads of the agent's pids limit
+	runtime.GOMAXPROCS(1) // it does one thing at a time, and its threads count towards the agent's pids limit
 	debug.SetGCPercent(gcPercent)
 	if err := firstStage(); err != nil {
 		exit(err)
 	}
 }
 
-// exit ends a stage that could not do its work, and says why where nobody else could.
+// exit ends a stage that failed. stderr is for errors that could not be sent to the supervisor.
 func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clove-init:", err)
@@ -44,8 +44,8 @@ func exit(err error) {
 	os.Exit(initproto.ExitStartFailed)
 }
 
-// firstStage is PID 1's whole life. An error means that there was nobody to
-// tell; failures of the agent's start go to the supervisor.
+// firstStage is the whole life of PID 1. It returns an error only if there is no supervisor
+// to send it to. Failures of the agent's start are sent to the supervisor.
 func firstStage() error {
 	if err := harden(); err != nil {
 		return err
@@ -54,10 +54,10 @@ func firstStage() error {
 	if err != nil {
 		return err
 	}
-	if err := forgetParent(); err != nil {
+	if err := clearParentDeath(); err != nil {
 		return err
 	}
-	runtime.UnlockOSThread() // the rest of its life needs no thread of its own
+	runtime.UnlockOSThread() // nothing below depends on the thread
 	report := &report{conn: conn}
 	agent, err := fork()
 	if err != nil {
@@ -66,7 +66,7 @@ func firstStage() error {
 	}
 	first, err := conn.Receive()
 	if err != nil {
-		return err // nobody is there; the second stage dies with PID 1
+		return err // the supervisor is gone; the second stage dies with PID 1
 	}
 	if first.Orders == nil {
 		return errors.New("cannot start: the first message brought no orders")
@@ -76,7 +76,7 @@ func firstStage() error {
 		report.last(initproto.Message{ExecFailed: failure})
 		return nil
 	}
-	first = initproto.Message{} // megabytes of environment, perhaps: let them go
+	first = initproto.Message{} // the environment may have megabytes: let the collector free it
 	report.last(box.run(report))
 	return nil
 }

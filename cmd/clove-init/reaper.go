@@ -6,24 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ending is how and when (CLOCK_BOOTTIME) a process ended.
+// ending says how and when (CLOCK_BOOTTIME) a process ended.
 type ending struct {
 	status     unix.WaitStatus
 	bootTimeNS int64
 }
 
-// reaper buries every child of PID 1: the agent's first process and each
-// orphan of the sandbox. It has a thread to itself that waits in the kernel, so
-// that a flood of zombies delays nothing else and nothing else delays it.
+// reaper reaps every child of PID 1: the agent's first process, and every orphan of the
+// sandbox. It blocks in wait4(2) on a thread of its own, so a flood of zombies delays
+// nothing else, and nothing delays it.
 type reaper struct {
-	agent    chan ending   // gets one value
-	none     chan struct{} // closed: no child is left, none can come
-	killing  atomic.Bool   // set by the sandbox before its first KILL
-	leftover atomic.Int64  // ended by KILL since then, the agent aside
+	agent    chan ending   // receives one value
+	none     chan struct{} // closed when no child is left; new ones cannot appear then
+	killing  atomic.Bool   // set by the sandbox before its first SIGKILL
+	leftover atomic.Int64  // processes ended by SIGKILL since then, without the agent
 }
 
-// reap starts a reaper for PID 1's children, of whom agentPID is the first. It
-// ends when none is left.
+// reap starts a reaper for PID 1's children. Its goroutine ends when no child is left.
 func reap(agentPID int) *reaper {
 	r := &reaper{agent: make(chan ending, 1), none: make(chan struct{})}
 	go r.run(agentPID)
@@ -32,10 +31,10 @@ func reap(agentPID int) *reaper {
 
 func (r *reaper) run(agentPID int) {
 	defer close(r.none)
-	alive := true // its pid may return to another process after its end
+	alive := true // the agent's pid may be reused after its end
 	for {
 		var status unix.WaitStatus
-		// WALL: a child that ends with another signal than CHLD counts as well.
+		// WALL includes children whose exit signal is not SIGCHLD (clone(2)).
 		pid, err := unix.Wait4(-1, &status, unix.WALL, nil)
 		switch {
 		case err == unix.EINTR:

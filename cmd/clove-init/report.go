@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendWait bounds how long a supervisor that does not read can hold PID 1. Its
-// socket buffer takes every message that PID 1 sends in a life.
+// sendWait bounds how long a supervisor that does not read can block PID 1. Its socket
+// buffer has room for all messages that PID 1 sends in its life, so this is rare.
 const sendWait = 5 * time.Second
 
-// report tells the supervisor. Nothing is to be done where it does not
-// listen: the lifeline tells whether it lives, the exit file is for who comes after.
+// report sends messages to the supervisor. Send errors are ignored: receive detects the
+// supervisor's end, and a later clove reads the exit file.
 type report struct {
 	conn *initproto.Conn
 }
@@ -22,11 +22,11 @@ func (r *report) send(m initproto.Message) {
 	_ = r.conn.Send(m)
 }
 
-// last writes the exit file, then the message: who gets the message finds the
-// file complete.
+// last writes the exit file before it sends the message, so whoever receives the message
+// finds the file complete.
 func (r *report) last(m initproto.Message) {
 	if data, err := initproto.Encode(m); err == nil {
-		// One write of a line this short to a regular file is whole or nothing.
+		// One short write to a regular file: it is not split, so no partial line is possible.
 		_, _ = unix.Write(initproto.ExitFD, append(data, '\n'))
 	}
 	r.send(m)

@@ -9,37 +9,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killAgain is how often the rest is killed again until nobody is left. One
-// round is enough for all that forks (fork(2) fails while a KILL is pending);
-// more are for a process that enters the namespace from outside meanwhile.
+// killAgain is how often the remaining processes are killed again. One round kills
+// everything that forks, because fork(2) fails with a SIGKILL pending. More are for
+// processes that enter the namespace from outside (clove exec).
 const killAgain = 100 * time.Millisecond
 
-// sandbox is PID 1's view of the run. Only run touches it.
+// sandbox is PID 1's state of the run. Only run accesses it, so it needs no lock.
 type sandbox struct {
 	agent    *agentProcess
 	children *reaper
-	commands <-chan initproto.Message // closed: the supervisor is gone
+	commands <-chan initproto.Message // closed when the supervisor is gone
 	deadline *alarm
 	grace    *alarm
 	again    *time.Ticker // while killing
 
 	wallClock time.Duration // 0: no deadline
 	stopGrace time.Duration
-	stopWith  unix.Signal // asks to end
+	stopWith  unix.Signal // the signal that requests the end
 
 	started  bool
-	early    []unix.Signal         // came before the agent was there
-	failure  *initproto.ExecFailed // the agent never executed
+	early    []unix.Signal         // signals received before the agent executed
+	failure  *initproto.ExecFailed // set if the agent never executed
 	stopping bool                  // stopWith was sent to all
-	killing  bool                  // KILL was sent to all
+	killing  bool                  // SIGKILL was sent to all
 	killedNS int64                 // CLOCK_BOOTTIME after that
 	cause    initproto.Cause       // the first one
 	end      ending                // of the agent's first process
 }
 
-// newSandbox acquires all that the run will need, and lets the agent go.
-// Nothing may be missing later: an agent that holds every process or all
-// memory of its limits must not be able to stop its own deadline.
+// newSandbox acquires everything that the run will need and then starts the agent. Nothing
+// may be acquired later: an agent that uses up its processes or memory must not be able to
+// stop its own deadline.
 func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Orders) (*sandbox, *initproto.ExecFailed) {
 	if err := orders.Validate(); err != nil {
 		return nil, startFailed("orders", err)
@@ -64,8 +64,9 @@ func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Ord
 	}, nil
 }
 
-// receive hands on the supervisor's commands until the connection ends, breaks
-// or brings anything else, which is all the same: the lifeline is lost.
+// receive forwards the supervisor's commands until the connection ends, fails or brings any
+// other message. All three mean that the supervisor is lost. Its goroutine lives until
+// then.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
 	commands := make(chan initproto.Message)
 	go func() {
@@ -81,8 +82,8 @@ func receive(conn *initproto.Conn) <-chan initproto.Message {
 	return commands
 }
 
-// run decides everything until no process but PID 1 is left, and returns the
-// last message.
+// run is the event loop. It makes all decisions until no process but PID 1 is left, and
+// returns the last message.
 func (s *sandbox) run(report *report) initproto.Message {
 	for {
 		select {
@@ -91,7 +92,7 @@ func (s *sandbox) run(report *report) initproto.Message {
 		case m, ok := <-s.commands:
 			s.onCommand(m, ok, report)
 		case <-s.deadline.passed:
-			if s.deadline.left() <= 0 { // else it was set anew after it passed
+			if s.deadline.left() <= 0 { // else it was extended after it fired
 				s.stop(initproto.CauseDeadline, s.stopGrace)
 			}
 		case <-s.grace.passed:
@@ -100,8 +101,8 @@ func (s *sandbox) run(report *report) initproto.Message {
 			signalAll(unix.SIGKILL)
 		case end := <-s.children.agent:
 			s.onEnd(end)
-			// The agent's end is everybody's, unless they were asked to end:
-			// then each has its grace.
+			// The end of the first process ends all others, unless they were already
+			// requested to stop: then each has the grace period.
 			if !s.stopping {
 				s.kill()
 			}
@@ -126,14 +127,14 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	report.send(initproto.Message{Started: &initproto.Started{
 		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Spent: outcome.spent, Terminal: outcome.terminal}})
 	if outcome.terminal != nil {
-		outcome.terminal.Close() // the supervisor's now: its end is the terminal's end
+		outcome.terminal.Close() // the supervisor has it now, and its close must hang up the terminal
 	}
-	debug.FreeOSMemory() // the start's garbage, off the agent's path
+	debug.FreeOSMemory() // the memory of the start counts as the agent's
 }
 
-// onEnd notes the end of the agent's first process. One that comes after the
-// deadline is the deadline's, also where PID 1 came too late to ask for it: who
-// uses all of its CPU limit keeps PID 1 waiting, and the supervisor kills in time.
+// onEnd records the end of the agent's first process. An end after the deadline counts as
+// the deadline's, even if PID 1 did not send the stop signal in time: an agent at its CPU
+// limit delays PID 1, which shares the limit, and then the supervisor kills in time.
 func (s *sandbox) onEnd(end ending) {
 	if s.wallClock > 0 && s.deadline.dueNS != 0 && end.bootTimeNS >= s.deadline.dueNS {
 		s.blame(initproto.CauseDeadline)
@@ -141,9 +142,9 @@ func (s *sandbox) onEnd(end ending) {
 	s.end = end
 }
 
-// catchUp tells the agent what came before it was there. What becomes the agent
-// ignores every signal at its beginning, as PID 1 does, and leads no group yet:
-// a TERM that met it then is lost.
+// catchUp sends the agent the signals that came before it executed. Until then the second
+// stage ignores every signal, as PID 1 does, and leads no process group, so the signals
+// would have been lost.
 func (s *sandbox) catchUp() {
 	for _, number := range s.early {
 		s.agent.signal(number)
@@ -171,11 +172,10 @@ func (s *sandbox) onCommand(m initproto.Message, ok bool, report *report) {
 	}
 }
 
-// never is further away than any host lasts.
+// never is beyond the lifetime of any host.
 const never = 200 * 365 * 24 * time.Hour
 
-// extend gives the run another wall clock, unless that is over or the end has
-// begun.
+// extend changes the wall clock limit, unless the new one has passed already or the end has begun.
 func (s *sandbox) extend(wallClock time.Duration) bool {
 	left := wallClock - time.Duration(bootTimeNS()-s.agent.startedNS)
 	if wallClock == 0 {
@@ -189,7 +189,8 @@ func (s *sandbox) extend(wallClock time.Duration) bool {
 	return true
 }
 
-// stop asks everybody to end. CONT wakes those that could not hear it.
+// stop requests every process to end. SIGCONT resumes stopped ones, which could not handle
+// the signal otherwise.
 func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
 	s.blame(cause)
 	if !s.stopping {
@@ -202,7 +203,7 @@ func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
 	}
 }
 
-// kill ends everybody, stopped or not.
+// kill ends every process, stopped ones included.
 func (s *sandbox) kill() {
 	if s.killing {
 		return
@@ -214,15 +215,15 @@ func (s *sandbox) kill() {
 	s.again.Reset(killAgain)
 }
 
-// blame keeps the first cause, and none that came after the agent's own end.
+// blame records the first cause, and none after the agent's own end.
 func (s *sandbox) blame(cause initproto.Cause) {
 	if s.cause == initproto.CauseSelf && s.end.bootTimeNS == 0 {
 		s.cause = cause
 	}
 }
 
-// last makes the last message once nobody is left. Two events may still wait
-// in their channels, because select takes any that is ready.
+// last makes the last message once no other process is left. Two events may still be in
+// their channels, because select picks any ready case.
 func (s *sandbox) last(report *report) initproto.Message {
 	if s.agent.launched != nil {
 		s.onLaunch(<-s.agent.launched, report)
@@ -245,6 +246,5 @@ func (s *sandbox) last(report *report) initproto.Message {
 	return initproto.Message{Exited: exited}
 }
 
-// signalAll reaches every process of the namespace but PID 1. It fails only
-// where there is none.
+// signalAll signals every process of the namespace except PID 1. It fails only if there is none.
 func signalAll(number unix.Signal) { _ = unix.Kill(-1, number) }

@@ -13,11 +13,11 @@ import (
 // cgroupDir is where the launch mounts the sandbox's own cgroup.
 const cgroupDir = "/sys/fs/cgroup"
 
-// spent is what the cgroup below root has counted so far: of v1, where the
-// hierarchies are there, of v2 otherwise.
+// spent returns what the cgroup below root has counted so far: on v1 where those
+// hierarchies exist, otherwise on v2.
 func spent(root string) initproto.Spent {
-	// What a thread has used since the last tick is counted when somebody asks for
-	// that thread's time (task_sched_runtime in the kernel's sched/core.c).
+	// The kernel accounts what this thread has used since the last tick only when its
+	// time is read (task_sched_runtime in kernel/sched/core.c).
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &unix.Timespec{})
 	if total := figure(root, "cpuacct/cpuacct.usage", ""); total > 0 {
 		return initproto.Spent{CPUNS: total, CPUUserNS: figure(root, "cpuacct/cpuacct.usage_user", ""),
@@ -28,8 +28,8 @@ func spent(root string) initproto.Spent {
 		CPUSystemNS: figure(root, "cpu.stat", "system_usec") * microsecond, MemoryPeakBytes: figure(root, "memory.peak", "")}
 }
 
-// figure reads the number behind key in a file of lines, or the file's only one;
-// 0 if there is none.
+// figure returns the number after key in a file of lines, or with an empty key the first
+// line's; 0 if there is none.
 func figure(root, file, key string) int64 {
 	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {

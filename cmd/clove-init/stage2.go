@@ -14,10 +14,10 @@ import (
 // secondStageName is argv[0] of the second stage.
 const secondStageName = "clove-init-exec"
 
-// secondStage turns this process into the agent. It returns only after a
-// failure: nil where PID 1 has been told.
+// secondStage turns this process into the agent. It returns only after a failure; nil if
+// the failure was sent to PID 1.
 func secondStage() error {
-	runtime.LockOSThread() // ids, capabilities and masks are a thread's own
+	runtime.LockOSThread() // ids, capabilities and signal masks belong to a thread
 	if err := defaultSignals(); err != nil {
 		return err
 	}
@@ -25,12 +25,12 @@ func secondStage() error {
 	if err != nil {
 		return err
 	}
-	return obey(conn, steps)
+	return obey(conn, preparations)
 }
 
-// enter is a second stage that came into a living sandbox from outside. Its
-// parent is no PID 1 of ours, and the agent runs beside it: it must be
-// unreadable before anything else.
+// enter is a second stage that joined a running sandbox from outside (clove exec). Its
+// parent is not PID 1, and the agent runs beside it, so it must become unreadable before
+// anything else.
 func enter() error {
 	runtime.LockOSThread()
 	if err := notDumpable(); err != nil {
@@ -46,14 +46,14 @@ func enter() error {
 	if err := conn.Send(initproto.Message{Entered: &initproto.Entered{}}); err != nil {
 		return err
 	}
-	return obey(conn, steps[1:]) // libcontainer has begun a session for it
+	return obey(conn, preparations[1:]) // without setsid: libcontainer has made a session
 }
 
 // obey waits for the orders and carries them out.
-func obey(conn *initproto.Conn, steps []step) error {
+func obey(conn *initproto.Conn, preparations []preparation) error {
 	m, err := conn.Receive()
 	if err == io.EOF {
-		return nil // PID 1 refused the orders, and says so itself
+		return nil // PID 1 rejected the orders and reports that itself
 	}
 	if err != nil {
 		return err
@@ -61,40 +61,40 @@ func obey(conn *initproto.Conn, steps []step) error {
 	if m.Orders == nil {
 		return errors.New("cannot become the agent: no orders")
 	}
-	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, steps, conn)})
+	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, preparations, conn)})
 }
 
-// step is one thing that makes the process more like the agent.
-type step struct {
+// preparation changes one attribute of the process to the agent's.
+type preparation struct {
 	name string
 	do   func(*initproto.Orders) error
 }
 
-// steps are in the only order that works; each says what it must precede.
-var steps = []step{
-	// First, or the pty could not become this session's.
+// preparations are in the only order that works. The comments say what depends on the order.
+var preparations = []preparation{
+	// First: only a session leader can get the pty as its controlling terminal.
 	{"setsid", func(*initproto.Orders) error { return ignoreInt(unix.Setsid()) }},
 	{"controlling terminal", takeTerminal},
 	{"umask", func(*initproto.Orders) error { unix.Umask(agentUmask); return nil }},
-	// Needs SETPCAP, which setCapabilities takes away.
+	// Needs CAP_SETPCAP, which setCapabilities removes.
 	{"bounding set", dropBounding},
 	{"no_new_privs", noNewPrivs},
-	// These need SETGID and SETUID; the user last, so that no step runs as the
-	// agent with PID 1's groups.
+	// These need CAP_SETGID and CAP_SETUID. The user comes last, so that nothing runs as
+	// the agent with PID 1's groups.
 	{"groups", setGroups},
 	{"gid", setGID},
 	{"uid", setUID},
 	{"capabilities", setCapabilities},
-	// As the agent: what it may not enter or see, it must not start in.
+	// With the agent's ids: it must not start in a directory that it may not enter.
 	{"chdir", func(o *initproto.Orders) error { return at(o.Dir, unix.Chdir(o.Dir)) }},
 	{"descriptors", closeOnExec},
 }
 
-// agentUmask is what login shells start with.
+// agentUmask is the usual umask of a login shell.
 const agentUmask = 0o022
 
-// become runs the steps, finds the command and executes it.
-func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initproto.ExecFailed {
+// become runs the preparations, finds the command and executes it.
+func become(orders *initproto.Orders, preparations []preparation, conn *initproto.Conn) *initproto.ExecFailed {
 	if err := notDumpable(); err != nil {
 		return startFailed("dumpable", err)
 	}
@@ -102,9 +102,9 @@ func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initp
 	if err != nil {
 		return startFailed("terminal", err)
 	}
-	for _, step := range steps {
-		if err := step.do(orders); err != nil {
-			return startFailed(step.name, err)
+	for _, preparation := range preparations {
+		if err := preparation.do(orders); err != nil {
+			return startFailed(preparation.name, err)
 		}
 	}
 	path, failure := lookUp(orders.Argv[0], orders.Env)
@@ -115,11 +115,11 @@ func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initp
 	if err != nil {
 		return startFailed("prepare", err)
 	}
-	// PID 1 says with the end of its messages that it is ready for the agent.
+	// PID 1 ends its messages when it is ready for the agent.
 	if _, err := conn.Receive(); err != io.EOF {
 		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
 	}
-	// The wall clock and the agent's own use start here: nothing that is left can take time.
+	// The wall clock and the agent's own usage start here. What is left takes no time.
 	now := initproto.Message{Started: &initproto.Started{Spent: spent(cgroupDir), BootTimeNS: bootTimeNS(), Terminal: terminal}}
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)
@@ -128,14 +128,15 @@ func become(orders *initproto.Orders, steps []step, conn *initproto.Conn) *initp
 	return image.execute()
 }
 
-// rehearse lets Go take now the memory that telling of a failure needs: the
-// agent's limits, which stand by then, may leave none.
+// rehearse encodes a failure in advance, so that Go allocates now the memory for it: under
+// the agent's limits there may be none. The collector is switched off to keep it.
 func rehearse() {
 	debug.SetGCPercent(-1)
 	_, _ = initproto.Encode(initproto.Message{ExecFailed: startFailed("execve", unix.ENOEXEC)})
 }
 
-// takeTerminal makes the pty, which is 0 by now, the session's own.
+// takeTerminal makes the pty, which is descriptor 0 by now, the controlling terminal of the
+// session.
 func takeTerminal(orders *initproto.Orders) error {
 	if orders.Terminal == nil {
 		return nil
@@ -143,7 +144,7 @@ func takeTerminal(orders *initproto.Orders) error {
 	return unix.IoctlSetInt(0, unix.TIOCSCTTY, 0)
 }
 
-// closeOnExec leaves the agent 0, 1 and 2, whatever else is open here.
+// closeOnExec leaves the agent only descriptors 0, 1 and 2.
 func closeOnExec(*initproto.Orders) error {
 	return unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 }
@@ -154,7 +155,7 @@ func noNewPrivs(*initproto.Orders) error {
 
 func ignoreInt(_ int, err error) error { return err }
 
-// at names what the failure is about.
+// at adds the subject of a failure.
 func at(subject string, err error) error {
 	if err == nil {
 		return nil

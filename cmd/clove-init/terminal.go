@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a pty of the sandbox's own devpts, puts its slave in place
-// of 0, 1 and 2, and returns its master; nil where no terminal is ordered.
+// openTerminal makes a pty of the sandbox's own devpts, makes its slave descriptors 0, 1
+// and 2, and returns the master; nil where no terminal was requested.
 func openTerminal(orders *initproto.Orders) (*os.File, error) {
 	if orders.Terminal == nil {
 		return nil, nil
@@ -30,8 +30,8 @@ func openTerminal(orders *initproto.Orders) (*os.File, error) {
 	return os.NewFile(uintptr(master), "/dev/ptmx"), nil
 }
 
-// openSlave gets the slave from the master and not from a name, so that nothing
-// mounted over /dev/pts can stand in for it, and gives it to the agent.
+// openSlave opens the slave through the master (TIOCGPTPEER) and not by name, so that
+// nothing mounted over /dev/pts can replace it, and gives it to the agent.
 func openSlave(master int, orders *initproto.Orders) (int, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return -1, fmt.Errorf("cannot unlock pty: %w", err)
@@ -44,10 +44,10 @@ func openSlave(master int, orders *initproto.Orders) (int, error) {
 	size := unix.Winsize{Row: orders.Terminal.Rows, Col: orders.Terminal.Columns}
 	err := unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &size)
 	if err == nil {
-		err = unix.Fchmod(int(slave), 0o620) // before the owner changes: only owners may
+		err = unix.Fchmod(int(slave), 0o620) // before the change of owner: only the owner may
 	}
 	if err == nil {
-		err = unix.Fchown(int(slave), int(orders.UID), -1) // the group is devpts's own choice
+		err = unix.Fchown(int(slave), int(orders.UID), -1) // devpts sets the group
 	}
 	if err != nil {
 		return -1, fmt.Errorf("cannot prepare pty: %w", err)

@@ -41,7 +41,7 @@ type cleaner interface {
 type insides interface {
 	StoreOverview() (runtime.StoreOverview, error)
 	StoredRun(ref string) (json.RawMessage, error)
-	History(limit int) ([]agent.Occurrence, error)
+	History(limit int) ([]agent.RunEvent, error)
 	Plan(run agent.Run) (string, error)
 }
 

@@ -45,7 +45,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 		{Name: "runs.json", What: "every run, as it is stored", Make: func(context.Context) ([]byte, error) { return debugRunsTable(b) }},
 		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) {
 			past, err := b.History(debugHistory)
-			return append([]agent.Occurrence{}, past...), err
+			return append([]agent.RunEvent{}, past...), err
 		})},
 		{Name: "plans.txt", What: "how the roots of live runs are built", Make: func(context.Context) ([]byte, error) { return debugPlans(b) }},
 		{Name: "supervisors.txt", What: "what the supervisors of live runs wait for",

@@ -33,7 +33,7 @@ type fakeBackend struct {
 	changes  []rootfs.Change
 	problems []runtime.Problem
 	overview runtime.StoreOverview
-	history  []agent.Occurrence
+	history  []agent.RunEvent
 	failure  error
 	during   func() // happens while the agent runs
 
@@ -104,7 +104,7 @@ func (f *fakeBackend) StoredRun(ref string) (json.RawMessage, error) {
 	}
 	return json.Marshal(run)
 }
-func (f *fakeBackend) History(int) ([]agent.Occurrence, error) { return f.history, f.failure }
+func (f *fakeBackend) History(int) ([]agent.RunEvent, error) { return f.history, f.failure }
 
 // newBench has a host of four CPUs whose base system is /usr and its like, a
 // working directory of its own and no interpreter in PATH. Tests that have one are not

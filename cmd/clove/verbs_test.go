@@ -116,7 +116,7 @@ func TestEventsPrint(t *testing.T) {
 	f := b.cloved()
 	code := 3
 	f.answers[api.MethodEventFollow] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
-		err := c.Notify(api.NoteEvent, api.EventNote{Gap: true, Event: &agent.Occurrence{Sequence: 9, What: agent.WhatEnded, Name: "web", ID: "aaaaaaaaaaaaaaaa",
+		err := c.Notify(api.NoteEvent, api.EventNote{Gap: true, Event: &agent.RunEvent{Sequence: 9, Kind: agent.RunEnded, Name: "web", ID: "aaaaaaaaaaaaaaaa",
 			Status: agent.StatusExited, ExitCode: &code, Detail: "a\nb"}})
 		return api.EventResult{Last: 9}, err
 	}

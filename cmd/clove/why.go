@@ -53,7 +53,7 @@ func (p *program) why(c *cli.Context) error {
 	return p.printWhy(c.Args().First(), r.spec, steps)
 }
 
-func whySteps(rules *egress.Rules, target string) ([]egress.Step, error) {
+func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
 	proto, rest := egress.TCP, target
 	if word, after, found := strings.Cut(target, "://"); found {
 		if proto, rest = egress.Proto(word), after; proto != egress.TCP && proto != egress.UDP {
@@ -71,14 +71,14 @@ func whySteps(rules *egress.Rules, target string) ([]egress.Step, error) {
 }
 
 // printWhy ends with the verdict; its exit status is the answer for scripts.
-func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Step) error {
+func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Finding) error {
 	last := steps[len(steps)-1].Verdict
 	if p.json {
 		if err := p.printJSON(struct {
-			Target  string        `json:"target"`
-			Mode    string        `json:"mode"`
-			Allowed bool          `json:"allowed"`
-			Steps   []egress.Step `json:"steps"`
+			Target  string           `json:"target"`
+			Mode    string           `json:"mode"`
+			Allowed bool             `json:"allowed"`
+			Steps   []egress.Finding `json:"steps"`
 		}{target, spec.Network, last.Allowed, steps}); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Step) 
 	return nil
 }
 
-func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Step) {
+func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Finding) {
 	for _, step := range steps {
 		fmt.Fprintf(p.out, "%s: %s\n", printable(step.Question), verdictText(step.Verdict))
 	}

@@ -1,10 +1,10 @@
-// Command cloved keeps agents alive and answers for them on a Unix socket.
+// Command cloved keeps agents running and serves clove's API on a Unix socket.
 //
-// It becomes the one cloved of its state directory (a lock), reads its
-// configuration, listens, and serves until SIGTERM or SIGINT; SIGHUP reads the
-// configuration anew. Everything else is package daemon's. Its log goes to
-// stderr, one line an event, which journald keeps.
+// It takes the lock of its state directory, so that there is one cloved for each, reads its
+// configuration, listens, and serves until SIGTERM or SIGINT. SIGHUP reloads the
+// configuration. Everything else is in package daemon. It logs to stderr, one line per
+// event, for journald.
 //
-// It refuses to start agents itself: `clove supervise` does, in a process for
-// each that outlives this one.
+// It refuses to start agents itself: `clove supervise` does, in one process per agent that
+// outlives cloved.
 package main

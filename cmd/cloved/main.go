@@ -31,6 +31,7 @@ func main() {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
+	// The same form as clove's own errors: the step, the message and a hint.
 	failure := agent.FailureOf(err)
 	if failure.Step != "" {
 		failure.Message = failure.Step + ": " + failure.Message
@@ -42,21 +43,20 @@ func main() {
 	os.Exit(1)
 }
 
-// options are the command line.
-//
-// root and runDir are absolute; socket is empty where the configuration says it.
+// options are the command line. root and runDir are absolute. An empty socket means that of
+// the configuration.
 type options struct {
 	root, runDir, config, socket string
 }
 
-// paths are where this cloved keeps its runs.
+// paths are the directories of this installation.
 func (o options) paths() runtime.Paths { return runtime.Paths{State: o.root, Run: o.runDir} }
 
-// readOptions gives flag.ErrHelp when out says all that was asked for.
+// readOptions returns flag.ErrHelp after --help or --version, whose text it writes to out.
 func readOptions(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("cloved", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // a mistake is told once, by main
+	flags.SetOutput(io.Discard) // main prints an error once
 	asked := flags.Bool("version", false, "print the version and end")
 	flags.StringVar(&o.root, "root", environment("CLOVE_ROOT", runtime.DefaultPaths.State), "directory that keeps records, layers and logs")
 	flags.StringVar(&o.runDir, "run-dir", environment("CLOVE_RUN_DIR", runtime.DefaultPaths.Run), "directory of the live runs, on a tmpfs")
@@ -88,8 +88,8 @@ func readOptions(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// environment is a flag's default: the variables that clove reads, so that both
-// mean the same installation.
+// environment is a flag's default. clove reads the same variables, so that both mean the
+// same installation.
 func environment(name, standard string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
@@ -100,9 +100,11 @@ func environment(name, standard string) string {
 // firstInherited is the first descriptor after the standard streams.
 const firstInherited = 3
 
-// serve is one cloved from its beginning to its end.
+// serve is the whole life of one cloved. The order matters: the lock comes before
+// everything that another cloved could disturb, and the socket last, because clients may
+// connect as soon as it exists.
 func serve(o options) error {
-	// The supervisors outlive cloved: what it was started with is not theirs.
+	// The supervisors outlive cloved and must not inherit descriptors that cloved was started with.
 	if err := unix.CloseRange(firstInherited, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("cannot keep descriptors from the supervisors: %w", err)
 	}
@@ -116,6 +118,7 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
+	// One cloved for each state directory: two would start the same queued runs.
 	lock, err := daemon.Lock(o.root)
 	if err != nil {
 		return err
@@ -126,6 +129,7 @@ func serve(o options) error {
 		return err
 	}
 	defer sign.Close()
+	// Found now, because an error at the first start of a run would come too late.
 	clove, err := daemon.FindClove()
 	if err != nil {
 		return err
@@ -137,6 +141,7 @@ func serve(o options) error {
 	defer w.close()
 	log := w.log
 	d := daemon.New(w.complete(daemon.Options{Paths: o.paths(), ConfigFile: o.config, Config: config, Sandboxes: sandboxes, Clove: clove}))
+	// The socket is the last thing that can fail.
 	listener, group, err := daemon.Listen(o.socket, config.Group)
 	if err != nil {
 		return err
@@ -147,25 +152,26 @@ func serve(o options) error {
 	alive, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, unix.SIGHUP) // before it says that it is ready
-	go reload(alive, hangups, d, notifier, log)
-	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) })
-	told := make(chan struct{})
-	untold := context.AfterFunc(alive, func() {
+	signal.Notify(hangups, unix.SIGHUP)                                                                        // before cloved reports that it is ready: SIGHUP would kill it
+	go reload(alive, hangups, d, notifier, log)                                                                // ends with alive
+	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) }) // ends with alive
+	notified := make(chan struct{})
+	stopNotify := context.AfterFunc(alive, func() {
 		notifier.Tell(daemon.NotifyStopping)
-		close(told)
+		close(notified)
 	})
 	err = d.Serve(alive, listener, group, func() {
 		log.Info("ready", "socket", o.socket, "version", version)
 		notifier.Ready("serves " + o.socket)
 	})
-	if !untold() {
-		<-told // an end may be faster than the word of it
+	if !stopNotify() {
+		<-notified // Serve may return before systemd is notified
 	}
 	return err
 }
 
-// reload reads the configuration anew at each hangup until ctx ends.
+// reload reloads the configuration at each SIGHUP until ctx ends. systemd is notified of
+// both ends of it (sd_notify(3), RELOADING=1).
 func reload(ctx context.Context, hangups <-chan os.Signal, d *daemon.Daemon, notifier daemon.Notifier, log *slog.Logger) {
 	for {
 		select {

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/daemon/traces"
 )
 
-// watched is how cloved can be looked at: its log, its metrics and its traces.
+// watched has cloved's log, metrics and traces.
 type watched struct {
 	level   slog.LevelVar
 	tail    daemon.Tail
@@ -19,7 +19,7 @@ type watched struct {
 	scrapes daemon.Scrapes
 }
 
-// watch opens what the configuration and the environment ask for.
+// watch opens what the configuration and the environment request.
 func watch(config daemon.Config) (*watched, error) {
 	w := new(watched)
 	w.level.Set(config.Level())
@@ -32,8 +32,8 @@ func watch(config daemon.Config) (*watched, error) {
 	return w, err
 }
 
-// complete adds to the options what the daemon is to write to. A new
-// configuration changes the level of the log at once.
+// complete adds these to the daemon's options. A reloaded configuration changes the log
+// level at once.
 func (w *watched) complete(o daemon.Options) daemon.Options {
 	o.Version, o.Log, o.LogTail = version, w.log, &w.tail
 	o.Scrapes, o.Tracer = w.scrapes, w.tracer
@@ -41,10 +41,10 @@ func (w *watched) complete(o daemon.Options) daemon.Options {
 	return o
 }
 
-// flushTime is how long a collector gets for the last spans.
+// flushTime bounds the sending of the last spans to the collector.
 const flushTime = 3 * time.Second
 
-// close hands over the last spans; the listeners end with the daemon.
+// close sends the last spans. The daemon closes the listeners.
 func (w *watched) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()

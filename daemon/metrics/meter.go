@@ -107,35 +107,35 @@ func (m *Meter) observe(name string, took time.Duration, labels ...string) {
 }
 
 // Happened counts one occurrence. They come in order, each once.
-func (m *Meter) Happened(o agent.Occurrence) {
-	switch o.What {
-	case agent.WhatQueued:
+func (m *Meter) Happened(o agent.RunEvent) {
+	switch o.Kind {
+	case agent.RunQueued:
 		m.lap(o)
-	case agent.WhatAgain:
+	case agent.RunRequeued:
 		m.count(restarts, 1)
 		m.lap(o)
-	case agent.WhatBegun:
+	case agent.RunStarting:
 		if waited, known := m.lap(o); known {
 			m.observe(queueSeconds, waited)
 		}
-	case agent.WhatStarted:
+	case agent.RunStarted:
 		m.count(starts, 1)
 		if took, known := m.lap(o); known {
 			m.observe(startSeconds, took)
 		}
 		m.forget(o.ID)
-	case agent.WhatGivenUp:
+	case agent.RunGivenUp:
 		m.count(giveUps, 1)
-	case agent.WhatLost:
+	case agent.RunLost:
 		m.count(lost, 1)
 		m.ended(o)
-	case agent.WhatEnded:
+	case agent.RunEnded:
 		m.ended(o)
 	}
 }
 
 // lap returns how long ago the run's last lap was.
-func (m *Meter) lap(o agent.Occurrence) (time.Duration, bool) {
+func (m *Meter) lap(o agent.RunEvent) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, known := m.since[o.ID]
@@ -149,7 +149,7 @@ func (m *Meter) forget(id agent.ID) {
 	delete(m.since, id)
 }
 
-func (m *Meter) ended(o agent.Occurrence) {
+func (m *Meter) ended(o agent.RunEvent) {
 	m.forget(o.ID)
 	m.count(ends, 1, string(o.Status))
 	sum := cmp.Or(o.Sum, &agent.Sum{}) // one that an older clove wrote has none

@@ -53,18 +53,18 @@ func TestHappened(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
 	at := time.Now()
-	happen := func(after time.Duration, what agent.What, status agent.Status, sum *agent.Sum) {
+	happen := func(after time.Duration, what agent.RunEventKind, status agent.Status, sum *agent.Sum) {
 		at = at.Add(after)
-		m.Happened(agent.Occurrence{Time: at, What: what, ID: "a", Status: status, Sum: sum})
+		m.Happened(agent.RunEvent{Time: at, Kind: what, ID: "a", Status: status, Sum: sum})
 	}
-	happen(0, agent.WhatQueued, "", nil)
-	happen(2*time.Second, agent.WhatBegun, "", nil)
-	happen(40*time.Millisecond, agent.WhatStarted, "", nil)
-	happen(time.Hour, agent.WhatEnded, agent.StatusOOM, &agent.Sum{Limit: agent.ControlMemory, PidsMax: 7, CPUMS: 1500, NetRxBytes: 10, NetTxBytes: 20, Connections: 3, Refused: 4})
-	happen(0, agent.WhatAgain, "", nil)
-	happen(time.Second, agent.WhatLost, agent.StatusKilled, nil)
-	happen(0, agent.WhatGivenUp, "", nil)
-	m.Happened(agent.Occurrence{Time: at, What: agent.WhatEnded, ID: "b", Status: agent.StatusDiskFull, Sum: &agent.Sum{Limit: agent.LimitDiskFiles}})
+	happen(0, agent.RunQueued, "", nil)
+	happen(2*time.Second, agent.RunStarting, "", nil)
+	happen(40*time.Millisecond, agent.RunStarted, "", nil)
+	happen(time.Hour, agent.RunEnded, agent.StatusOOM, &agent.Sum{Limit: agent.ControlMemory, PidsMax: 7, CPUMS: 1500, NetRxBytes: 10, NetTxBytes: 20, Connections: 3, Refused: 4})
+	happen(0, agent.RunRequeued, "", nil)
+	happen(time.Second, agent.RunLost, agent.StatusKilled, nil)
+	happen(0, agent.RunGivenUp, "", nil)
+	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunEnded, ID: "b", Status: agent.StatusDiskFull, Sum: &agent.Sum{Limit: agent.LimitDiskFiles}})
 	wants(t, text(t, m), "clove_starts_total 1", `clove_ends_total{status="oom"} 1`, `clove_ends_total{status="killed"} 1`, `clove_ends_total{status="exited"} 0`,
 		"clove_supervisors_lost_total 1", "clove_restarts_total 1", "clove_restart_give_ups_total 1",
 		`clove_limit_hits_total{limit="memory"} 1`, `clove_limit_hits_total{limit="pids"} 1`, `clove_limit_hits_total{limit="disk"} 1`, `clove_limit_hits_total{limit="output"} 0`,
@@ -81,7 +81,7 @@ func TestHappened(t *testing.T) {
 func TestHappenedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
-	m.Happened(agent.Occurrence{Time: time.Now(), What: agent.WhatStarted, ID: "a"})
+	m.Happened(agent.RunEvent{Time: time.Now(), Kind: agent.RunStarted, ID: "a"})
 	wants(t, text(t, m), "clove_starts_total 1", "clove_start_seconds_count 0")
 }
 
@@ -90,9 +90,9 @@ func TestTimeGoesBack(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
 	at := time.Now()
-	m.Happened(agent.Occurrence{Time: at, What: agent.WhatBegun, ID: "a"})
-	m.Happened(agent.Occurrence{Time: at.Add(-time.Hour), What: agent.WhatStarted, ID: "a"})
-	m.Happened(agent.Occurrence{Time: at, What: agent.WhatEnded, ID: "a", Status: agent.StatusExited, Sum: &agent.Sum{CPUMS: -5}})
+	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunStarting, ID: "a"})
+	m.Happened(agent.RunEvent{Time: at.Add(-time.Hour), Kind: agent.RunStarted, ID: "a"})
+	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunEnded, ID: "a", Status: agent.StatusExited, Sum: &agent.Sum{CPUMS: -5}})
 	wants(t, text(t, m), "clove_start_seconds_sum 0", "clove_start_seconds_count 1", "clove_cpu_seconds_total 0")
 }
 

@@ -132,7 +132,7 @@ type Life struct {
 }
 
 // Lived tells of a life that ended with the occurrence.
-func (t *Tracer) Lived(l Life, end agent.Occurrence) {
+func (t *Tracer) Lived(l Life, end agent.RunEvent) {
 	if t == nil {
 		return
 	}

@@ -55,7 +55,7 @@ func TestOneTraceFromCallToEnd(t *testing.T) {
 	began := time.Now()
 	tracer.Started(r, began, []supervisor.Step{{Name: "rootfs", Began: began, Took: 1}}, "")
 	code := 3
-	tracer.Lived(Life{Began: began, Trace: r.Queue.Trace, Starts: 1}, agent.Occurrence{ID: r.Spec.ID, Name: "one", Time: time.Now(), Status: agent.StatusExited, ExitCode: &code})
+	tracer.Lived(Life{Began: began, Trace: r.Queue.Trace, Starts: 1}, agent.RunEvent{ID: r.Spec.ID, Name: "one", Time: time.Now(), Status: agent.StatusExited, ExitCode: &code})
 	all := spans()
 	parents := map[string]string{"run.start": "", "queue": "run.start", "start": "run.start", "launch.rootfs": "start", "run": "run.start"}
 	if len(all) != len(parents) {
@@ -117,7 +117,7 @@ func TestNilTracer(t *testing.T) {
 	tracer.About(ctx, run("", 1))
 	call.End("ok")
 	tracer.Started(run("", 1), time.Now(), nil, "")
-	tracer.Lived(Life{}, agent.Occurrence{})
+	tracer.Lived(Life{}, agent.RunEvent{})
 	if tracer.Carry(ctx) != "" || tracer.Close(ctx) != nil {
 		t.Error("a tracer that is none did something")
 	}

@@ -12,42 +12,42 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// Resolver asks the host's name servers; egress/resolver is one.
+// Resolver queries the host's name servers; egress/resolver implements it.
 type Resolver interface {
 	Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error)
 }
 
-// Namespace makes sockets in the agent's network; netns is one.
+// Namespace makes sockets in the agent's network; netns implements it.
 type Namespace interface {
 	// DialPort connects to the agent's own loopback.
 	DialPort(ctx context.Context, port uint16) (*os.File, error)
-	// Flow makes a datagram socket that stands for target towards agent.
+	// Flow makes a datagram socket that represents target to the agent.
 	Flow(agent, target netip.AddrPort) (*os.File, error)
 }
 
-// Listener is a socket that the gate will accept from.
+// Listener is a socket on which the gate accepts.
 type Listener struct {
 	Kind wire.ListenerKind
 	Port uint16
 	File *os.File
 }
 
-// Config is what one run's broker is made of.
+// Config is the configuration of one run's broker.
 type Config struct {
 	Rules     *egress.Rules
 	Resolver  Resolver
 	Namespace Namespace
 	Limits    wire.Limits
-	// Listeners go to the gate when Serve begins. Serve closes them: held here,
-	// they would take connections after the gate's death.
+	// Listeners are sent to the gate when Serve begins. Serve then closes them: the
+	// broker's copies would keep accepting connections after the gate's death.
 	Listeners []Listener
-	// Socket makes the sockets of the outside leg, as socket(2); nil: socket(2)
-	// itself, in this process's network.
+	// Socket makes the sockets of outside connections, like socket(2); nil: socket(2) in
+	// this process's network namespace.
 	Socket func(family, kind int) (int, error)
-	// Log is told every decision, Denied the first denial of each target. Both
-	// are called by many goroutines at once and before the answer goes out, so
-	// they must be safe for that, and hand over what takes long (a disk, a
-	// terminal) to somebody else. They must not call the Broker. Either may be nil.
+	// Log receives every decision, Denied the first denial of each target. Many goroutines
+	// call them at once, before the answer is sent, so they must be safe for concurrent use
+	// and must not block on a disk or a terminal. They must not call the Broker. Either may
+	// be nil.
 	Log    func(Decision)
 	Denied func(Denial)
 }
@@ -59,11 +59,11 @@ type Broker struct {
 	pins        *pins
 	connections *connections
 	denials     *denials
-	lookups     chan struct{} // one for each lookup under way
+	lookups     chan struct{} // one slot for each lookup under way
 	ready       chan struct{}
 	readyOnce   sync.Once
 
-	// What tests replace.
+	// Tests replace these.
 	now    func() time.Time
 	routed func(netip.Addr) bool
 	dial   func(ctx context.Context, network string, to netip.AddrPort) (*os.File, error)
@@ -92,28 +92,28 @@ func (b *Broker) setClock(now func() time.Time) {
 	b.connections = newConnections(b.config.Limits, b.config.Rules, now)
 }
 
-// Ready is closed when the gate has said that it serves.
+// Ready is closed when the gate has reported that it serves.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
-// Replace makes rules the ones that hold. When it returns, every connection and
-// flow that they forbid is cut, and names that they deny lead nowhere.
+// Replace puts new rules in force. When it returns, every connection and flow that they
+// forbid is cut, and pins of names that they deny are removed.
 func (b *Broker) Replace(rules *egress.Rules) {
 	ended := b.connections.replace(rules)
 	b.pins.drop(func(name egress.Name) bool { return rules.Resolve(name).Allowed })
 	b.logCut(ended, ReasonReplaced)
 }
 
-// Totals are what a run's record says of its network.
+// Totals are the network figures of a run's record.
 type Totals struct {
 	RxBytes     int64 // towards the agent, open connections included
 	TxBytes     int64
 	Connections int64 // and flows, opened
 	PeakOpen    int
-	Refused     int64    // denials, all counted
-	Denials     []Denial // the first of each target first
+	Refused     int64    // denials, each counted
+	Denials     []Denial // ordered by the first denial of each target
 }
 
-// Totals may be asked at any time.
+// Totals may be called at any time.
 func (b *Broker) Totals() Totals {
 	denials, refused := b.denials.list()
 	b.connections.mu.Lock()
@@ -123,7 +123,7 @@ func (b *Broker) Totals() Totals {
 		PeakOpen: b.connections.peak, Refused: refused, Denials: denials}
 }
 
-// log gives d its time and tells everybody.
+// log sets d's time and passes it to Log, and a denial to the counts.
 func (b *Broker) log(d Decision) {
 	d.Time = b.now()
 	if b.config.Log != nil {
@@ -134,6 +134,8 @@ func (b *Broker) log(d Decision) {
 	}
 }
 
+// logCut logs connections that the broker cut. It runs without the lock of connections,
+// because Log may be slow.
 func (b *Broker) logCut(ended []ending, reason string) {
 	for _, e := range ended {
 		d := e.connection.decision(OutcomeCut, e.verdict)
@@ -143,14 +145,14 @@ func (b *Broker) logCut(ended []ending, reason string) {
 	}
 }
 
-// decision is outcome about c.
+// decision is the record of outcome for c.
 func (c *connection) decision(outcome Outcome, verdict egress.Verdict) Decision {
 	d := decisionOn(c.kind, outcome, c.asked, verdict)
 	d.Number = c.number
 	return d
 }
 
-// decisionOn is outcome about what was asked.
+// decisionOn is the record of outcome for the requested connection.
 func decisionOn(kind Kind, outcome Outcome, asked egress.Connection, verdict egress.Verdict) Decision {
 	name := verdict.Name
 	if asked.Shown != "" {

@@ -10,29 +10,28 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// connection is one that was handed out and that the gate has not yet said is
-// over.
+// connection was given to the gate, which has not reported its end yet.
 type connection struct {
 	number  uint64
 	kind    Kind
-	asked   egress.Connection // what the rules were asked, with the address that was dialled
-	verdict egress.Verdict    // what they said
-	rules   *egress.Rules     // which ones were asked last; nil asks add's
-	inward  bool              // a published port: sent bytes are the agent's received ones
+	asked   egress.Connection // the question to the rules, with the address that was dialled
+	verdict egress.Verdict    // their answer
+	rules   *egress.Rules     // the rules that answered; nil: add asks the current ones
+	inward  bool              // a published port: bytes that this host sent are received by the agent
 
-	fd     int             // a duplicate of its socket; -1 once it is cut
-	closes *sync.WaitGroup // those under way
-	last   traffic         // when it was cut
+	fd     int             // a duplicate of its socket; -1 after cut or release
+	closes *sync.WaitGroup // closes under way
+	last   traffic         // the bytes when fd was released
 }
 
-// traffic is what the kernel counted; nothing for UDP, for which it does not.
+// traffic is what the kernel has counted. It does not count UDP.
 func (c *connection) traffic() traffic {
 	if c.fd < 0 || c.asked.Proto == egress.UDP {
 		return c.last
 	}
 	counted, err := tcpTraffic(c.fd)
 	if err != nil {
-		return c.last // cannot happen to a TCP socket that is held
+		return c.last // cannot fail on a TCP socket that is open
 	}
 	if c.inward {
 		counted.received, counted.sent = counted.sent, counted.received
@@ -40,35 +39,36 @@ func (c *connection) traffic() traffic {
 	return counted
 }
 
-// cut ends it. Its number stays taken until the gate says Closed.
+// cut ends the connection. Its number stays in use until the gate reports its end.
 func (c *connection) cut() {
 	if c.fd < 0 {
 		return
 	}
 	end := cut
 	if c.asked.Proto == egress.UDP {
-		end = silence
+		end = endDatagrams
 	}
-	// Neither fails on a descriptor that is held: what is left is a peer that was faster.
+	// The only error is that the peer has closed already.
 	_ = end(c.fd)
 	c.release()
 }
 
-// release keeps the bytes and lets the socket go. Until then no close of the
-// gate's ends the connection: the duplicate holds it, and with it TCP_INFO.
+// release stores the byte counts and closes the duplicate. Until then a close by the gate
+// does not end the connection, because the duplicate keeps the socket, and with it
+// TCP_INFO.
 func (c *connection) release() {
 	if c.fd < 0 {
 		return
 	}
 	c.last = c.traffic()
-	// With SO_LINGER, which is the gate's to set, the last close(2) waits for a
-	// peer that does not read. Not here: the caller holds the lock.
+	// The gate may have set SO_LINGER. The last close(2) then waits for a peer that
+	// does not read, so it must not happen here, where the caller holds the lock.
 	fd := c.fd
-	c.closes.Go(func() { letGo(fd) })
+	c.closes.Go(func() { closeSocket(fd) })
 	c.fd = -1
 }
 
-// connections are all that are open, and the limits on them.
+// connections are all open connections, and the limits on them.
 type connections struct {
 	limits wire.Limits
 	now    func() time.Time
@@ -77,17 +77,18 @@ type connections struct {
 	mu       sync.Mutex // guards the fields below, and each connection's fd
 	rules    *egress.Rules
 	open     map[uint64]*connection
-	dialling int // reserved, not yet open
+	dialling int // places reserved for connections that are not open yet
 	number   uint64
 	opened   int64
 	peak     int
-	over     traffic         // of those that are closed
-	used     bool            // limits.Bytes is used up
-	waiting  []chan struct{} // closed when nothing is open, see Drain
+	over     traffic         // of closed connections
+	used     bool            // limits.Bytes is used up, or Serve has ended
+	waiting  []chan struct{} // closed when no connection is open, see Drain
 
-	closes sync.WaitGroup // of descriptors, under way
+	closes sync.WaitGroup // closes of descriptors under way
 }
 
+// newConnections allows bursts of twice the rate, like the gate.
 func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Time) *connections {
 	pace := rate.NewLimiter(rate.Inf, 0)
 	if limits.PerSecond > 0 {
@@ -96,16 +97,16 @@ func newConnections(limits wire.Limits, rules *egress.Rules, now func() time.Tim
 	return &connections{limits: limits, now: now, pace: pace, rules: rules, open: map[uint64]*connection{}}
 }
 
-// currentRules are those of now: one request may ask several times and see
-// several sets, and add has the last word.
+// currentRules returns the rules in force. Replace may change them during one request, so
+// add checks them once more.
 func (all *connections) currentRules() *egress.Rules {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return all.rules
 }
 
-// reserve takes the place of one connection, to be given to add or back to
-// giveBack. It returns the limit that forbids it, "" when none does.
+// reserve reserves a place for one connection; add or giveBack ends the reservation. It
+// returns the limit that forbids the connection, "" if none does.
 func (all *connections) reserve() wire.Reason {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -121,20 +122,21 @@ func (all *connections) reserve() wire.Reason {
 	return ""
 }
 
+// giveBack ends a reservation whose dial failed.
 func (all *connections) giveBack() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	defer all.tellQuiet()
+	defer all.notifyIdle()
 	all.dialling--
 }
 
-// add makes c, whose place was reserved, one of the open ones and gives it its
-// number. The rules may have been replaced while it was dialled, and the bytes
-// used up: then it is refused, and its fd is still the caller's.
+// add adds c, for which a place was reserved, to the open connections, and gives it its
+// number. While it was dialled, the rules may have been replaced or the bytes used up. Then
+// it is refused, and the caller still owns its fd.
 func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	defer all.tellQuiet()
+	defer all.notifyIdle()
 	all.dialling--
 	if all.used {
 		return c.verdict, wire.ReasonBytes
@@ -147,19 +149,19 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.number++
 	c.number, c.closes = all.number, &all.closes
 	all.open[c.number] = c
-	if len(all.open) > wire.Crowd && c.asked.Proto == egress.TCP {
-		narrow(c.fd)
+	if len(all.open) > wire.LargeBuffers && c.asked.Proto == egress.TCP {
+		limitBuffers(c.fd)
 	}
 	all.opened++
 	all.peak = max(all.peak, len(all.open))
 	return c.verdict, ""
 }
 
-// ruled: a published port was opened by the user, no rule speaks of it.
+// ruled reports whether rules apply: the user opened a published port explicitly.
 func (c *connection) ruled() bool { return c.kind != KindPublish }
 
-// settled tells whether verdict lets the connection through as it was asked:
-// allowed, and where a name has to be seen first, it was looked for.
+// settled reports whether verdict allows the connection as it was requested: it is allowed,
+// and if a name must be seen first, the first bytes were read.
 func settled(verdict egress.Verdict, asked egress.Connection) bool {
 	switch {
 	case !verdict.Allowed:
@@ -172,8 +174,7 @@ func settled(verdict egress.Verdict, asked egress.Connection) bool {
 	return true
 }
 
-// judge is the rules' last word: what they allow under a condition that does
-// not hold is denied.
+// judge is the final decision of the rules: a verdict whose condition is not met is a denial.
 func judge(rules *egress.Rules, asked egress.Connection) egress.Verdict {
 	verdict := rules.Connect(asked)
 	if verdict.Allowed && !settled(verdict, asked) {
@@ -182,14 +183,13 @@ func judge(rules *egress.Rules, asked egress.Connection) egress.Verdict {
 	return verdict
 }
 
-// closed takes number from the open ones and returns it with its bytes, nil
-// when there is none. said are the gate's own counts: they are taken where the
-// kernel has none, and where they differ by the one byte that the kernel counts
-// for a FIN.
+// closed removes the connection number and returns it with its byte counts; nil if it is
+// not open. said are the gate's counts. They are used for UDP, which the kernel does not
+// count, and to correct the one byte that it counts for a FIN.
 func (all *connections) closed(number uint64, said traffic) (c *connection, bytes traffic, wasCut bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	defer all.tellQuiet()
+	defer all.notifyIdle()
 	c = all.open[number]
 	if c == nil {
 		return nil, traffic{}, false
@@ -206,8 +206,8 @@ func (all *connections) closed(number uint64, said traffic) (c *connection, byte
 	return c, bytes, wasCut
 }
 
-// replace makes rules the ones that add asks and cuts what they forbid. It
-// returns what it cut with the new verdicts.
+// replace puts rules in force and cuts what they forbid. It returns what it cut, with the
+// new verdicts.
 func (all *connections) replace(rules *egress.Rules) []ending {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -225,13 +225,14 @@ func (all *connections) replace(rules *egress.Rules) []ending {
 	return ended
 }
 
+// ending is a connection that the broker cut, with the verdict and its bytes.
 type ending struct {
 	connection *connection
 	verdict    egress.Verdict
 	bytes      traffic
 }
 
-// exhaust cuts everything when more bytes than the limit have gone through.
+// exhaust cuts everything when more bytes than the limit were transferred.
 func (all *connections) exhaust() (cut []ending, isNew bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -245,7 +246,7 @@ func (all *connections) exhaust() (cut []ending, isNew bool) {
 	return all.cutAll(), true
 }
 
-// end cuts and forgets everything. Nothing is added afterwards.
+// end cuts and removes everything. Afterwards add refuses.
 func (all *connections) end() []ending {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -258,8 +259,7 @@ func (all *connections) end() []ending {
 	return ended
 }
 
-// cutAll wants all.mu held. What is cut stays in open, so that the gate's Closed
-// is still understood.
+// cutAll requires all.mu. Cut connections stay in open, so that the gate's Closed is still valid.
 func (all *connections) cutAll() []ending {
 	var ended []ending
 	for _, c := range all.open {
@@ -271,7 +271,7 @@ func (all *connections) cutAll() []ending {
 	return ended
 }
 
-// sum wants all.mu held.
+// sum requires all.mu.
 func (all *connections) sum() traffic {
 	sum := all.over
 	for _, c := range all.open {

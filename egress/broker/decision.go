@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Outcome is what a Decision says happened.
+// Outcome is the kind of event that a Decision records.
 type Outcome string
 
 // The outcomes. An allowed connection has two decisions: one when it opens, and
-// one of OutcomeEnded or OutcomeCut, which brings its bytes.
+// OutcomeEnded or OutcomeCut at its end, with its bytes.
 const (
 	OutcomeAllowed     Outcome = "allowed"
 	OutcomeDenied      Outcome = "denied"
 	OutcomeUnreachable Outcome = "unreachable" // allowed, but resolving or dialling failed
 	OutcomeEnded       Outcome = "ended"
 	OutcomeCut         Outcome = "cut"     // ended by the broker: new rules, a limit, the end of the run
-	OutcomeHostile     Outcome = "hostile" // no honest gate asks this; the network is gone
+	OutcomeHostile     Outcome = "hostile" // a request that no honest gate sends; the network has ended
 )
 
 // Kind is what a Decision is about.
@@ -35,35 +35,35 @@ const (
 	KindOther    Kind = "other" // neither TCP nor UDP
 )
 
-// The broker's own words for Decision.Reason.
+// The broker's own values of Decision.Reason.
 const (
 	ReasonLocal       = "local"       // a name that never leaves the host
-	ReasonUnresolved  = "unresolved"  // the name servers gave no answer that can be used
-	ReasonUnreachable = "unreachable" // the dial failed
+	ReasonUnresolved  = "unresolved"  // no usable answer from the name servers
+	ReasonUnreachable = "unreachable" // the connection failed
 	ReasonReplaced    = "replaced"    // the rules were replaced by ones that forbid it
-	ReasonOver        = "over"        // the run is over
+	ReasonOver        = "over"        // the run has ended
 	ReasonUntrusted   = "untrusted"   // of OutcomeHostile
 )
 
-// Decision is one line of the record of what the agent did with its network.
+// Decision is one line of the log of the agent's network use.
 type Decision struct {
 	Time    time.Time      `json:"time"`
 	Outcome Outcome        `json:"verdict"`
 	Kind    Kind           `json:"kind"`
 	Rule    string         `json:"rule,omitempty"`
 	Source  string         `json:"source,omitempty"`  // who gave the rule, for example "--allow"
-	Name    string         `json:"name,omitempty"`    // asked for, shown, or the one whose pin led here
+	Name    string         `json:"name,omitempty"`    // the name that was queried, shown, or pinned to the address
 	Address netip.AddrPort `json:"address,omitzero"`  // port 0 where there is none
-	Number  uint64         `json:"number,omitempty"`  // of the connection or flow: joins its two decisions
+	Number  uint64         `json:"number,omitempty"`  // of the connection or flow, the same in its two decisions
 	RxBytes int64          `json:"rx_bytes,omitzero"` // towards the agent
 	TxBytes int64          `json:"tx_bytes,omitzero"`
-	Reason  string         `json:"reason,omitempty"` // one word: egress's reasons, wire's, or the broker's own below
+	Reason  string         `json:"reason,omitempty"` // a reason of egress, of wire, or of the constants above
 	Detail  string         `json:"detail,omitempty"` // why, one sentence without a full stop
-	Hint    string         `json:"hint,omitempty"`   // how to ask for what was denied
-	Count   int64          `json:"count,omitempty"`  // how many it stands for, if not for one
+	Hint    string         `json:"hint,omitempty"`   // how to allow what was denied
+	Count   int64          `json:"count,omitempty"`  // how many events it stands for, if not one
 }
 
-// Target is what the decision was about, as a person would write it.
+// Target is the target of the decision, as a user would write it.
 func (d Decision) Target() string {
 	port := d.Address.Port()
 	switch {

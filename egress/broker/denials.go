@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// MaxDenials bounds the targets whose denials are counted one by one. An agent
-// that scans a network would otherwise write the record's size.
+// MaxDenials bounds the targets whose denials are counted separately. Otherwise an agent
+// that scans a network could make the record arbitrarily large.
 const MaxDenials = 1000
 
-// OtherTargets stands in Denial.Target for all targets beyond MaxDenials.
+// OtherTargets is the Denial.Target of all targets beyond MaxDenials.
 const OtherTargets = "(other targets)"
 
-// Denial is one target that was denied, however often.
+// Denial is one denied target, with the number of denials.
 type Denial struct {
 	Time   time.Time // of the first
 	Kind   Kind
@@ -25,9 +25,9 @@ type Denial struct {
 	Count  int64
 }
 
-// denials adds up what was denied.
+// denials counts what was denied.
 type denials struct {
-	first func(Denial) // called once for each target, outside of the lock
+	first func(Denial) // called once for each target, without the lock
 
 	mu     sync.Mutex // guards the fields below
 	byKey  map[denialKey]*Denial
@@ -44,13 +44,15 @@ func newDenials(first func(Denial)) *denials {
 	return &denials{first: first, byKey: map[denialKey]*Denial{}}
 }
 
-// add counts d. The first denial of a target is told at once.
+// add counts d. The first denial of a target is reported at once.
 func (all *denials) add(d Decision) {
 	if entry, isNew := all.count(d); isNew && all.first != nil {
 		all.first(entry)
 	}
 }
 
+// count adds d to its target, or beyond MaxDenials to OtherTargets. It returns a copy,
+// which the caller may use without the lock.
 func (all *denials) count(d Decision) (Denial, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -75,8 +77,7 @@ func (all *denials) count(d Decision) (Denial, bool) {
 	return *fresh, true
 }
 
-// list returns the denials in the order of their first times, the sum of the
-// others last.
+// list returns the denials ordered by their first time, OtherTargets last, and their total count.
 func (all *denials) list() ([]Denial, int64) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

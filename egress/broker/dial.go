@@ -12,14 +12,14 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second // for all addresses of a name together
-	// dialStagger is the time that an address has before the next one is tried
-	// beside it (RFC 8305 section 5). The agent cannot do this itself: its own
-	// connection stands as soon as the gate accepts.
+	// dialStagger is the head start of an address before the next one is tried in parallel
+	// (RFC 8305 section 5). The agent cannot do this itself, because its own connection
+	// succeeds as soon as the gate accepts.
 	dialStagger = 300 * time.Millisecond
 	maxTries    = 8 // addresses of one name
 )
 
-// dialled is a connected socket with the question that allowed it.
+// dialled is a connected socket, with the question and the verdict that allowed it.
 type dialled struct {
 	file    *os.File
 	asked   egress.Connection
@@ -27,23 +27,22 @@ type dialled struct {
 	verdict egress.Verdict
 }
 
-// refusedAddress is an address that the rules did not allow at the moment of
-// dialling.
+// refusedAddress is an address that the rules did not allow when it was to be dialled.
 type refusedAddress struct{ verdict egress.Verdict }
 
 func (r *refusedAddress) Error() string { return "refused: " + r.verdict.Detail }
 
-// try is one address to dial. asked is about the same address, but for the
-// host's loopback, which is asked for as 127.0.0.1 alone.
+// try is one address to dial. asked is about the same address, except for the host's
+// loopback: there asked has 127.0.0.1 and to may be ::1.
 type try struct {
 	asked   egress.Connection
 	to      netip.AddrPort
-	rules   *egress.Rules // that have allowed it already; nil for none
+	rules   *egress.Rules // the rules that have allowed it already; nil: none
 	verdict egress.Verdict
 }
 
-// tries are the wanted address, and then the others that were given to the
-// agent for the same name.
+// tries returns the requested address, followed by the other addresses that the agent was
+// given for the same name.
 func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) []try {
 	wanted := asked.Target
 	list := []try{{asked, wanted, rules, verdict}}
@@ -57,8 +56,8 @@ func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egr
 	if name == "" && len(asked.Pinned) == 1 {
 		name = asked.Pinned[0]
 	}
-	// A rule by address, or `public`, names no name; the agent's own choice among
-	// the addresses is kept unless it is clear which name led to them.
+	// The verdict of an address rule, or of `public`, has no name. Then the agent's choice
+	// of address is kept, unless only one name can have led to it.
 	for _, addr := range b.pins.addresses(name) {
 		if addr == wanted.Addr() || len(list) == maxTries {
 			continue
@@ -71,18 +70,19 @@ func (b *Broker) tries(asked egress.Connection, rules *egress.Rules, verdict egr
 	return list
 }
 
+// result is the outcome of tries[at].
 type result struct {
 	at     int
 	socket dialled
 	err    error
 }
 
-// dialAny returns the first connection of all tries. Where none succeeds, the
-// error is that of the wanted address.
+// dialAny returns the first connection that succeeds. If none does, the error is that of
+// the requested address.
 func (b *Broker) dialAny(ctx context.Context, list []try) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	if len(list) == 1 { // most: no race, no goroutine
+	if len(list) == 1 { // the usual case needs no goroutine
 		return b.dialOne(ctx, list[0])
 	}
 	results := make(chan result, len(list))
@@ -120,7 +120,7 @@ func (b *Broker) dialAny(ctx context.Context, list []try) (dialled, error) {
 	return dialled{}, failures[0]
 }
 
-// closeLate waits for the tries that lost.
+// closeLate waits for the tries that lost, and closes their connections.
 func closeLate(results <-chan result, n int) {
 	for range n {
 		if r := <-results; r.err == nil {
@@ -129,9 +129,9 @@ func closeLate(results <-chan result, n int) {
 	}
 }
 
-// dialOne asks the rules about the very address that it dials, unless they just
-// were: since it was pinned it may have become this host's own, or the rules
-// others.
+// dialOne checks the rules for exactly the address that it dials, unless the present rules
+// have allowed it just now. Since it was pinned, it may have become the host's own address,
+// or the rules may have changed.
 func (b *Broker) dialOne(ctx context.Context, t try) (dialled, error) {
 	rules, verdict := b.connections.currentRules(), t.verdict
 	if rules != t.rules {

@@ -6,29 +6,29 @@ import (
 	"clove.run/clove/egress"
 )
 
-// Drain waits until no connection of the agent's is open or being made: a
-// program that wrote its last bytes and ended has them delivered, as the kernel
-// would have done for it. A peer that never closes must not hold the run, so
-// ctx bounds the wait. Flows of datagrams have no end to wait for.
+// Drain waits until no connection of the agent is open or being made, so that the last
+// bytes of a program that has ended are delivered, as the kernel does without a gate. ctx
+// bounds the wait, because a peer that never closes must not delay the end of the run. UDP
+// flows have no end to wait for.
 func (b *Broker) Drain(ctx context.Context) {
 	select {
-	case <-b.connections.quiet():
+	case <-b.connections.idle():
 	case <-ctx.Done():
 	}
 }
 
-// quiet is closed once nothing that can be waited for is open.
-func (all *connections) quiet() <-chan struct{} {
+// idle returns a channel that is closed when no TCP connection is open.
+func (all *connections) idle() <-chan struct{} {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	done := make(chan struct{})
 	all.waiting = append(all.waiting, done)
-	all.tellQuiet()
+	all.notifyIdle()
 	return done
 }
 
-// tellQuiet wakes those who wait, if it is so. The caller holds the lock.
-func (all *connections) tellQuiet() {
+// notifyIdle closes the channels of idle if no TCP connection is open. It requires all.mu.
+func (all *connections) notifyIdle() {
 	if len(all.waiting) == 0 || all.dialling > 0 {
 		return
 	}

@@ -110,7 +110,7 @@ func (g *fakeGate) open(target, name string) wire.Answer {
 func (g *fakeGate) connected(target, name string) (wire.Answer, net.Conn) {
 	g.t.Helper()
 	answer := g.open(target, name)
-	if answer.Verdict != wire.VerdictAllowed || len(answer.Files) != 1 {
+	if answer.Result != wire.ResultAllowed || len(answer.Files) != 1 {
 		g.t.Fatalf("%s as %q: %+v", target, name, answer)
 	}
 	return answer, g.socket(answer.Files[0])

@@ -16,7 +16,7 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	if !verdict.Allowed {
 		return b.deny(KindUDP, asked, verdict)
 	}
-	if !settled(verdict, asked) { // no datagram shows a name
+	if !settled(verdict, asked) { // the gate reads no name from datagrams
 		return b.deny(KindUDP, asked, unseen)
 	}
 	if reason := b.connections.reserve(); reason != "" {
@@ -30,6 +30,8 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	return b.hand(&connection{kind: KindUDP, asked: asked, verdict: verdict}, outside, inside)
 }
 
+// flowSockets makes the outside socket first: if it fails, nothing in the agent's namespace
+// has changed.
 func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside *os.File, err error) {
 	network := "udp6"
 	if f.Target.Addr().Is4() {
@@ -45,8 +47,8 @@ func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside
 	return outside, inside, nil
 }
 
-// enter connects a client of a published port to the agent. No rule speaks of
-// it: who published the port allowed it.
+// enter connects a client of a published port to the agent. No rule applies: the user
+// allowed it by publishing the port.
 func (b *Broker) enter(ctx context.Context, e *wire.Enter) wire.Answer {
 	asked := egress.Connection{Proto: egress.TCP, Target: netip.AddrPortFrom(e.Client.Addr(), e.Port)}
 	verdict := egress.Verdict{Allowed: true, Reason: egress.ReasonRule, Source: "-p"}

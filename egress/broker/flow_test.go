@@ -39,7 +39,7 @@ func TestDatagramsNeedTheirOwnRule(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "udp://93.184.216.34:53", "93.184.216.35:53", "udp://ntp.example.com:123")})
 	server := f.datagramServer("93.184.216.34:53")
 	for _, target := range []string{"93.184.216.34:54", "93.184.216.35:53", "93.184.216.36:123", "224.0.0.251:5353", "255.255.255.255:67", "127.0.0.1:53"} {
-		if answer := f.gate.flow(target); answer.Verdict != wire.VerdictDenied || len(answer.Files) != 0 {
+		if answer := f.gate.flow(target); answer.Result != wire.ResultDenied || len(answer.Files) != 0 {
 			t.Errorf("%s: %+v", target, answer)
 		}
 	}
@@ -47,7 +47,7 @@ func TestDatagramsNeedTheirOwnRule(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	answer := f.gate.flow("93.184.216.34:53")
-	if answer.Verdict != wire.VerdictAllowed || len(answer.Files) != 2 {
+	if answer.Result != wire.ResultAllowed || len(answer.Files) != 2 {
 		t.Fatalf("%+v", answer)
 	}
 	outside := f.gate.socket(answer.Files[0])
@@ -78,13 +78,13 @@ func TestANameLetsDatagramsThroughByItsPin(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "udp://ntp.example.com:123")})
 	f.datagramServer("93.184.216.36:123")
 	f.resolver.set("ntp.example.com", "93.184.216.36")
-	if answer := f.gate.flow("93.184.216.36:123"); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.flow("93.184.216.36:123"); answer.Result != wire.ResultDenied {
 		t.Errorf("before the look-up: %+v", answer)
 	}
 	f.gate.lookup("ntp.example.com", dnsmsg.TypeA)
 	answer := f.gate.flow("93.184.216.36:123")
 	closeFiles(answer.Files)
-	if answer.Verdict != wire.VerdictAllowed {
+	if answer.Result != wire.ResultAllowed {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -165,7 +165,7 @@ func TestAPublishedPortLeadsIn(t *testing.T) {
 		t.Errorf("the broker kept the listener: %v", err)
 	}
 	answer := f.gate.ask(wire.Request{Enter: &wire.Enter{Port: 8080, Client: netip.MustParseAddrPort("127.0.0.1:5")}})
-	if answer.Verdict != wire.VerdictAllowed || len(answer.Files) != 1 {
+	if answer.Result != wire.ResultAllowed || len(answer.Files) != 1 {
 		t.Fatalf("%+v", answer)
 	}
 	conn := f.gate.socket(answer.Files[0])
@@ -184,7 +184,7 @@ func TestAPublishedPortLeadsIn(t *testing.T) {
 		t.Errorf("last %+v", d)
 	}
 	f.network.set(func() { f.network.inside = "127.0.0.1:1" })
-	if answer := f.gate.ask(wire.Request{Enter: &wire.Enter{Port: 8080, Client: netip.MustParseAddrPort("127.0.0.1:5")}}); answer.Verdict != wire.VerdictUnreachable {
+	if answer := f.gate.ask(wire.Request{Enter: &wire.Enter{Port: 8080, Client: netip.MustParseAddrPort("127.0.0.1:5")}}); answer.Result != wire.ResultUnreachable {
 		t.Errorf("nobody listens inside: %+v", answer)
 	}
 }

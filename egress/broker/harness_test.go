@@ -182,7 +182,7 @@ func addresses(t testing.TB, answer wire.Answer) []string {
 
 func replyOf(t testing.TB, answer wire.Answer) *dnsmsg.Reply {
 	t.Helper()
-	if answer.Verdict != wire.VerdictAllowed {
+	if answer.Result != wire.ResultAllowed {
 		t.Fatalf("%+v; want an answer", answer)
 	}
 	reply, err := dnsmsg.ParseReply(answer.Message)

@@ -27,7 +27,7 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	flow := f.gate.flow("93.184.216.34:53")
 	closeFiles(flow.Files)
 	for range 2 {
-		if answer := f.gate.open("93.184.216.34:22", ""); answer.Verdict != wire.VerdictDenied {
+		if answer := f.gate.open("93.184.216.34:22", ""); answer.Result != wire.ResultDenied {
 			t.Fatalf("a third: %+v", answer)
 		}
 	}
@@ -47,10 +47,10 @@ func TestADialThatFailsGivesItsPlaceBack(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 1}})
 	f.leadsTo("93.184.216.34:22")
 	for range 3 {
-		if answer := f.gate.open("93.184.216.35:22", ""); answer.Verdict != wire.VerdictUnreachable {
+		if answer := f.gate.open("93.184.216.35:22", ""); answer.Result != wire.ResultUnreachable {
 			t.Fatalf("%+v", answer)
 		}
-		if answer := f.gate.flow("93.184.216.34:53"); answer.Verdict != wire.VerdictUnreachable {
+		if answer := f.gate.flow("93.184.216.34:53"); answer.Result != wire.ResultUnreachable {
 			t.Fatalf("%+v", answer)
 		}
 	}
@@ -65,7 +65,7 @@ func TestNewConnectionsHaveAPace(t *testing.T) {
 		for range 10 {
 			answer := f.gate.open("93.184.216.34:22", "")
 			closeFiles(answer.Files)
-			if answer.Verdict == wire.VerdictAllowed {
+			if answer.Result == wire.ResultAllowed {
 				opened++
 			}
 		}
@@ -111,7 +111,7 @@ func TestTheKernelCountsTheBytes(t *testing.T) {
 	alive(t, conn, peer) // the limit is reached, not passed; this byte passes it
 	f.broker.holdBytes()
 	reset(t, peer)
-	if answer := f.gate.open("93.184.216.34:22", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:22", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("a new one: %+v", answer)
 	}
 	reasons := map[Outcome]int{}
@@ -198,7 +198,7 @@ func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
 	}
 	close(gate)
 	for w := range waiting {
-		if answer := <-w; answer.Verdict != wire.VerdictUnreachable {
+		if answer := <-w; answer.Result != wire.ResultUnreachable {
 			t.Errorf("%+v", answer)
 		}
 	}
@@ -228,7 +228,7 @@ func TestACrowdHasSmallBuffers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	servers := f.leadsTo("93.184.216.34:22")
-	for n := range wire.Crowd + 2 {
+	for n := range wire.LargeBuffers + 2 {
 		_, conn := f.gate.connected("93.184.216.34:22", "")
 		<-servers
 		small := func(option int) bool {
@@ -238,9 +238,9 @@ func TestACrowdHasSmallBuffers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return size == 2*wire.CrowdBuffer
+			return size == 2*wire.SmallBufferBytes
 		}
-		if want := n >= wire.Crowd; small(unix.SO_SNDBUF) != want || want && !small(unix.SO_RCVBUF) {
+		if want := n >= wire.LargeBuffers; small(unix.SO_SNDBUF) != want || want && !small(unix.SO_RCVBUF) {
 			t.Errorf("connection %d: small buffers %v", n+1, !want)
 		}
 	}

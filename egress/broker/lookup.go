@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// maxLookups bounds the questions under way: those of a slow server must not
-	// take all of maxAtOnce from the connections.
+	// maxLookups bounds the queries under way. Queries to a slow server must not use up all
+	// of maxAtOnce, which connections need too.
 	maxLookups = 128
-	// localTTL is short, because what a pin says changes.
+	// localTTL is short, because pins change.
 	localTTL = 10 * time.Second
 )
 
-// lookup answers one DNS question.
+// lookup answers one DNS question. The order protects the host: invalid and local names
+// never leave it, the rules are asked before the resolver, because a query is itself a
+// message to the outside, and the addresses are filtered before they are pinned.
 func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	name, ok := canonical(l.Name)
 	if !ok {
@@ -39,7 +41,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 		d := nameDecision(OutcomeUnreachable, name, verdict)
 		d.Reason, d.Detail = ReasonUnresolved, err.Error()
 		b.log(d)
-		return wire.Answer{Verdict: wire.VerdictUnreachable, Rule: d.Detail}
+		return wire.Answer{Result: wire.ResultUnreachable, Rule: d.Detail}
 	}
 	reply.StripECH()
 	if denied := b.filter(rules, name, reply); denied != nil {
@@ -48,8 +50,8 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	return b.answerWith(name, reply, verdict)
 }
 
-// resolve fails at once where maxLookups wait: a client asks again, and an
-// agent that floods a slow server hurts its own questions alone.
+// resolve fails at once if maxLookups queries are under way. The client repeats its query,
+// and an agent that floods a slow server delays only its own queries.
 func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*dnsmsg.Reply, error) {
 	select {
 	case b.lookups <- struct{}{}:
@@ -60,9 +62,9 @@ func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*
 	return b.config.Resolver.Lookup(ctx, string(name), qtype)
 }
 
-// filter takes the addresses out of reply that may not be reached, and those to
-// which this host has no route, so that programs try the other family. What
-// stays is pinned. It returns the denial where a rule took the last address.
+// filter removes from reply the addresses that may not be reached, and those to which this
+// host has no route, so that programs try the other family. The remaining ones are pinned.
+// It returns the denial if a rule removed the last address.
 func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
 	var denied *Decision
 	refusedAll := true
@@ -80,18 +82,18 @@ func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Rep
 	switch {
 	case denied == nil:
 	case !refusedAll:
-		b.log(*denied) // the rest of the answer goes out
+		b.log(*denied) // the rest of the answer is sent
 	case reply.Type() == dnsmsg.TypeA || reply.Type() == dnsmsg.TypeAAAA:
 		return denied
 	default:
-		b.log(*denied) // hints: the record is of use without them
+		b.log(*denied) // only address hints were removed: the record is useful without them
 	}
 	b.pin(name, reply)
 	return nil
 }
 
-// pin remembers the answer, unless the rules have been replaced by ones that
-// deny it: Replace drops pins, and this one would come after.
+// pin remembers the answer, unless rules that deny the name were put in force meanwhile:
+// their Replace has dropped the pins of the name already.
 func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
 	for _, address := range reply.Addresses() {
 		b.pins.add(name, address.Addr.Unmap(), address.TTL)
@@ -101,16 +103,17 @@ func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
 	}
 }
 
+// answerWith logs the decision and packs the reply.
 func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egress.Verdict) wire.Answer {
 	message, err := reply.Pack()
 	if err != nil {
 		d := nameDecision(OutcomeUnreachable, name, verdict)
 		d.Reason, d.Detail = ReasonUnresolved, err.Error()
 		b.log(d)
-		return wire.Answer{Verdict: wire.VerdictUnreachable}
+		return wire.Answer{Result: wire.ResultUnreachable}
 	}
 	b.log(nameDecision(OutcomeAllowed, name, verdict))
-	return wire.Answer{Verdict: wire.VerdictAllowed, Rule: verdict.Rule, Message: message}
+	return wire.Answer{Result: wire.ResultAllowed, Rule: verdict.Rule, Message: message}
 }
 
 // denyName makes the gate answer REFUSED.
@@ -125,8 +128,8 @@ func nameDecision(outcome Outcome, name egress.Name, verdict egress.Verdict) Dec
 		Reason: verdict.Reason, Detail: verdict.Detail, Hint: verdict.Hint}
 }
 
-// local answers the names that never leave the host (RFC 6761 section 6, RFC
-// 6762 section 3, RFC 7686 section 2); nil for the others.
+// local answers names that must not be sent to name servers (RFC 6761 section 6, RFC 6762
+// section 3, RFC 7686 section 2); nil for all others.
 func (b *Broker) local(name egress.Name, qtype uint16) *dnsmsg.Reply {
 	reply := func(rcode int) *dnsmsg.Reply { return dnsmsg.NewReply(string(name), qtype, rcode) }
 	if name.IsLocalhost() {
@@ -146,7 +149,8 @@ func (b *Broker) local(name egress.Name, qtype uint16) *dnsmsg.Reply {
 	return reply(dnsmsg.RCodeNameError)
 }
 
-// nameOf is what a reverse look-up says: only what the agent knows already.
+// nameOf answers a reverse look-up from the pins only: the agent learns nothing that it
+// does not know.
 func (b *Broker) nameOf(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return ""

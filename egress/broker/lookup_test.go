@@ -36,7 +36,7 @@ func TestADeniedNameIsNeverAskedFor(t *testing.T) {
 	for _, name := range []string{"other.test", "evil.example.com", "EVIL.example.com", "evil.example.com.", "sub.other.test", `a\.example.com`, "",
 		"127.1", "xn--a", "a..example.com", "api.example.com\x00.test", "ａpi.example.com"} {
 		answer := f.gate.lookup(name, dnsmsg.TypeA)
-		if answer.Verdict != wire.VerdictDenied || len(answer.Message) != 0 {
+		if answer.Result != wire.ResultDenied || len(answer.Message) != 0 {
 			t.Errorf("%q: %+v", name, answer)
 		}
 		if d := f.last(); d.Outcome != OutcomeDenied || d.Kind != KindDNS || d.Detail == "" {
@@ -102,7 +102,7 @@ func TestRebinding(t *testing.T) {
 	for _, bad := range []string{"10.0.0.5", "169.254.169.254", "93.184.216.99", "192.168.1.1", "100.64.0.1"} {
 		f := serve(t, Config{Rules: rulesWith(t, egress.Config{IsHost: isHost}, "api.example.com")})
 		f.resolver.set("api.example.com", bad)
-		if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictDenied {
+		if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Result != wire.ResultDenied {
 			t.Errorf("%s: %+v", bad, answer)
 		}
 		if d := f.last(); d.Outcome != OutcomeDenied || d.Address.Addr().String() != bad || d.Name != "api.example.com" || d.Reason != egress.ReasonRebinding {
@@ -154,7 +154,7 @@ func TestAResolverThatFailsIsNoDenial(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.change(func() { f.resolver.err = errors.New("no name server answered") })
-	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictUnreachable {
+	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Result != wire.ResultUnreachable {
 		t.Errorf("%+v", answer)
 	}
 	if d := f.last(); d.Outcome != OutcomeUnreachable || d.Reason != ReasonUnresolved || f.broker.Totals().Refused != 0 {
@@ -181,7 +181,7 @@ func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
 	for range maxLookups {
 		<-entered
 	}
-	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictUnreachable {
+	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeA); answer.Result != wire.ResultUnreachable {
 		t.Errorf("one too many: %+v", answer)
 	}
 	f.gate.connected("93.184.216.34:80", "")
@@ -240,7 +240,7 @@ func TestAPrivateAddressInDisguiseIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
 	f.resolver.set("api.example.com", "::ffff:10.0.0.1", "64:ff9b::a00:1", "fd00::1")
-	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeAAAA); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.lookup("api.example.com", dnsmsg.TypeAAAA); answer.Result != wire.ResultDenied {
 		t.Errorf("%+v", answer)
 	}
 	if len(f.broker.pins.byAddr) != 0 {

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// hostLoopback as a target is a port of the host's loopback, and nothing else:
-// the agent's own loopback never comes to the gate.
+// hostLoopback as a target means a port of the host's loopback. The agent's connections to
+// its own loopback never reach the gate.
 var hostLoopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // open decides on a TCP connection and dials it.
@@ -38,18 +38,18 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		return b.deny(kind, asked, verdict)
 	case settled(verdict, asked):
 		return b.connect(ctx, kind, asked, rules, verdict)
-	case asked.Looked: // the rules may have been replaced since the first question
+	case asked.Looked: // the rules may have been replaced since the first request
 		return b.deny(kind, asked, unseen)
 	case verdict.Verify == egress.VerifyDeny:
-		return wire.Answer{Verdict: wire.VerdictVerifyDeny, Rule: verdict.Rule}
+		return wire.Answer{Result: wire.ResultVerifyDeny, Rule: verdict.Rule}
 	}
-	return wire.Answer{Verdict: wire.VerdictVerify, Rule: verdict.Rule}
+	return wire.Answer{Result: wire.ResultVerify, Rule: verdict.Rule}
 }
 
 // unseen denies what is allowed only to a client that shows a name.
 var unseen = egress.Verdict{Reason: egress.ReasonNoName, Detail: refusals[wire.ReasonNoName]}
 
-// connect dials what rules allowed and hands it out.
+// connect dials what the rules allowed and hands the socket out.
 func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection, rules *egress.Rules, verdict egress.Verdict) wire.Answer {
 	if reason := b.connections.reserve(); reason != "" {
 		return b.deny(kind, asked, limited(reason))
@@ -66,11 +66,11 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 	return b.hand(c, socket.file)
 }
 
-// hand makes c one of the open connections and its socket, with those that go
-// with it, the gate's. It owns the files until they are in the answer.
+// hand adds c to the open connections and puts its sockets into the answer. It owns the
+// files until they are in the answer.
 func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Answer {
 	files := append([]*os.File{socket}, more...)
-	fd, err := duplicate(socket) // before the gate can have it: nothing is out that cannot be cut
+	fd, err := duplicate(socket) // before the gate gets the socket, so that every socket of the gate can be cut
 	if err != nil {
 		b.connections.giveBack()
 		closeFiles(files)
@@ -86,33 +86,34 @@ func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Ans
 		return b.deny(c.kind, c.asked, verdict)
 	}
 	b.log(c.decision(OutcomeAllowed, c.verdict))
-	return wire.Answer{Verdict: wire.VerdictAllowed, Number: c.number, Rule: c.verdict.Rule, Files: files}
+	return wire.Answer{Result: wire.ResultAllowed, Number: c.number, Rule: c.verdict.Rule, Files: files}
 }
 
-// deny is one record and one answer; the gate says the rest to the client.
+// deny logs the denial and makes the answer; the gate reports it to the client.
 func (b *Broker) deny(kind Kind, asked egress.Connection, verdict egress.Verdict) wire.Answer {
 	d := decisionOn(kind, OutcomeDenied, asked, verdict)
 	b.log(d)
 	return denied(d)
 }
 
-// denied tells the gate what it may show to the client.
+// denied is the answer, with what the gate may show to the client.
 func denied(d Decision) wire.Answer {
 	rule := d.Detail
 	if rule == "" {
 		rule = d.Rule
 	}
-	return wire.Answer{Verdict: wire.VerdictDenied, Rule: rule, Hint: d.Hint}
+	return wire.Answer{Result: wire.ResultDenied, Rule: rule, Hint: d.Hint}
 }
 
+// unreachable logs the error. The gate gets only the rule, not the error text.
 func (b *Broker) unreachable(kind Kind, asked egress.Connection, verdict egress.Verdict, err error) wire.Answer {
 	d := decisionOn(kind, OutcomeUnreachable, asked, verdict)
 	d.Reason, d.Detail = ReasonUnreachable, err.Error()
 	b.log(d)
-	return wire.Answer{Verdict: wire.VerdictUnreachable, Rule: verdict.Rule}
+	return wire.Answer{Result: wire.ResultUnreachable, Rule: verdict.Rule}
 }
 
-// limited is a limit as a verdict.
+// limited is the verdict for a limit that was reached.
 func limited(reason wire.Reason) egress.Verdict {
 	return egress.Verdict{Reason: string(reason), Detail: refusals[reason], Hint: limitHints[reason]}
 }

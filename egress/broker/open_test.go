@@ -19,20 +19,20 @@ func TestANameRuleOnTheWebIsVerified(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "deny evil.example.com")})
 	f.resolver.set("api.example.com", "93.184.216.34")
 	servers := f.leadsTo("93.184.216.34:443")
-	if answer := f.gate.open("93.184.216.34:443", "api.example.com"); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:443", "api.example.com"); answer.Result != wire.ResultDenied {
 		t.Errorf("not looked up: %+v", answer)
 	}
 	f.gate.lookup("api.example.com", dnsmsg.TypeA)
-	if answer := f.gate.open("93.184.216.34:443", ""); answer.Verdict != wire.VerdictVerify || len(answer.Files) != 0 || answer.Number != 0 {
+	if answer := f.gate.open("93.184.216.34:443", ""); answer.Result != wire.ResultVerify || len(answer.Files) != 0 || answer.Number != 0 {
 		t.Errorf("first question: %+v", answer)
 	}
 	for _, other := range []string{"evil.example.com", "other.test", "10.0.0.1", "a b"} {
-		if answer := f.gate.open("93.184.216.34:443", other); answer.Verdict != wire.VerdictDenied || len(answer.Files) != 0 {
+		if answer := f.gate.open("93.184.216.34:443", other); answer.Result != wire.ResultDenied || len(answer.Files) != 0 {
 			t.Errorf("as %s: %+v", other, answer)
 		}
 	}
 	nothing := wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:443"), Shown: wire.ShownNothing}
-	if answer := f.gate.ask(wire.Request{Open: &nothing}); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.ask(wire.Request{Open: &nothing}); answer.Result != wire.ResultDenied {
 		t.Errorf("as nothing: %+v", answer)
 	}
 	if dials := f.network.dials(); len(dials) != 0 {
@@ -54,7 +54,7 @@ func TestAPinIsNeededAndExpires(t *testing.T) {
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432")})
 	f.resolver.set("db.example.com", "93.184.216.34")
 	f.leadsTo("93.184.216.34:5432")
-	if answer := f.gate.open("93.184.216.34:5432", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:5432", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("before the look-up: %+v", answer)
 	}
 	f.gate.lookup("db.example.com", dnsmsg.TypeA)
@@ -62,12 +62,12 @@ func TestAPinIsNeededAndExpires(t *testing.T) {
 	f.clock.advance(pinLeast + pinGrace)
 	f.gate.connected("93.184.216.34:5432", "")
 	f.clock.advance(time.Second)
-	if answer := f.gate.open("93.184.216.34:5432", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:5432", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("after it has expired: %+v", answer)
 	}
 	f.gate.lookup("db.example.com", dnsmsg.TypeA)
 	f.gate.connected("93.184.216.34:5432", "")
-	if answer := f.gate.open("93.184.216.34:5433", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:5433", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("another port: %+v", answer)
 	}
 }
@@ -112,7 +112,7 @@ func TestAPinnedAddressIsCheckedWhenItIsDialled(t *testing.T) {
 		}
 		answer := f.gate.open("93.184.216.34:5432", "")
 		dialled := slices.Contains(f.network.dials(), netip.MustParseAddrPort("93.184.216.35:5432"))
-		if dialled == becomes || (answer.Verdict == wire.VerdictAllowed) == becomes {
+		if dialled == becomes || (answer.Result == wire.ResultAllowed) == becomes {
 			t.Errorf("becomes the host's %v: dialled %v, %+v", becomes, dialled, answer)
 		}
 		closeFiles(answer.Files)
@@ -123,17 +123,17 @@ func TestADeniedNameIsFoundUnderAnAddressRule(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24", "deny evil.example.com")})
 	f.leadsTo("93.184.216.34:443")
-	if answer := f.gate.open("93.184.216.34:443", ""); answer.Verdict != wire.VerdictVerifyDeny {
+	if answer := f.gate.open("93.184.216.34:443", ""); answer.Result != wire.ResultVerifyDeny {
 		t.Errorf("first question: %+v", answer)
 	}
-	if answer := f.gate.open("93.184.216.34:443", "evil.example.com"); answer.Verdict != wire.VerdictDenied || !strings.Contains(answer.Rule, "evil.example.com") || answer.Hint == "" {
+	if answer := f.gate.open("93.184.216.34:443", "evil.example.com"); answer.Result != wire.ResultDenied || !strings.Contains(answer.Rule, "evil.example.com") || answer.Hint == "" {
 		t.Errorf("evil: %+v", answer)
 	}
 	f.gate.connected("93.184.216.34:443", "other.test")
 	nothing := wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:443"), Shown: wire.ShownNothing}
 	answer := f.gate.ask(wire.Request{Open: &nothing})
 	closeFiles(answer.Files)
-	if answer.Verdict != wire.VerdictAllowed {
+	if answer.Result != wire.ResultAllowed {
 		t.Errorf("nothing: %+v", answer)
 	}
 }
@@ -156,7 +156,7 @@ func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
 		port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
 		target := netip.AddrPortFrom(hostLoopback, port).String()
 		closed := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
-		if answer := closed.gate.open(target, ""); answer.Verdict != wire.VerdictDenied || closed.last().Kind != KindHostPort {
+		if answer := closed.gate.open(target, ""); answer.Result != wire.ResultDenied || closed.last().Kind != KindHostPort {
 			t.Errorf("without --host-port: %+v", answer)
 		}
 		f := serve(t, Config{Rules: rulesWith(t, egress.Config{HostPorts: []uint16{port}})})
@@ -168,7 +168,7 @@ func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
 		defer server.Close()
 		alive(t, conn, server)
 		for _, wrong := range []string{other.Addr().String(), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port).String(), netip.AddrPortFrom(netip.IPv6Loopback(), port).String()} {
-			if answer := f.gate.open(wrong, ""); answer.Verdict != wire.VerdictDenied {
+			if answer := f.gate.open(wrong, ""); answer.Result != wire.ResultDenied {
 				t.Errorf("%s: %+v", wrong, answer)
 			}
 		}
@@ -178,13 +178,13 @@ func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
 func TestADialThatFailsIsNoDenial(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34", "10.0.0.1")})
-	if answer := f.gate.open("93.184.216.34:80", ""); answer.Verdict != wire.VerdictUnreachable {
+	if answer := f.gate.open("93.184.216.34:80", ""); answer.Result != wire.ResultUnreachable {
 		t.Errorf("%+v", answer)
 	}
 	if d := f.last(); d.Outcome != OutcomeUnreachable || d.Reason != ReasonUnreachable || d.Detail == "" || f.broker.Totals().Refused != 0 {
 		t.Errorf("decision %+v", d)
 	}
-	if answer := f.gate.open("93.184.216.34:0", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.216.34:0", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("port 0: %+v", answer)
 	}
 }

@@ -10,34 +10,33 @@ import (
 	"clove.run/clove/egress"
 )
 
-// How long an answer counts. Programs keep an answer for longer than its time
-// to live says (a minute in browsers, half of one in Java), and many answers of
-// load balancers live for less than a connection takes to be made.
+// How long an answer is valid for connections. Programs use an answer for longer than its
+// TTL (browsers a minute, Java half a minute), and many load balancers set a TTL shorter
+// than the time to connect.
 const (
 	pinLeast = time.Minute
 	pinMost  = 24 * time.Hour
 	pinGrace = 5 * time.Minute
 )
 
-// maxPins bounds the pairs of name and address of one agent. Beyond it the pin
-// that was refreshed longest ago goes: a connection to it is then denied until
-// its name is looked up again.
+// maxPins bounds the pairs of name and address for one agent. Beyond it the pin that was
+// refreshed longest ago is removed. A connection to it is then denied until its name is
+// looked up again.
 const maxPins = 8192
 
-// maxNames bounds the names of one address: under a wildcard an agent can make
-// up any number of them, and each connection to the address asks about all. Few
-// programs use more names of one server at once.
+// maxNames bounds the names of one address. Under a wildcard rule an agent can make up any
+// number of names, and each connection to the address checks all of them. Few programs use
+// more names of one server at once.
 const maxNames = 64
 
-// pins remember which addresses were given to the agent as answers for which
-// names.
+// pins remember which addresses the agent was given as answers for which names.
 type pins struct {
 	now func() time.Time
 
 	mu     sync.Mutex // guards the fields below
 	byName map[egress.Name]map[netip.Addr]*pin
 	byAddr map[netip.Addr]map[egress.Name]*pin
-	order  *list.List // of *pin, the one refreshed longest ago in front
+	order  *list.List // of *pin, the one refreshed longest ago first
 }
 
 type pin struct {
@@ -51,8 +50,8 @@ func newPins(now func() time.Time) *pins {
 	return &pins{now: now, byName: map[egress.Name]map[netip.Addr]*pin{}, byAddr: map[netip.Addr]map[egress.Name]*pin{}, order: list.New()}
 }
 
-// add pins addr to name, or refreshes the pin. A shorter time to live does not
-// shorten an older answer's.
+// add pins addr to name, or refreshes the pin. A shorter TTL does not shorten an earlier
+// answer's pin.
 func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 	expires := p.now().Add(min(max(ttl, pinLeast), pinMost) + pinGrace)
 	p.mu.Lock()
@@ -81,6 +80,7 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 	p.byName[name][addr], p.byAddr[addr][name] = fresh, fresh
 }
 
+// firstToExpire chooses the pin that an address with too many names loses.
 func firstToExpire(names map[egress.Name]*pin) *pin {
 	var first *pin
 	for _, pin := range names {
@@ -91,7 +91,7 @@ func firstToExpire(names map[egress.Name]*pin) *pin {
 	return first
 }
 
-// names returns the names that led to addr, sorted. Dead pins go on the way.
+// names returns the names that led to addr, sorted, and removes expired pins on the way.
 func (p *pins) names(addr netip.Addr) []egress.Name {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *pins) names(addr netip.Addr) []egress.Name {
 	return names
 }
 
-// addresses returns where name led, the longest-lived first.
+// addresses returns the addresses of name, the latest expiry first.
 func (p *pins) addresses(name egress.Name) []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *pins) addresses(name egress.Name) []netip.Addr {
 	return addrs
 }
 
-// drop removes the pins of all names that keep does not want.
+// drop removes the pins of all names for which keep returns false.
 func (p *pins) drop(keep func(egress.Name) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *pins) drop(keep func(egress.Name) bool) {
 	}
 }
 
-// remove wants p.mu held.
+// remove requires p.mu.
 func (p *pins) remove(gone *pin) {
 	p.order.Remove(gone.element)
 	delete(p.byName[gone.name], gone.addr)

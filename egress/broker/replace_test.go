@@ -48,10 +48,10 @@ func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 	f.broker.Replace(rulesOf(t, "a.example.com", "deny 93.184.217.1"))
 	reset(t, cPeer)
 	alive(t, a, aPeer)
-	if answer := f.gate.open("93.184.217.1:22", ""); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.open("93.184.217.1:22", ""); answer.Result != wire.ResultDenied {
 		t.Errorf("a new connection: %+v", answer)
 	}
-	if answer := f.gate.lookup("b.example.com", dnsmsg.TypeA); answer.Verdict != wire.VerdictDenied {
+	if answer := f.gate.lookup("b.example.com", dnsmsg.TypeA); answer.Result != wire.ResultDenied {
 		t.Errorf("a new look-up: %+v", answer)
 	}
 }
@@ -72,22 +72,22 @@ func TestAnAddressOutlivesNoRule(t *testing.T) {
 	}
 	_, db := open("db.example.com", "93.184.216.34:5432")
 	other, otherPeer := open("other.example.com", "93.184.216.35:5432")
-	verdict := func(target string) wire.Verdict { return f.gate.open(target, "").Verdict }
+	verdict := func(target string) wire.Result { return f.gate.open(target, "").Result }
 
 	f.broker.Replace(rulesOf(t, "*.example.com:5432", "deny db.example.com"))
 	reset(t, db)
-	if got := verdict("93.184.216.34:5432"); got != wire.VerdictDenied {
+	if got := verdict("93.184.216.34:5432"); got != wire.ResultDenied {
 		t.Errorf("by the address that it had: %v", got)
 	}
-	if got := verdict("93.184.216.35:5432"); got != wire.VerdictAllowed {
+	if got := verdict("93.184.216.35:5432"); got != wire.ResultAllowed {
 		t.Errorf("control: what stays allowed: %v", got)
 	}
 	f.broker.Replace(rulesOf(t, "*.example.com:5432"))
-	if got := verdict("93.184.216.34:5432"); got != wire.VerdictDenied {
+	if got := verdict("93.184.216.34:5432"); got != wire.ResultDenied {
 		t.Errorf("allowed again, before it was looked up again: %v", got)
 	}
 	f.gate.lookup("db.example.com", dnsmsg.TypeA)
-	if got := verdict("93.184.216.34:5432"); got != wire.VerdictAllowed {
+	if got := verdict("93.184.216.34:5432"); got != wire.ResultAllowed {
 		t.Errorf("allowed and looked up again: %v", got)
 	}
 	alive(t, other, otherPeer) // the control
@@ -120,8 +120,8 @@ func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 	b := New(Config{Rules: rulesOf(t, "93.184.216.34:22")})
 	for _, row := range []struct {
 		rules string
-		want  wire.Verdict
-	}{{"93.184.216.0/24:22", wire.VerdictAllowed}, {"93.184.217.0/24:22", wire.VerdictDenied}} {
+		want  wire.Result
+	}{{"93.184.216.0/24:22", wire.ResultAllowed}, {"93.184.217.0/24:22", wire.ResultDenied}} {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -143,10 +143,10 @@ func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 		c := &connection{kind: KindTCP}
 		c.asked.Proto, c.asked.Target = egress.TCP, netip.MustParseAddrPort("93.184.216.34:22")
 		answer := b.hand(c, socket)
-		if answer.Verdict != row.want {
+		if answer.Result != row.want {
 			t.Errorf("%s: %+v", row.rules, answer)
 		}
-		if row.want == wire.VerdictAllowed {
+		if row.want == wire.ResultAllowed {
 			alive(t, socket, peer)
 			socket.Close()
 			continue

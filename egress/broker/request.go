@@ -9,17 +9,17 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// untrusted is what a gate did that no honest gate does.
+// untrusted is the error for a request that no honest gate sends. It ends the network.
 type untrusted struct{ what string }
 
 func (u *untrusted) Error() string { return "cannot trust the gate: " + u.what }
 
 func distrust(format string, args ...any) error { return &untrusted{fmt.Sprintf(format, args...)} }
 
-// mostBytes is more than any flow carries; sums of it do not overflow soon.
+// mostBytes is above any flow's bytes, and sums of it do not overflow.
 const mostBytes = 1 << 50
 
-// check refuses what no honest gate sends, whatever the rules say.
+// check rejects what no honest gate sends, whatever the rules allow.
 func (b *Broker) check(r wire.Request) error {
 	if n := parts(r); n != 1 {
 		return distrust("a request with %d parts", n)
@@ -45,16 +45,16 @@ func (b *Broker) check(r wire.Request) error {
 	return nil
 }
 
-// canonical is the one spelling of a name that the agent chose. An agent may
-// ask for any text, and an honest gate passes it on: what is no name is denied,
-// not distrusted.
+// canonical is the canonical form of a name that the agent chose. An agent may query any
+// text, and an honest gate forwards it. So a text that is not a name is denied, and the
+// gate is still trusted.
 func canonical(text string) (egress.Name, bool) {
 	name, err := egress.ParseName(text)
 	return name, err == nil && strings.EqualFold(string(name), strings.TrimSuffix(text, "."))
 }
 
-// checkText bounds a name by the longest that a DNS message can hold, each byte
-// escaped as \DDD (RFC 1035 section 5.1).
+// checkText bounds a name by the longest one in a DNS message, with each byte escaped as
+// \DDD (RFC 1035 section 5.1).
 func checkText(name string) error {
 	const longest = 4 * 255
 	if len(name) > longest {
@@ -63,8 +63,8 @@ func checkText(name string) error {
 	return nil
 }
 
-// checkLookup refuses meta types and query types (RFC 6895 section 3.1), which
-// the gate turns away itself.
+// checkLookup rejects meta types and query types (RFC 6895 section 3.1), which an honest
+// gate refuses itself.
 func checkLookup(l *wire.Lookup) error {
 	const typeOPT = 41
 	if l.Type == 0 || l.Type == typeOPT || (l.Type >= 128 && l.Type <= 255) {
@@ -73,8 +73,8 @@ func checkLookup(l *wire.Lookup) error {
 	return checkText(l.Name)
 }
 
-// checkTarget wants what a kernel reports of a socket, without the spellings
-// that two families have for one address. Port 0 can be connected to.
+// checkTarget accepts the form in which a kernel reports a socket's address: no zone, not
+// IPv4-mapped. Port 0 is possible: a program can connect to it.
 func checkTarget(target netip.AddrPort) error {
 	addr := target.Addr()
 	if !addr.IsValid() || addr.Zone() != "" || addr.Is4In6() {
@@ -83,6 +83,8 @@ func checkTarget(target netip.AddrPort) error {
 	return nil
 }
 
+// checkOpen requires that Name and Shown agree: a name without a place where it was shown
+// could come from nowhere but the gate.
 func checkOpen(o *wire.Open) error {
 	if err := checkTarget(o.Target); err != nil {
 		return err
@@ -102,6 +104,7 @@ func checkOpen(o *wire.Open) error {
 	return distrust("a name shown in %+q", o.Shown)
 }
 
+// checkFlow requires one address family: Namespace.Flow cannot join two.
 func checkFlow(f *wire.Flow) error {
 	if err := checkTarget(f.Target); err != nil {
 		return err
@@ -115,6 +118,7 @@ func checkFlow(f *wire.Flow) error {
 	return nil
 }
 
+// checkEnter rejects ports that the user has not published: only they may be reached from the host.
 func (b *Broker) checkEnter(e *wire.Enter) error {
 	if !b.published[e.Port] {
 		return distrust("an entry to port %d, which is not published", e.Port)
@@ -122,6 +126,7 @@ func (b *Broker) checkEnter(e *wire.Enter) error {
 	return checkTarget(e.Client)
 }
 
+// checkClosed rejects counts that would corrupt the totals.
 func checkClosed(c *wire.Closed) error {
 	if c.RxBytes < 0 || c.TxBytes < 0 || c.RxBytes > mostBytes || c.TxBytes > mostBytes {
 		return distrust("%d and %d bytes of one connection", c.RxBytes, c.TxBytes)
@@ -129,7 +134,7 @@ func checkClosed(c *wire.Closed) error {
 	return nil
 }
 
-// refusals are what the record says for each of the gate's reasons.
+// refusals are the details in the record for each of the gate's reasons.
 var refusals = map[wire.Reason]string{
 	wire.ReasonNoName:      "the rule is by name, and the client showed none",
 	wire.ReasonEncrypted:   "the client hid the name that it wants (encrypted hello)",
@@ -142,7 +147,7 @@ var refusals = map[wire.Reason]string{
 	wire.ReasonProtocol:    "neither TCP nor UDP",
 }
 
-// mostRefusals is more than a gate can count between two messages.
+// mostRefusals is above what a gate can count between two messages.
 const mostRefusals = 1 << 30
 
 func checkRefused(r *wire.Refused) error {
@@ -160,8 +165,8 @@ func checkRefused(r *wire.Refused) error {
 	return checkText(r.Name)
 }
 
-// parts counts the pointers that are set; of one that is, what it says is
-// checked, of two the second would not be.
+// parts counts the pointers that are set. check looks at the first one only, so a second
+// would not be checked.
 func parts(r wire.Request) int {
 	n := 0
 	for _, set := range []bool{r.Ready != nil, r.Lookup != nil, r.Open != nil, r.Flow != nil, r.Enter != nil, r.Closed != nil, r.Refused != nil} {

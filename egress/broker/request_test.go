@@ -64,7 +64,7 @@ func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
 func TestWhatIsNoMessageEndsTheChannel(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
-	f.gate.conn.SendAnswer(wire.Answer{ID: math.MaxUint64, Verdict: "x", Message: make([]byte, 10)}) // no part that a request has
+	f.gate.conn.SendAnswer(wire.Answer{ID: math.MaxUint64, Result: "x", Message: make([]byte, 10)}) // no part that a request has
 	var hostile *untrusted
 	if err := f.result(); !errors.As(err, &hostile) {
 		t.Errorf("Serve: %v", err)
@@ -86,7 +86,7 @@ func TestARequestThatAnAgentCanCause(t *testing.T) {
 		{Open: &wire.Open{Target: at("0.0.0.0:80")}},
 		{Flow: &wire.Flow{Agent: at("127.0.0.1:5"), Target: at("224.0.0.1:5")}},
 	} {
-		if answer := f.gate.ask(r); answer.Verdict != wire.VerdictDenied {
+		if answer := f.gate.ask(r); answer.Result != wire.ResultDenied {
 			t.Errorf("%+v: %+v", r, answer)
 		}
 	}

@@ -12,27 +12,26 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// maxAtOnce bounds the requests in work. Further ones wait in the channel, and
-// with them the gate.
+// maxAtOnce bounds the requests being answered. Further ones wait in the channel and so
+// slow the gate.
 const maxAtOnce = 256
 
-// lastWords is how long the gate may take, at the end of a run, to tell what
-// went through the flows that are still open: the kernel does not count them.
-const lastWords = 200 * time.Millisecond
+// finalReports is how long the gate may take, at the end of a run, to report the bytes of
+// flows that are still open, because the kernel does not count them.
+const finalReports = 200 * time.Millisecond
 
-// ErrGateGone is Serve's error when the gate ended first: the agent has lost
-// its network.
+// ErrGateGone is Serve's error if the gate ended first: the agent has lost its network.
 var ErrGateGone = errors.New("the gate is gone")
 
-// Serve gives the gate its listeners and answers it. It owns conn and returns
-// when ctx ends (nil), when the gate is gone (ErrGateGone), or when the gate
-// cannot be trusted any more. Then nothing is open: the sockets that the gate
-// may still hold are cut. A Broker serves once.
+// Serve sends the gate its listeners and answers its requests. It owns conn. It returns nil
+// when ctx ends, ErrGateGone when the gate has ended, and another error when the gate
+// cannot be trusted any more. All sockets are then closed or cut, also those that the gate
+// may still hold, and all goroutines have ended. A Broker serves once.
 func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
-		_ = conn.CloseSend() // a gate that is gone says nothing more either
-		time.AfterFunc(lastWords, func() { conn.Close() })
+		_ = conn.CloseSend() // an error means that the gate has ended
+		time.AfterFunc(finalReports, func() { conn.Close() })
 	})
 	var workers sync.WaitGroup
 	workers.Go(func() { b.watchBytes(ctx) })
@@ -40,7 +39,7 @@ func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	stopped := ctx.Err() != nil
 	cancel()
 	stop()
-	conn.Close() // ends the workers' sends as well
+	conn.Close() // also ends the workers' sends
 	workers.Wait()
 	b.logCut(b.connections.end(), ReasonOver)
 	b.connections.awaitCloses()
@@ -53,6 +52,8 @@ func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	return err
 }
 
+// serve receives requests until the channel ends. Each request that expects an answer runs
+// in a goroutine of workers. Reports run in this loop, so that they stay in their order.
 func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitGroup) error {
 	if err := b.setUp(conn); err != nil {
 		return err
@@ -78,20 +79,20 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 		select {
 		case atOnce <- struct{}{}:
 		case <-ctx.Done():
-			continue // nothing is answered any more, but what is told counts
+			continue // requests are not answered any more, but reports still count
 		}
 		workers.Go(func() {
 			defer func() { <-atOnce }()
 			answer := b.answer(ctx, request)
 			answer.ID = request.ID
-			// A channel that is gone ends the loop above by itself.
+			// If the channel is gone, the loop above ends.
 			_ = conn.SendAnswer(answer)
 			closeFiles(answer.Files)
 		})
 	}
 }
 
-// setUp hands the listeners over and lets go of them.
+// setUp sends the listeners and closes the broker's copies.
 func (b *Broker) setUp(conn *wire.Conn) error {
 	setup := wire.Setup{Limits: b.config.Limits, Listeners: []wire.Listener{}}
 	var files []*os.File
@@ -106,7 +107,7 @@ func (b *Broker) setUp(conn *wire.Conn) error {
 	return nil
 }
 
-// answer decides on what check let pass.
+// answer decides on a request that check accepted.
 func (b *Broker) answer(ctx context.Context, r wire.Request) wire.Answer {
 	switch {
 	case r.Lookup != nil:
@@ -119,7 +120,7 @@ func (b *Broker) answer(ctx context.Context, r wire.Request) wire.Answer {
 	return b.enter(ctx, r.Enter)
 }
 
-// note takes what wants no answer.
+// note handles messages that expect no answer.
 func (b *Broker) note(r wire.Request) error {
 	switch {
 	case r.Ready != nil:
@@ -132,8 +133,8 @@ func (b *Broker) note(r wire.Request) error {
 	return nil
 }
 
-// noteClosed wants a number that is open: an unknown one would let a gate that
-// was taken over count below its limit.
+// noteClosed requires a number that is open. Otherwise a gate that was taken over could
+// report other ends, and hold more connections than its limit.
 func (b *Broker) noteClosed(said *wire.Closed) error {
 	c, bytes, wasCut := b.connections.closed(said.Number, traffic{received: said.RxBytes, sent: said.TxBytes})
 	if c == nil {
@@ -147,6 +148,8 @@ func (b *Broker) noteClosed(said *wire.Closed) error {
 	return nil
 }
 
+// noteRefused logs what the gate itself refused. A name that is not canonical is left out,
+// because the agent chose its text.
 func (b *Broker) noteRefused(r *wire.Refused) {
 	d := Decision{Kind: KindTCP, Outcome: OutcomeDenied, Address: r.Target, Reason: string(r.Reason), Detail: refusals[r.Reason]}
 	if r.Count > 1 {
@@ -167,11 +170,11 @@ func (b *Broker) noteRefused(r *wire.Refused) {
 	b.log(d)
 }
 
-// bytesInterval is how late the end of --net-bytes may be seen here. The gate
-// holds the same limit to the byte, as long as it is honest.
+// bytesInterval is how late the broker may notice that --net-bytes is used up. An honest
+// gate enforces the limit exactly.
 const bytesInterval = 250 * time.Millisecond
 
-// watchBytes cuts everything when the kernel's counters pass the limit.
+// watchBytes cuts everything when the kernel's counters exceed the limit. It ends with ctx.
 func (b *Broker) watchBytes(ctx context.Context) {
 	if b.config.Limits.Bytes <= 0 {
 		return
@@ -188,6 +191,7 @@ func (b *Broker) watchBytes(ctx context.Context) {
 	}
 }
 
+// holdBytes logs the limit once and cuts every connection.
 func (b *Broker) holdBytes() {
 	ended, isNew := b.connections.exhaust()
 	if isNew {

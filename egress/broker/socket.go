@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// traffic are the bytes of one or many sockets, seen from this host.
+// traffic are the bytes of one or more sockets, as this host counts them.
 type traffic struct {
 	received int64
 	sent     int64
@@ -24,9 +24,9 @@ func (t traffic) plus(u traffic) traffic {
 	return traffic{t.received + u.received, t.sent + u.sent}
 }
 
-// tcpTraffic asks the kernel. Sent is what was given to the socket: what left
-// (repeats taken off) and what still waits to leave. tcpi_bytes_acked would
-// count SYN and FIN, tcpi_bytes_received counts a FIN as one byte.
+// tcpTraffic reads TCP_INFO. Sent bytes are those that were written to the socket:
+// transmitted without retransmissions, plus not yet transmitted. tcpi_bytes_acked would
+// include SYN and FIN; tcpi_bytes_received counts a FIN as one byte.
 func tcpTraffic(fd int) (traffic, error) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -38,21 +38,20 @@ func tcpTraffic(fd int) (traffic, error) {
 	}, nil
 }
 
-// withoutFIN takes away the one byte as which the kernel counts a FIN that was
-// received, by what the relay counted. A hostile relay gains this byte.
+// withoutFIN removes the byte that the kernel counts for a received FIN, if the gate's
+// counts show it. A hostile gate gains one byte by this.
 func (t traffic) withoutFIN(said traffic) traffic {
 	if t.received == said.received+1 {
 		t.received--
 	}
 	if t.sent == said.sent+1 {
-		t.sent-- // on a published port both directions change names
+		t.sent-- // on a published port the two directions are exchanged
 	}
 	return t
 }
 
-// duplicate returns another descriptor of file's socket as a bare number. An
-// os.File would put it into this process's epoll set, and each of the agent's
-// segments would wake the broker.
+// duplicate returns another descriptor of file's socket as a plain number. An os.File would
+// add it to Go's epoll set, and each segment of the agent's would wake the broker.
 func duplicate(file syscall.Conn) (int, error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -66,31 +65,31 @@ func duplicate(file syscall.Conn) (int, error) {
 	return fd, nil
 }
 
-// cut ends the socket behind fd whoever else holds it. SOCK_DESTROY resets a
-// TCP connection and throws away what waits to leave. Where it is missing
-// (CONFIG_INET_DIAG_DESTROY), and for a socket in the agent's namespace, which
-// this process's sock_diag does not see, shutdown(2) does the next best.
-// connect(AF_UNSPEC) would reset as well, but leave the gate with a socket that
-// can be connected anew.
+// cut ends the connection of fd, whoever else has the socket. SOCK_DESTROY resets a TCP
+// connection and discards unsent data. It does not work without CONFIG_INET_DIAG_DESTROY,
+// nor for a socket in the agent's namespace, which this process's sock_diag does not see.
+// Then shutdown(2) must do. connect(AF_UNSPEC) would reset too, but the gate could connect
+// the socket again.
 func cut(fd int) error {
 	destroyErr := destroy(fd)
 	err := unix.Shutdown(fd, unix.SHUT_RDWR)
 	if destroyErr == nil || err == nil || errors.Is(err, unix.ENOTCONN) {
-		return nil // not connected: the peer was faster
+		return nil // ENOTCONN: the peer has closed already
 	}
 	return fmt.Errorf("cannot cut connection: %w", errors.Join(err, destroyErr))
 }
 
-// narrow keeps the buffers of one connection of a crowd small. Neither call
-// fails on an open socket; with the kernel's own buffers it serves as well.
-func narrow(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wire.CrowdBuffer)
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, wire.CrowdBuffer)
+// limitBuffers sets small buffers, see wire.LargeBuffers. Errors do not matter: the
+// connection works with the kernel's buffers too.
+func limitBuffers(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wire.SmallBufferBytes)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, wire.SmallBufferBytes)
 }
 
-// letGo closes a socket that the gate had. An honest gate lingers for no time at
-// all (a reset) or not; another could set it again meanwhile, so this may block.
-func letGo(fd int) {
+// closeSocket closes a socket that the gate had. An honest gate sets SO_LINGER to 0 (a
+// reset) or not at all. A hostile one could set it again after the check here, so this may
+// block.
+func closeSocket(fd int) {
 	linger, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER)
 	if err == nil && linger.Onoff != 0 && linger.Linger != 0 {
 		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{}) // cannot fail where it was read
@@ -98,10 +97,11 @@ func letGo(fd int) {
 	unix.Close(fd)
 }
 
-// closeTimeout bounds the wait for closes at the end: one that blocks holds
-// nobody up, and ends with the process.
+// closeTimeout bounds the wait for closes at the end. One that blocks longer ends with the process.
 const closeTimeout = time.Second
 
+// awaitCloses waits for closes under way, within closeTimeout. The goroutine of a wait that
+// timed out ends with the last close.
 func (all *connections) awaitCloses() {
 	done := make(chan struct{})
 	go func() {
@@ -114,9 +114,9 @@ func (all *connections) awaitCloses() {
 	}
 }
 
-// silence ends a datagram socket: shutdown(2) stops what is sent, a filter that
-// drops everything what is received, and nobody can take the filter off again.
-func silence(fd int) error {
+// endDatagrams ends a datagram socket: shutdown(2) stops sending, and a filter that drops
+// everything stops receiving. SO_LOCK_FILTER keeps the gate from removing the filter.
+func endDatagrams(fd int) error {
 	dropAll := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
 	program := unix.SockFprog{Len: 1, Filter: &dropAll}
 	err := errors.Join(
@@ -129,8 +129,8 @@ func silence(fd int) error {
 	return nil
 }
 
-// destroy is SOCK_DESTROY, sock_diag(7), for exactly this TCP socket: the
-// cookie names it beyond its addresses.
+// destroy is SOCK_DESTROY, sock_diag(7). The cookie identifies exactly this socket, also
+// after its addresses are reused.
 func destroy(fd int) error {
 	local, err := socketAddress(unix.Getsockname(fd))
 	if err != nil {
@@ -163,8 +163,8 @@ func destroy(fd int) error {
 	return nil
 }
 
-// destroyRequest lays out struct nlmsghdr and struct inet_diag_req_v2
-// (linux/inet_diag.h); ports and addresses are in network order.
+// destroyRequest encodes struct nlmsghdr and struct inet_diag_req_v2 (linux/inet_diag.h);
+// ports and addresses are in network byte order.
 func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
 	const size = unix.SizeofNlMsghdr + 56
 	const anyState = ^uint32(0)
@@ -189,13 +189,14 @@ func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
 	return native.AppendUint32(m, uint32(cookie>>32))
 }
 
-// sixteen is addr as __be32[4]: IPv4 in the first word.
+// sixteen is addr as __be32[4]; IPv4 is in the first word.
 func sixteen(addr netip.Addr) []byte {
 	out := make([]byte, 16)
 	copy(out, addr.AsSlice())
 	return out
 }
 
+// socketAddress converts the result of getsockname(2) or getpeername(2).
 func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -206,8 +207,8 @@ func socketAddress(sa unix.Sockaddr, err error) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("cannot read socket's address: %w", errors.Join(err, unix.EAFNOSUPPORT))
 }
 
-// routed tells whether the outside leg would send a packet to addr. connect(2) on a
-// datagram socket sends nothing: it looks up the route.
+// routed reports whether there is a route to addr. connect(2) on a datagram socket looks up
+// the route and sends nothing.
 func (o outside) routed(addr netip.Addr) bool {
 	family, name := socketName(netip.AddrPortFrom(addr.Unmap(), 53))
 	fd, err := o.socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC)
@@ -218,8 +219,8 @@ func (o outside) routed(addr netip.Addr) bool {
 	return err == nil || !unreachable(err)
 }
 
-// unreachable tells a missing route from what this process lacks (descriptors,
-// memory), which says nothing about the address.
+// unreachable distinguishes a missing route from a lack of descriptors or memory, which
+// says nothing about the address.
 func unreachable(err error) bool {
 	for _, errno := range []error{unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EADDRNOTAVAIL, unix.EAFNOSUPPORT, unix.EINVAL} {
 		if errors.Is(err, errno) {

@@ -7,9 +7,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// WithAddresses adds a record for each address of the type that was asked for,
-// and returns r. A name with addresses of the other family only thus has
-// nothing of this type, rather than no existence.
+// WithAddresses adds a record for each address of the queried type, and returns r. A name
+// that has addresses of the other family only gets an empty answer, not NXDOMAIN.
 func (r *Reply) WithAddresses(ttl time.Duration, addrs ...netip.Addr) *Reply {
 	header := r.header(ttl)
 	for _, addr := range addrs {
@@ -24,8 +23,7 @@ func (r *Reply) WithAddresses(ttl time.Duration, addrs ...netip.Addr) *Reply {
 	return r
 }
 
-// WithPTR adds the name that an address has, if that was asked for, and
-// returns r.
+// WithPTR adds the name of an address if the query is for one, and returns r.
 func (r *Reply) WithPTR(ttl time.Duration, name string) *Reply {
 	if r.Type() == TypePTR {
 		r.msg.Answer = append(r.msg.Answer, &dns.PTR{Hdr: r.header(ttl), Ptr: dns.Fqdn(name)})

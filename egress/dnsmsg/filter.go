@@ -8,11 +8,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Filter takes out every address that is not to be kept, and returns those. A
-// record that has none left goes as a whole; CNAMEs stay, so that the answer
-// becomes "nothing of this type".
+// Filter removes every address for which keep returns false, and returns these addresses. A
+// record without any address left is removed. CNAMEs stay, so that the answer becomes "no
+// record of this type".
 func (r *Reply) Filter(keep func(netip.Addr) bool) (removed []netip.Addr) {
-	verdicts := map[netip.Addr]bool{} // keep is asked once for each
+	verdicts := map[netip.Addr]bool{} // keep is called once for each address
 	kept := func(addr netip.Addr) bool {
 		if verdict, known := verdicts[addr]; known {
 			return verdict
@@ -26,7 +26,7 @@ func (r *Reply) Filter(keep func(netip.Addr) bool) (removed []netip.Addr) {
 	r.edit(func(record dns.RR) change {
 		switch record := record.(type) {
 		case *dns.A, *dns.AAAA:
-			// One without an address (RFC 2136 has such) leads nowhere.
+			// A record without an address (RFC 2136 uses them) is of no use.
 			if addrs := addressesOf(record); len(addrs) == 1 && kept(addrs[0]) {
 				return unchanged
 			}
@@ -41,9 +41,8 @@ func (r *Reply) Filter(keep func(netip.Addr) bool) (removed []netip.Addr) {
 	return removed
 }
 
-// StripECH takes the key for an encrypted hello out of HTTPS and SVCB records,
-// and says whether there was one: the gate must be able to read the name that a
-// client shows.
+// StripECH removes the keys for an encrypted hello from HTTPS and SVCB records, and reports
+// whether there were any. The gate must be able to read the name that a client shows.
 func (r *Reply) StripECH() bool {
 	found := false
 	r.edit(func(record dns.RR) change {
@@ -63,7 +62,7 @@ func (r *Reply) StripECH() bool {
 	return found
 }
 
-// change is what an edit did to a record.
+// change is the effect of an edit on a record.
 type change int
 
 const (
@@ -72,8 +71,8 @@ const (
 	dropped
 )
 
-// edit applies one change to every record of the answer, and takes away the
-// signatures that no longer hold (RFC 4035 section 5.3: they cover a whole set).
+// edit applies a change to every record of the answer, and removes signatures that it
+// invalidates: a signature covers a whole record set (RFC 4035 section 5.3).
 func (r *Reply) edit(apply func(dns.RR) change) {
 	type set struct {
 		owner string
@@ -93,7 +92,7 @@ func (r *Reply) edit(apply func(dns.RR) change) {
 	})
 }
 
-// filterHints keeps what keep says of a record's address hints.
+// filterHints removes a record's address hints for which keep returns false.
 func filterHints(svcb *dns.SVCB, keep func(netip.Addr) bool) change {
 	gone := func(ip net.IP) bool {
 		addr, ok := addressOf(ip)
@@ -116,8 +115,8 @@ func filterHints(svcb *dns.SVCB, keep func(netip.Addr) bool) change {
 	return result
 }
 
-// withoutKeys takes values out of a record. One that calls such a key mandatory
-// cannot be used without it (RFC 9460 section 8), so it goes as a whole.
+// withoutKeys removes parameters from a record. A record that lists one of them as
+// mandatory cannot be used without it (RFC 9460 section 8) and is dropped.
 func withoutKeys(svcb *dns.SVCB, gone func(dns.SVCBKeyValue) bool) change {
 	before := len(svcb.Value)
 	var keys []dns.SVCBKey
@@ -140,7 +139,7 @@ func withoutKeys(svcb *dns.SVCB, gone func(dns.SVCBKeyValue) bool) change {
 	return unchanged
 }
 
-// addressesOf are all that a record holds.
+// addressesOf returns all addresses in a record.
 func addressesOf(record dns.RR) []netip.Addr {
 	var ips []net.IP
 	switch record := record.(type) {
@@ -162,8 +161,7 @@ func addressesOf(record dns.RR) []netip.Addr {
 	return addrs
 }
 
-// addressOf keeps an IPv4-mapped address what it is: what it reaches is for the
-// rules to say.
+// addressOf does not unmap an IPv4-mapped address: the rules decide what it reaches.
 func addressOf(ip net.IP) (netip.Addr, bool) { return netip.AddrFromSlice(ip) }
 
 func allHints(svcb *dns.SVCB) []net.IP {

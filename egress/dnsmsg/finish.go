@@ -10,16 +10,16 @@ import (
 
 // Limits for Finish.
 const (
-	// MaxUDPBytes bounds an answer by UDP. Inside there is only loopback, whose
-	// MTU takes this unfragmented.
+	// MaxUDPBytes bounds an answer by UDP. Inside there is only loopback, whose MTU is
+	// larger, so nothing is fragmented.
 	MaxUDPBytes = 4096
-	// MaxTCPBytes is what TCP's two bytes of length can say.
+	// MaxTCPBytes is the largest value of TCP's two length bytes.
 	MaxTCPBytes = dns.MaxMsgSize
 )
 
-// Finish makes the broker's message the answer to q. A limit of MaxTCPBytes
-// means TCP; below it is UDP, and what the client said it can receive counts as
-// well. What does not fit is cut off and the TC bit says so.
+// Finish turns the broker's message into the answer to q. A limit of MaxTCPBytes means TCP.
+// Below it is UDP, where the client's own size limit applies too. If records do not fit
+// they are removed and the TC bit is set.
 func Finish(message []byte, q Query, limit int) ([]byte, error) {
 	msg, err := unpack(message)
 	if err != nil {
@@ -39,19 +39,19 @@ func Finish(message []byte, q Query, limit int) ([]byte, error) {
 	return fit(msg, limit)
 }
 
-// Fail is the answer to q that says nothing but rcode.
+// Fail is an answer to q with rcode and no records.
 func Fail(q Query, rcode int) []byte {
 	msg := new(dns.Msg)
 	q.head(msg, rcode)
 	packet, err := msg.Pack()
-	if err != nil { // the query's name was not one: the header is all that can be said
+	if err != nil { // the query's name was invalid, so the answer is the header alone
 		msg.Question, msg.Extra, msg.Rcode = nil, nil, msg.Rcode&0xf
 		packet, _ = msg.Pack()
 	}
 	return packet
 }
 
-// head sets all of msg that follows from the query.
+// head sets everything in msg that follows from the query.
 func (q Query) head(msg *dns.Msg, rcode int) {
 	msg.MsgHdr = dns.MsgHdr{
 		Id: q.ID, Response: true, Opcode: int(q.opcode), Rcode: rcode, RecursionAvailable: true,
@@ -63,13 +63,13 @@ func (q Query) head(msg *dns.Msg, rcode int) {
 	}
 	if q.EDNS {
 		msg.SetEdns0(MaxQueryBytes, q.DNSSECOK)
-	} else if rcode > 0xf { // the upper bits travel in the OPT record
+	} else if rcode > 0xf { // the upper bits of the code need an OPT record
 		msg.Rcode = RCodeServerFailure
 	}
 }
 
-// restoreCase gives records of the question's name its spelling: clients that
-// mix the case as a nonce compare it, and compression needs equal bytes.
+// restoreCase gives records of the question's name the spelling of the query. Clients that
+// mix the case as a nonce compare it, and name compression needs equal bytes.
 func restoreCase(msg *dns.Msg, name string) {
 	for _, record := range msg.Answer {
 		if header := record.Header(); strings.EqualFold(header.Name, name) {
@@ -84,7 +84,7 @@ func fit(msg *dns.Msg, limit int) ([]byte, error) {
 	msg.Compress = true
 	packet, err := msg.Pack()
 	if err == nil && len(packet) > limit {
-		// The library estimates before it packs. The question and the OPT record
+		// The library only estimates the size. The question and the OPT record
 		// always fit: 12 + 255 + 4 + 11 bytes.
 		msg.Answer, msg.Ns, msg.Truncated = nil, nil, true
 		packet, err = msg.Pack()

@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// MaxQueryBytes bounds a query, by UDP and by TCP. The longest that is of use
-// is a name of 255 bytes with some EDNS options.
+// MaxQueryBytes bounds a query, by UDP and by TCP. The largest useful one is a name of 255
+// bytes with some EDNS options.
 const MaxQueryBytes = 4096
 
 // Types that callers branch on (RFC 1035, 3596, 9460).
@@ -47,11 +47,10 @@ const (
 	bitsOfQueries = opcodeMask | bitRD | bitAD | bitCD // what a query may set
 )
 
-// Query is one question of class IN. It is a value: nothing of the packet is
-// shared.
+// Query is one question of class IN. It is a value that shares no memory with the packet.
 type Query struct {
 	ID   uint16
-	Name string // as sent: its case, the final dot, bytes that need it escaped as in zone files (RFC 1035 section 5.1)
+	Name string // as sent, with its case and final dot; other bytes are escaped as in zone files (RFC 1035 section 5.1)
 	Type uint16
 
 	RecursionDesired bool
@@ -60,23 +59,22 @@ type Query struct {
 	DNSSECOK         bool
 	UDPSize          int // what the client can receive by UDP, 512 or more (RFC 6891 section 6.2.3)
 
-	opcode uint16 // only of a query that was refused: the answer repeats it
+	opcode uint16 // only of a refused query: the answer repeats it
 }
 
-// QueryError says why a packet is no query that is served.
+// QueryError says why a query is not served.
 type QueryError struct {
-	RCode  int // what the sender is told
+	RCode  int // the code for the answer
 	Reason string
-	Query  Query // as far as it was read
+	Query  Query // as far as it was parsed
 
 	answerable bool
 }
 
 func (e *QueryError) Error() string { return "cannot serve DNS query: " + e.Reason }
 
-// Answer is the message for the sender; nil where none may be sent, because
-// there is no ID to answer, or the packet is an answer itself and two servers
-// would go on for ever.
+// Answer is the answer to send; nil where none may be sent. That is a packet without an ID,
+// or one that is an answer itself: two servers would answer each other for ever.
 func (e *QueryError) Answer() []byte {
 	if !e.answerable {
 		return nil
@@ -84,8 +82,8 @@ func (e *QueryError) Answer() []byte {
 	return Fail(e.Query, e.RCode)
 }
 
-// ParseQuery reads what an agent sent to port 53; of TCP, without the length.
-// The error is a *QueryError.
+// ParseQuery parses what an agent sent to port 53; of TCP, without the length bytes. The
+// error is a *QueryError.
 func ParseQuery(packet []byte) (Query, error) {
 	q, err := parseQuery(packet)
 	if err != nil {
@@ -98,6 +96,8 @@ func ParseQuery(packet []byte) (Query, error) {
 
 func word(packet []byte, offset int) uint16 { return binary.BigEndian.Uint16(packet[offset:]) }
 
+// parseQuery goes on only while everything is as a stub resolver sends it. What was parsed
+// so far goes into the error's answer.
 func parseQuery(packet []byte) (Query, *QueryError) {
 	q, err := parseHeader(packet)
 	if err != nil {
@@ -113,8 +113,7 @@ func parseQuery(packet []byte) (Query, *QueryError) {
 	return q, q.judgeType()
 }
 
-// parseHeader looks at the counts before the library does: it would believe
-// them.
+// parseHeader checks the counts itself, because the library trusts them.
 func parseHeader(packet []byte) (Query, *QueryError) {
 	if len(packet) < headerBytes {
 		return Query{}, malformed("%d bytes are less than a header", len(packet))
@@ -140,14 +139,14 @@ func parseHeader(packet []byte) (Query, *QueryError) {
 	return q, nil
 }
 
-// parseQuestion returns where the question ends.
+// parseQuestion returns the offset after the question.
 func (q *Query) parseQuestion(packet []byte) (int, *QueryError) {
 	name, end, err := dns.UnpackDomainName(packet, headerBytes)
 	if err != nil {
 		return 0, malformed("its name: %v", err)
 	}
-	// The first name of a message has nothing before it that it could point to
-	// but the header, so whatever is not spelled out byte by byte is a trick.
+	// The first name of a message has only the header before it, so a compression
+	// pointer in it is never legitimate. It must be packed byte by byte.
 	plain := make([]byte, maxNameBytes)
 	n, err := dns.PackDomainName(name, plain, 0, nil, false)
 	if err != nil || !bytes.Equal(plain[:n], packet[headerBytes:end]) {
@@ -163,7 +162,7 @@ func (q *Query) parseQuestion(packet []byte) (int, *QueryError) {
 	return end + 4, nil
 }
 
-// parseEDNS reads the one record that a query may have.
+// parseEDNS parses the only record that a query may have, OPT.
 func (q *Query) parseEDNS(packet []byte, offset int) *QueryError {
 	if word(packet, 10) == 0 {
 		if offset != len(packet) {
@@ -187,9 +186,9 @@ func (q *Query) parseEDNS(packet []byte, offset int) *QueryError {
 	return nil
 }
 
-// judgeType refuses zone transfers, ANY and their like: RFC 6895 section 3.1
-// gives 128 to 255 to meta types and query types, and RFC 8482 allows ANY to
-// go without an answer.
+// judgeType refuses zone transfers, ANY and similar types. RFC 6895 section 3.1 reserves
+// 128 to 255 for meta types and query types, and RFC 8482 allows a server not to answer
+// ANY.
 func (q *Query) judgeType() *QueryError {
 	if q.Type == dns.TypeNone || q.Type == dns.TypeOPT || (q.Type >= 128 && q.Type <= 255) {
 		return &QueryError{RCode: RCodeNotImplemented, Reason: "type " + dns.Type(q.Type).String() + " is no type of data"}

@@ -8,27 +8,27 @@ import (
 	"github.com/miekg/dns"
 )
 
-// UpstreamUDPBytes is what we say we can receive by UDP: no path fragments it
-// (DNS flag day 2020).
+// UpstreamUDPBytes is the UDP size that queries advertise. No path fragments it (DNS flag
+// day 2020).
 const UpstreamUDPBytes = 1232
 
-// What Question.Read says of a packet that is no whole answer.
+// Errors of Question.Read.
 var (
-	// ErrForeign: not the answer to this question; a true one may still come.
+	// ErrForeign: the packet is not the answer to this question; the real one may still come.
 	ErrForeign = errors.New("it is not the answer to the question")
-	// ErrTruncated: the answer did not fit, ask again by TCP.
+	// ErrTruncated: the answer did not fit; repeat the query by TCP.
 	ErrTruncated = errors.New("the answer is truncated")
 )
 
-// Question is one that is asked of a name server.
+// Question is a query to a name server.
 type Question struct {
 	ID   uint16
 	Name string
 	Type uint16
 }
 
-// Pack is the message to send. DNSSEC records are not asked for: nobody here
-// validates, and a filtered answer could not be validated inside.
+// Pack is the message to send. It does not request DNSSEC records: clove does not validate,
+// and a filtered answer cannot be validated inside.
 func (q Question) Pack(edns bool) ([]byte, error) {
 	msg := new(dns.Msg)
 	msg.Id, msg.RecursionDesired = q.ID, true
@@ -43,9 +43,9 @@ func (q Question) Pack(edns bool) ([]byte, error) {
 	return packet, nil
 }
 
-// Read takes a packet for the answer to q if ID, question and flags say so. A
-// server that cannot read EDNS may leave out the question in its format error
-// (RFC 6891 section 7), and so may one that refuses.
+// Read parses packet as the answer to q, if ID, question and flags match. A server that
+// does not know EDNS, or that refuses, may leave out the question in its error (RFC 6891
+// section 7).
 func (q Question) Read(packet []byte) (*Reply, error) {
 	if len(packet) < headerBytes || word(packet, 0) != q.ID || word(packet, 2)&bitQR == 0 {
 		return nil, ErrForeign

@@ -11,31 +11,29 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxNameBytes is a name's longest form in a message, RFC 1035 section 3.1.
+// maxNameBytes is the longest form of a name in a message, RFC 1035 section 3.1.
 const maxNameBytes = 255
 
-// maxChain bounds the CNAMEs that are followed. glibc and unbound give up in
-// the same region.
+// maxChain bounds the CNAMEs that are followed, near the bounds of glibc and unbound.
 const maxChain = 16
 
-// negativeTTL times a negative answer of our own making. It is short, because
-// rules can change while an agent runs.
+// negativeTTL is the TTL of negative answers that clove makes. It is short, because rules
+// can change while an agent runs.
 const negativeTTL = 5 * time.Second
 
-// Reply is the answer to one question, without its ID. It is not safe for
-// concurrent use.
+// Reply is the answer to one question, without its ID. It is not safe for concurrent use.
 type Reply struct {
 	msg *dns.Msg
 }
 
-// Address is one that a reply leads to.
+// Address is an address in a reply.
 type Address struct {
 	Addr netip.Addr
-	TTL  time.Duration // the least of all records that led to it
+	TTL  time.Duration // the lowest of all records on the way to it
 }
 
-// NewReply makes an answer without records: with RCodeSuccess it says that the
-// name has nothing of this type.
+// NewReply makes an answer without records. With RCodeSuccess it means that the name has no
+// record of this type.
 func NewReply(name string, qtype uint16, rcode int) *Reply {
 	msg := new(dns.Msg)
 	msg.Response, msg.RecursionDesired, msg.RecursionAvailable, msg.Rcode = true, true, true, rcode
@@ -43,9 +41,8 @@ func NewReply(name string, qtype uint16, rcode int) *Reply {
 	return &Reply{msg: msg}
 }
 
-// ParseReply reads a message that Pack made, or one that a name server sent,
-// and keeps what answers its question. Question.Read also checks that it is the
-// awaited one.
+// ParseReply parses a message of Pack or of a name server, and keeps only the records that
+// answer its question. Question.Read also checks that it is the expected answer.
 func ParseReply(packet []byte) (*Reply, error) {
 	msg, err := unpack(packet)
 	if err != nil {
@@ -63,8 +60,8 @@ func ParseReply(packet []byte) (*Reply, error) {
 	return reply, nil
 }
 
-// unpack also compares the header's counts, which the library does not hold to:
-// a message that was cut between two records would say that there are no more.
+// unpack also compares the header's counts, which the library ignores: a message that was
+// cut between two records would look complete.
 func unpack(packet []byte) (*dns.Msg, error) {
 	msg := new(dns.Msg)
 	if err := msg.Unpack(packet); err != nil {
@@ -78,16 +75,16 @@ func unpack(packet []byte) (*dns.Msg, error) {
 	return msg, nil
 }
 
-// checkRecords refuses records that the library cannot read again once it has
-// packed them. It takes data that ends early, and packs a name that was missing
-// as no bytes at all: the numbers of a SOA then stand where its name should.
+// checkRecords rejects records that the library cannot parse again after packing. It
+// accepts record data that ends early, and packs a missing name as no bytes: in a SOA,
+// numbers then take the place of the name.
 func checkRecords(sections ...[]dns.RR) error {
 	for _, record := range slices.Concat(sections...) {
 		switch record.(type) {
-		case *dns.A, *dns.AAAA, *dns.CNAME: // most records: one field, which the library read or refused
+		case *dns.A, *dns.AAAA, *dns.CNAME: // one field each, which the library parsed or rejected
 			continue
 		}
-		packet := make([]byte, dns.Len(record)+1) // as much as Msg.Pack provides
+		packet := make([]byte, dns.Len(record)+1) // the size that Msg.Pack uses
 		end, err := dns.PackRR(record, packet, 0, nil, false)
 		if err == nil {
 			_, _, err = dns.UnpackRR(packet[:end], 0)
@@ -99,8 +96,8 @@ func checkRecords(sections ...[]dns.RR) error {
 	return nil
 }
 
-// chainOf returns the records that answer q, in the order in which its CNAMEs
-// lead to them: glibc reads them once, from the first to the last.
+// chainOf returns the records that answer q, in the order of its CNAME chain, because glibc
+// reads them once from first to last.
 func chainOf(q dns.Question, records []dns.RR) []dns.RR {
 	owned := map[string][]dns.RR{}
 	for _, record := range records {
@@ -114,7 +111,7 @@ func chainOf(q dns.Question, records []dns.RR) []dns.RR {
 	name := dns.CanonicalName(q.Name)
 	for range maxChain {
 		here := owned[name]
-		delete(owned, name) // a second visit would be a loop
+		delete(owned, name) // ends a loop in the chain
 		chain = append(chain, here...)
 		next := slices.IndexFunc(here, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeCNAME })
 		if next < 0 || q.Qtype == dns.TypeCNAME {
@@ -134,7 +131,7 @@ func (r *Reply) Name() string { return r.msg.Question[0].Name }
 // Type is the question's type.
 func (r *Reply) Type() uint16 { return r.msg.Question[0].Qtype }
 
-// Addresses are those that a client may connect to because of this reply: of A
+// Addresses returns the addresses that a client may connect to because of this reply: of A
 // and AAAA records, and the hints of HTTPS and SVCB records.
 func (r *Reply) Addresses() []Address {
 	ttl, _ := r.TTL()
@@ -151,9 +148,9 @@ func (r *Reply) Addresses() []Address {
 	return found
 }
 
-// TTL is how long the reply holds, and whether it says so at all: the least of
-// the answer's records; of a negative answer what its SOA says (RFC 2308
-// section 5).
+// TTL is how long the reply is valid: the lowest TTL of the answer's records, for a
+// negative answer also the SOA's (RFC 2308 section 5). known is false if the reply does not
+// say.
 func (r *Reply) TTL() (ttl time.Duration, known bool) {
 	least := func(seconds uint32) {
 		if d := time.Duration(seconds) * time.Second; !known || d < ttl {
@@ -178,12 +175,12 @@ func (r *Reply) TTL() (ttl time.Duration, known bool) {
 	return ttl, timed
 }
 
-// Negative says that no record has the type that was asked for.
+// Negative reports that no record has the queried type.
 func (r *Reply) Negative() bool {
 	return !slices.ContainsFunc(r.msg.Answer, func(record dns.RR) bool { return record.Header().Rrtype == r.Type() })
 }
 
-// Age takes away the time that the reply was kept.
+// Age subtracts the time that the reply was cached from its TTLs.
 func (r *Reply) Age(kept time.Duration) {
 	seconds := uint32(max(0, kept/time.Second))
 	for _, section := range [][]dns.RR{r.msg.Answer, r.msg.Ns} {
@@ -193,11 +190,11 @@ func (r *Reply) Age(kept time.Duration) {
 	}
 }
 
-// Pack is the whole message, its ID 0.
+// Pack is the whole message, with ID 0.
 func (r *Reply) Pack() ([]byte, error) {
 	msg := *r.msg
 	msg.Compress = true
-	if msg.Rcode > 0xf { // there is no OPT record yet to take the upper bits
+	if msg.Rcode > 0xf { // the upper bits need an OPT record, which Finish adds later
 		msg.Rcode = RCodeServerFailure
 	}
 	definite := msg.Rcode == RCodeSuccess || msg.Rcode == RCodeNameError
@@ -217,15 +214,14 @@ func (r *Reply) Pack() ([]byte, error) {
 	return packet, nil
 }
 
-// checkName holds a name to its longest form; the library packs any, and then
-// cannot read it.
+// checkName checks the length of a name: the library packs longer ones, and then cannot parse them.
 func checkName(name string) error {
 	_, err := dns.PackDomainName(name, make([]byte, maxNameBytes), 0, nil, false)
 	return err
 }
 
-// ownSOA lets clients remember a negative answer that no zone gave. The root
-// is an ancestor of every name, so no client can find it misplaced.
+// ownSOA lets clients cache a negative answer that no zone gave. Its owner is the root, an
+// ancestor of every name, so no client rejects it as out of zone.
 func ownSOA() *dns.SOA {
 	seconds := uint32(negativeTTL / time.Second)
 	return &dns.SOA{
@@ -234,7 +230,7 @@ func ownSOA() *dns.SOA {
 	}
 }
 
-// String is for people: the question, the code, and the records.
+// String is the question, the code and the records, for messages.
 func (r *Reply) String() string {
 	text := []string{r.Name(), dns.Type(r.Type()).String(), dns.RcodeToString[r.RCode()]}
 	for _, record := range r.msg.Answer {

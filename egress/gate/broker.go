@@ -9,27 +9,27 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// answerTimeout bounds the wait for the broker, whose own limits on dials and
-// look-ups are shorter.
+// answerTimeout bounds the wait for the broker. It is longer than the broker's own limits
+// on dials and look-ups.
 const answerTimeout = 60 * time.Second
 
 var errNoAnswer = errors.New("the broker did not answer")
 
-// broker is the gate's view of the other side.
+// broker sends requests to the broker and matches its answers.
 type broker struct {
 	conn *wire.Conn
 	done <-chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lastID  uint64
-	waiting map[uint64]chan wire.Answer
+	waiting map[uint64]chan wire.Answer // by ID; removed by whoever takes the answer or gives up
 }
 
 func newBroker(conn *wire.Conn, done <-chan struct{}) *broker {
 	return &broker{conn: conn, done: done, waiting: map[uint64]chan wire.Answer{}}
 }
 
-// receive hands answers to who waits for them, until the channel ends.
+// receive passes answers to their waiting requests until the channel ends.
 func (b *broker) receive() error {
 	for {
 		answer, err := b.conn.ReceiveAnswer()
@@ -37,19 +37,19 @@ func (b *broker) receive() error {
 			return nil
 		}
 		if err != nil {
-			return err // a descriptor may be lost with it: nobody could be served right
+			return err // the message may have had a descriptor that is now lost
 		}
 		if waiter := b.remove(answer.ID); waiter != nil {
 			waiter <- answer
 		} else {
-			go b.drop(answer) // may block, and this loop must not
+			go b.drop(answer) // its send may block, and this loop must not
 		}
 	}
 }
 
 // ask sends r and waits for its answer.
 func (b *broker) ask(r wire.Request) (wire.Answer, error) {
-	waiter := make(chan wire.Answer, 1) // so that receive never blocks
+	waiter := make(chan wire.Answer, 1) // buffered, so that receive never blocks
 	b.mu.Lock()
 	b.lastID++
 	r.ID = b.lastID
@@ -67,12 +67,14 @@ func (b *broker) ask(r wire.Request) (wire.Answer, error) {
 	case <-timeout.C:
 	case <-b.done:
 	}
-	if b.remove(r.ID) == nil { // it came after all
+	if b.remove(r.ID) == nil { // receive has taken the waiter: the answer is here or coming at once
 		return <-waiter, nil
 	}
 	return wire.Answer{}, errNoAnswer
 }
 
+// remove takes a waiter out of the map. Whoever gets it owns the answer: receive to deliver
+// it, ask to give up.
 func (b *broker) remove(id uint64) chan wire.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,17 +83,18 @@ func (b *broker) remove(id uint64) chan wire.Answer {
 	return waiter
 }
 
-// drop lets go of an answer that nobody can use.
+// drop closes an answer that no request waits for, and reports its end: the broker counts
+// the connection as open.
 func (b *broker) drop(answer wire.Answer) {
 	closeFiles(answer.Files)
 	b.closed(answer.Number, 0, 0)
 }
 
-// closed tells the end of a connection that the broker has numbered.
+// closed reports the end of a connection that the broker has numbered.
 func (b *broker) closed(number uint64, rx, tx int64) {
 	if number == 0 {
 		return
 	}
-	// Without a channel there is nobody to tell, and the process is ending.
+	// An error means that the channel is gone, and then the process ends.
 	_ = b.conn.SendRequest(wire.Request{Closed: &wire.Closed{Number: number, RxBytes: rx, TxBytes: tx}})
 }

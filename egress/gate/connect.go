@@ -8,10 +8,10 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// connect asks first, and looks for a name where the broker wants one. Where it
-// wanted one for this target before, it looks first: one question instead of two.
-// What is found then is only used as the answer demands, so that a guess
-// that new rules made wrong costs time and nothing else.
+// connect asks the broker, and reads a name from the first bytes if the broker requires
+// one. If it required one for this target before, the name is read first, which saves a
+// round trip. The answer alone decides how that name is used: after a change of rules a
+// wrong guess costs time only.
 func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	var seen opening
 	if s.named.has(target) {
@@ -19,11 +19,11 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	}
 	answer, err := s.open(target, seen, seen.name != "")
 	if err == nil && seen.name == "" {
-		s.named.learn(target, answer.Verdict)
+		s.named.learn(target, answer.Result)
 	}
-	if err == nil && (answer.Verdict == wire.VerdictVerify || answer.Verdict == wire.VerdictVerifyDeny) {
+	if err == nil && (answer.Result == wire.ResultVerify || answer.Result == wire.ResultVerifyDeny) {
 		closeFiles(answer.Files)
-		seen = s.waits.complete(seen, conn, target.Port(), answer.Verdict == wire.VerdictVerifyDeny)
+		seen = s.waits.complete(seen, conn, target.Port(), answer.Result == wire.ResultVerifyDeny)
 		if seen.reason != "" {
 			s.refuse(conn, target, seen)
 			return
@@ -37,17 +37,17 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	s.carry(conn, target, answer, seen)
 }
 
-// open asks for a connection, telling what was seen or not.
-func (s *server) open(target netip.AddrPort, seen opening, tell bool) (wire.Answer, error) {
+// open requests a connection, with the name that was seen if withName is set.
+func (s *server) open(target netip.AddrPort, seen opening, withName bool) (wire.Answer, error) {
 	request := wire.Open{Target: target}
-	if tell {
+	if withName {
 		request.Name, request.Shown = seen.name, seen.shown
 	}
 	return s.broker.ask(wire.Request{Open: &request})
 }
 
-// complete is peek for a connection of which something may have been read: what
-// was read is not there to be read again.
+// complete is peek for a connection of which bytes may have been read already: they cannot
+// be read again.
 func (w waits) complete(o opening, conn net.Conn, port uint16, mayPass bool) opening {
 	if len(o.bytes) == 0 {
 		return w.peek(conn, port, mayPass)
@@ -58,11 +58,10 @@ func (w waits) complete(o opening, conn net.Conn, port uint16, mayPass bool) ope
 	return o
 }
 
-// namedTargets bounds the memory of targets; it begins anew when it is full.
+// namedTargets bounds the map of targets; when it is full it is cleared.
 const namedTargets = 1024
 
-// named are the targets for which the broker wanted a name the last time that it
-// was asked without one.
+// named are the targets for which the broker last required a name.
 type named struct {
 	mu      sync.Mutex // guards targets
 	targets map[netip.AddrPort]bool
@@ -76,10 +75,12 @@ func (n *named) has(target netip.AddrPort) bool {
 	return n.targets[target]
 }
 
-func (n *named) learn(target netip.AddrPort, verdict wire.Verdict) {
+// learn remembers a target with ResultVerify, and forgets it when the rules no longer
+// require a name there.
+func (n *named) learn(target netip.AddrPort, result wire.Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if verdict != wire.VerdictVerify {
+	if result != wire.ResultVerify {
 		delete(n.targets, target)
 		return
 	}

@@ -17,7 +17,7 @@ import (
 func knows(t *testing.T, target string, decide func(wire.Request) wire.Answer) (*server, *fakeBroker) {
 	t.Helper()
 	s, b := begin(t, wire.Limits{}, decide)
-	s.named.learn(netip.MustParseAddrPort(target), wire.VerdictVerify)
+	s.named.learn(netip.MustParseAddrPort(target), wire.ResultVerify)
 	return s, b
 }
 
@@ -27,12 +27,12 @@ func TestAKnownTargetIsAskedForOnce(t *testing.T) {
 	const target = "192.0.2.1:443"
 	hello := string(helloOf(t, &tls.Config{ServerName: "a.example"}))
 	for _, known := range []bool{false, true} {
-		decide, expect := byName(t, wire.VerdictVerify)
+		decide, expect := byName(t, wire.ResultVerify)
 		s, b := begin(t, wire.Limits{}, decide)
 		questions := 2
 		if known {
 			questions = 1
-			s.named.learn(netip.MustParseAddrPort(target), wire.VerdictVerify)
+			s.named.learn(netip.MustParseAddrPort(target), wire.ResultVerify)
 		}
 		near := dial(t, to(t, s, target))
 		_, err := io.WriteString(near, hello+"and more")
@@ -59,7 +59,7 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 		{"two hosts", "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", wire.ReasonMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			decide, _ := byName(t, wire.VerdictVerify)
+			decide, _ := byName(t, wire.ResultVerify)
 			s, b := knows(t, "192.0.2.1:443", decide)
 			expectReset(t, to(t, s, "192.0.2.1:443"), c.data)
 			if got := get(t, b.refused); got.Reason != c.want {
@@ -71,7 +71,7 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 		})
 	}
 	t.Run("another name", func(t *testing.T) {
-		decide, _ := byName(t, wire.VerdictVerify)
+		decide, _ := byName(t, wire.ResultVerify)
 		s, b := knows(t, "192.0.2.1:443", decide)
 		expectReset(t, to(t, s, "192.0.2.1:443"), string(helloOf(t, &tls.Config{ServerName: "b.example"})))
 		if r := get(t, b.asked); r.Open.Name != "b.example" {
@@ -84,17 +84,17 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 // silent client is let through, and the target is forgotten.
 func TestNewRulesMayWantNoName(t *testing.T) {
 	t.Parallel()
-	for _, first := range []wire.Verdict{wire.VerdictAllowed, wire.VerdictVerifyDeny} {
+	for _, first := range []wire.Result{wire.ResultAllowed, wire.ResultVerifyDeny} {
 		for _, data := range []string{"", "SSH-2.0-x y\r\n", fmt.Sprintf(requestHead, "192.0.2.1")} {
 			t.Run(fmt.Sprintf("%s %.3q", first, data), func(t *testing.T) {
 				file, far := outside(t)
 				var last atomic.Value
 				decide := func(r wire.Request) wire.Answer {
 					last.Store(r.Open.Shown)
-					if r.Open.Shown == "" && first == wire.VerdictVerifyDeny {
-						return wire.Answer{Verdict: first}
+					if r.Open.Shown == "" && first == wire.ResultVerifyDeny {
+						return wire.Answer{Result: first}
 					}
-					return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+					return wire.Answer{Result: wire.ResultAllowed, Number: 7, Files: []*os.File{file}}
 				}
 				s, _ := knows(t, "192.0.2.1:80", decide)
 				if data == "" {
@@ -104,7 +104,7 @@ func TestNewRulesMayWantNoName(t *testing.T) {
 				_, err := io.WriteString(near, data)
 				check(t, err)
 				expectSpeech(t, near, far, data)
-				if want := map[wire.Verdict]wire.Shown{wire.VerdictVerifyDeny: wire.ShownNothing}[first]; last.Load() != want {
+				if want := map[wire.Result]wire.Shown{wire.ResultVerifyDeny: wire.ShownNothing}[first]; last.Load() != want {
 					t.Errorf("asked with %q last", last.Load())
 				}
 				if s.named.has(netip.MustParseAddrPort("192.0.2.1:80")) {
@@ -128,7 +128,7 @@ func TestTheMemoryOfTargetsIsBounded(t *testing.T) {
 	t.Parallel()
 	n := newNamed()
 	for port := range 3 * namedTargets {
-		n.learn(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port)), wire.VerdictVerify)
+		n.learn(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port)), wire.ResultVerify)
 		if len(n.targets) > namedTargets {
 			t.Fatalf("%d targets", len(n.targets))
 		}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"unsafe"
@@ -9,14 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datagram says whose one was and where it was sent.
+// datagram says where a datagram came from and where it was sent.
 type datagram struct {
-	from  netip.AddrPort // the agent's socket, as the socket's family spells it
-	to    netip.AddrPort // plain
+	from  netip.AddrPort // the agent's socket, in the form of the socket's family
+	to    netip.AddrPort // unmapped
 	bytes int
 }
 
-// receiveDatagram reads one with its original destination.
+// receiveAll calls handle for each datagram whose destination is known, until conn is
+// closed or the gate ends. handle must not keep buffer.
+func (s *server) receiveAll(conn *net.UDPConn, buffer []byte, handle func(datagram)) {
+	for {
+		d, err := receiveDatagram(conn, buffer)
+		switch {
+		case errors.Is(err, net.ErrClosed), err != nil && !s.pause(acceptBackoff):
+			return
+		case err == nil && d.to.IsValid():
+			handle(d)
+		}
+	}
+}
+
+// receiveDatagram reads a datagram and its original destination.
 func receiveDatagram(conn *net.UDPConn, buffer []byte) (datagram, error) {
 	var oob [128]byte
 	n, oobn, _, from, err := conn.ReadMsgUDPAddrPort(buffer, oob[:])
@@ -26,7 +41,7 @@ func receiveDatagram(conn *net.UDPConn, buffer []byte) (datagram, error) {
 	return datagram{from: from, to: destination(oob[:oobn]), bytes: n}, nil
 }
 
-// destination finds the address in the control data; not valid if there is none.
+// destination finds the address in the control data; invalid if there is none.
 func destination(oob []byte) netip.AddrPort {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -48,14 +63,15 @@ func addressAt(sockaddr []byte, offset, length int) netip.AddrPort {
 	return unmap(netip.AddrPortFrom(address, binary.BigEndian.Uint16(sockaddr[2:])))
 }
 
-// sendDatagram answers d from the address that it was sent to.
+// sendDatagram answers d from the address that it was sent to: a client ignores an answer
+// from another one.
 func sendDatagram(conn *net.UDPConn, message []byte, d datagram) error {
 	_, _, err := conn.WriteMsgUDPAddrPort(message, source(d.to.Addr()), d.from)
 	return err
 }
 
-// source is the control data that sets the source address: IP_PKTINFO, or
-// IPV6_PKTINFO (ip(7), RFC 3542 section 6.2).
+// source is the control message that sets the source address: IP_PKTINFO, or IPV6_PKTINFO
+// (ip(7), RFC 3542 section 6.2).
 func source(address netip.Addr) []byte {
 	if address.Is4() {
 		info := unix.Inet4Pktinfo{Spec_dst: address.As4()}

@@ -12,24 +12,28 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
+// Bounds of a denial's response. Only HTTP on port 80 gets one: any other protocol would
+// misread it.
 const (
 	portHTTP = 80
-	// farewellTimeout bounds the sending of a refusal and the wait for the
-	// client's end: closing before it has read would destroy what was sent.
-	farewellTimeout = time.Second
-	farewellBytes   = 64 << 10 // of a body that the client still sends
+	// responseTimeout bounds the sending of an error response and the wait for the client
+	// to close. A close before the client has read could reset the connection and discard
+	// the response.
+	responseTimeout = time.Second
+	drainBytes      = 64 << 10 // of a request body that the client is still sending
 )
 
-// refuse turns away what the gate itself refuses.
+// refuse ends a connection that the gate itself refuses.
 func (s *server) refuse(conn *net.TCPConn, target netip.AddrPort, seen opening) {
 	s.refusals.tcp(target, seen.name, seen.reason)
 	if seen.http && target.Port() == portHTTP {
-		say(conn, http.StatusForbidden, "clove: refused: "+explain(seen.reason))
+		respond(conn, http.StatusForbidden, "clove: refused: "+explain(seen.reason))
 		return
 	}
 	reset(conn)
 }
 
+// explain is the text for a client, without details that only the record needs.
 func explain(reason wire.Reason) string {
 	if reason == wire.ReasonNoName {
 		return "the rule is by name, and the request shows none in its Host field"
@@ -39,19 +43,19 @@ func explain(reason wire.Reason) string {
 
 // turnAway ends a connection that the broker did not allow.
 func (s *server) turnAway(conn *net.TCPConn, target netip.AddrPort, answer wire.Answer, seen opening) {
-	if target.Port() != portHTTP || seen.mute {
+	if target.Port() != portHTTP || seen.noResponse {
 		reset(conn)
 		return
 	}
 	if len(seen.bytes) == 0 {
-		seen = s.waits.readComplaint(conn)
+		seen = s.waits.readDenied(conn)
 	}
 	if !seen.http {
 		reset(conn)
 		return
 	}
-	if answer.Verdict == wire.VerdictUnreachable {
-		say(conn, http.StatusBadGateway, fmt.Sprintf("clove: %s is allowed, but cannot be reached", target))
+	if answer.Result == wire.ResultUnreachable {
+		respond(conn, http.StatusBadGateway, fmt.Sprintf("clove: %s is allowed, but cannot be reached", target))
 		return
 	}
 	subject := target.String()
@@ -65,13 +69,13 @@ func (s *server) turnAway(conn *net.TCPConn, target netip.AddrPort, answer wire.
 	if answer.Hint != "" {
 		text += "\n" + answer.Hint
 	}
-	say(conn, http.StatusForbidden, text)
+	respond(conn, http.StatusForbidden, text)
 }
 
-// readComplaint reads the request that will be denied, because a client takes no
-// answer before it has asked.
-func (w waits) readComplaint(conn *net.TCPConn) opening {
-	if err := conn.SetReadDeadline(time.Now().Add(w.complaint)); err != nil {
+// readDenied reads a request that will be denied, because an HTTP client expects a response
+// only after its request.
+func (w waits) readDenied(conn *net.TCPConn) opening {
+	if err := conn.SetReadDeadline(time.Now().Add(w.denied)); err != nil {
 		return opening{}
 	}
 	r := &recorder{Conn: conn}
@@ -81,11 +85,11 @@ func (w waits) readComplaint(conn *net.TCPConn) opening {
 	return r.head(portHTTP)
 }
 
-// say answers a request in plain text and closes.
-func say(conn *net.TCPConn, status int, text string) {
+// respond answers a request in plain text and closes.
+func respond(conn *net.TCPConn, status int, text string) {
 	defer conn.Close()
 	text = printable(text) + "\n"
-	if err := conn.SetDeadline(time.Now().Add(farewellTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(responseTimeout)); err != nil {
 		return
 	}
 	response := http.Response{
@@ -94,17 +98,17 @@ func say(conn *net.TCPConn, status int, text string) {
 		Body:          io.NopCloser(bytes.NewReader([]byte(text))),
 		ContentLength: int64(len(text)),
 	}
-	var whole bytes.Buffer // one segment: a client that reads once has the reason
+	var whole bytes.Buffer // sent in one segment, for clients that read once
 	if response.Write(&whole) != nil {
 		return
 	}
 	if _, err := conn.Write(whole.Bytes()); err != nil || conn.CloseWrite() != nil {
 		return
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(conn, farewellBytes)) // until its end or the deadline
+	_, _ = io.Copy(io.Discard, io.LimitReader(conn, drainBytes)) // until the client closes, or the deadline
 }
 
-// printable keeps ASCII alone: rules are written by people, names by agents.
+// printable replaces everything but ASCII: the text includes names that the agent chose.
 func printable(text string) string {
 	clean := []byte(text)
 	for i, c := range clean {

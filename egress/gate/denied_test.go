@@ -26,7 +26,7 @@ func ask(t *testing.T, address, request string) (*http.Response, string) {
 
 func TestADeniedRequestIsToldWhy(t *testing.T) {
 	t.Parallel()
-	denied := wire.Answer{Verdict: wire.VerdictDenied, Rule: "--deny a.example\x1b[31m", Hint: "ask for --allow a.example"}
+	denied := wire.Answer{Result: wire.ResultDenied, Rule: "--deny a.example\x1b[31m", Hint: "ask for --allow a.example"}
 	for _, c := range []struct {
 		name   string
 		first  wire.Answer
@@ -34,8 +34,8 @@ func TestADeniedRequestIsToldWhy(t *testing.T) {
 		want   []string
 	}{
 		{"at once", denied, 403, []string{"a.example is denied", "--deny a.example?[31m", "\nask for --allow a.example\n"}},
-		{"by its name", wire.Answer{Verdict: wire.VerdictVerify}, 403, []string{"a.example is denied", "--deny a.example?[31m"}},
-		{"unreachable", wire.Answer{Verdict: wire.VerdictUnreachable}, 502, []string{"192.0.2.1:80 is allowed, but cannot be reached"}},
+		{"by its name", wire.Answer{Result: wire.ResultVerify}, 403, []string{"a.example is denied", "--deny a.example?[31m"}},
+		{"unreachable", wire.Answer{Result: wire.ResultUnreachable}, 502, []string{"192.0.2.1:80 is allowed, but cannot be reached"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := begin(t, wire.Limits{}, func(r wire.Request) wire.Answer {
@@ -61,8 +61,8 @@ func TestADeniedRequestIsToldWhy(t *testing.T) {
 // TestEverybodyElseIsReset: no HTTP, or not on port 80.
 func TestEverybodyElseIsReset(t *testing.T) {
 	t.Parallel()
-	s, _ := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictDenied} })
-	s.waits.complaint = complaintTimeout / 20 // for those that say nothing; a request in its place would be answered
+	s, _ := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Result: wire.ResultDenied} })
+	s.waits.denied = deniedTimeout / 20 // for those that say nothing; a request in its place would be answered
 	for _, c := range []struct{ target, data string }{
 		{"192.0.2.1:443", fmt.Sprintf(requestHead, "a.example")},
 		{"192.0.2.1:22", ""},
@@ -76,7 +76,7 @@ func TestEverybodyElseIsReset(t *testing.T) {
 
 func TestARequestWithoutANameIsTold(t *testing.T) {
 	t.Parallel()
-	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictVerify} })
+	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Result: wire.ResultVerify} })
 	response, body := ask(t, to(t, s, "192.0.2.1:80"), "GET / HTTP/1.0\r\n\r\n")
 	if response.StatusCode != 403 || !strings.Contains(body, "Host field") {
 		t.Errorf("%d %q", response.StatusCode, body)

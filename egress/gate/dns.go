@@ -16,18 +16,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// Bounds on DNS queries, far above what programs need.
 const (
 	queriesPerSecond = 200
 	queriesBurst     = 400
 	queriesInFlight  = 64
 	dnsStreams       = 16
-	// dnsIdle is how long a connection for queries may wait for the next one.
+	// dnsIdle is how long a TCP connection may wait for its next query.
 	dnsIdle = 10 * time.Second
 )
 
-// queries bounds what the agent's questions cost, all of its sockets together.
-// Too many wait in the kernel's buffers, or are lost there: an honest burst is
-// slowed and not failed.
+// queries bounds the cost of the agent's DNS queries, over all sockets together. Excess
+// queries wait in the socket buffers, or are dropped there, so an honest burst is delayed
+// and does not fail.
 type queries struct {
 	rate     *rate.Limiter
 	inFlight chan struct{}
@@ -37,8 +38,8 @@ func newQueries() *queries {
 	return &queries{rate: rate.NewLimiter(queriesPerSecond, queriesBurst), inFlight: make(chan struct{}, queriesInFlight)}
 }
 
-// begin waits until one more may be answered; false if the gate ends. Each that
-// has begun ends.
+// begin waits until one more query may be answered; false if the gate ends. Each begin
+// needs one end.
 func (s *server) begin(target netip.AddrPort, udp bool) bool {
 	if delay := s.queries.rate.Reserve().Delay(); delay > 0 {
 		s.refusals.add(wire.Refused{Target: target, UDP: udp, Reason: wire.ReasonRate})
@@ -56,34 +57,27 @@ func (s *server) begin(target netip.AddrPort, udp bool) bool {
 
 func (s *server) end() { <-s.queries.inFlight }
 
-// serveDNS answers the queries that come as datagrams.
+// serveDNS answers queries that come as datagrams.
 func (s *server) serveDNS(conn *net.UDPConn) {
-	buffer := make([]byte, dnsmsg.MaxQueryBytes+1) // one more, so that too long is seen
-	for {
-		d, err := receiveDatagram(conn, buffer)
-		if errors.Is(err, net.ErrClosed) {
+	buffer := make([]byte, dnsmsg.MaxQueryBytes+1) // one byte more, to detect a query that is too long
+	s.receiveAll(conn, buffer, func(d datagram) {
+		if !s.begin(d.to, true) {
 			return
-		}
-		if err != nil {
-			if !s.pause(acceptBackoff) {
-				return
-			}
-			continue
-		}
-		if !d.to.IsValid() || !s.begin(d.to, true) {
-			continue
 		}
 		packet := append([]byte(nil), buffer[:d.bytes]...)
 		go func() {
 			defer s.end()
 			if reply := s.reply(packet, d.to, true); reply != nil {
-				_ = sendDatagram(conn, reply, d) // the client asks again
+				_ = sendDatagram(conn, reply, d) // after an error the client repeats the query
 			}
 		}()
-	}
+	})
 }
 
-// reply answers one message; nil where nothing may be said.
+// reply returns the answer to one message; nil where none may be sent. The broker gets the
+// name in lower case and without the final dot; Finish restores the query's own spelling. A
+// broker without an answer means SERVFAIL, on which resolvers try again, a denial means
+// REFUSED.
 func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 	q, err := dnsmsg.ParseQuery(packet)
 	if err != nil {
@@ -97,10 +91,10 @@ func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	answer, err := s.broker.ask(wire.Request{Lookup: &wire.Lookup{Name: name, Type: q.Type}})
 	closeFiles(answer.Files)
-	if err != nil || answer.Verdict == wire.VerdictUnreachable {
+	if err != nil || answer.Result == wire.ResultUnreachable {
 		return dnsmsg.Fail(q, dnsmsg.RCodeServerFailure)
 	}
-	if answer.Verdict != wire.VerdictAllowed {
+	if answer.Result != wire.ResultAllowed {
 		return dnsmsg.Fail(q, dnsmsg.RCodeRefused)
 	}
 	limit := dnsmsg.MaxTCPBytes
@@ -114,10 +108,12 @@ func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 	return reply
 }
 
-// dnsConnections bounds the connections for queries, apart from the others:
-// an agent that holds all of those can still be told why by name.
+// dnsConnections bounds the TCP connections for DNS, separately from the others: an agent
+// that has used up those can still resolve names, and learn by name why a connection is
+// refused.
 type dnsConnections struct{ open atomic.Int64 }
 
+// admit adds before it compares, because a check first would let two connections pass at once.
 func (d *dnsConnections) admit() wire.Reason {
 	if d.open.Add(1) > dnsStreams {
 		d.open.Add(-1)
@@ -136,8 +132,8 @@ func (s *server) dnsStream(file *os.File) (func(), error) {
 	return func() { s.accept(listener, s.dnsConnections, s.dnsConnection) }, nil
 }
 
-// dnsConnection answers the queries of one connection in turn (RFC 7766
-// allows any order; this one needs no second goroutine).
+// dnsConnection answers the queries of one connection in order. RFC 7766 allows any order;
+// in order, one goroutine is enough.
 func (s *server) dnsConnection(conn *net.TCPConn) {
 	defer conn.Close()
 	target := targetOf(conn)
@@ -158,9 +154,11 @@ func (s *server) dnsConnection(conn *net.TCPConn) {
 	}
 }
 
-// lengthBytes precede a message on a stream, RFC 1035 section 4.2.2.
+// lengthBytes precede each message on a stream, RFC 1035 section 4.2.2.
 const lengthBytes = 2
 
+// readMessage reads a message that fits buffer. A longer one ends the connection: its rest
+// would be taken for the next message.
 func readMessage(from io.Reader, buffer []byte) (int, bool) {
 	var length [lengthBytes]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {

@@ -17,13 +17,13 @@ var answerAddress = netip.MustParseAddr("192.0.2.7")
 // resolving answers a.example and denies all else.
 func resolving(r wire.Request) wire.Answer {
 	if r.Lookup == nil || r.Lookup.Name != "a.example" {
-		return wire.Answer{Verdict: wire.VerdictDenied}
+		return wire.Answer{Result: wire.ResultDenied}
 	}
 	message, err := dnsmsg.NewReply("a.example.", r.Lookup.Type, 0).WithAddresses(time.Minute, answerAddress).Pack()
 	if err != nil {
 		panic(err)
 	}
-	return wire.Answer{Verdict: wire.VerdictAllowed, Message: message}
+	return wire.Answer{Result: wire.ResultAllowed, Message: message}
 }
 
 func query(t testing.TB, name string) []byte {

@@ -1,27 +1,26 @@
-// Package gate is all that clove-gate does once it has no privilege left: it
-// accepts what the agent sends, reads as much of it as a decision needs, asks
-// the broker, and relays.
+// Package gate is what clove-gate does after it has dropped all privileges: it
+// accepts the agent's connections and datagrams, reads as much of them as a
+// decision needs, asks the broker, and relays.
 //
 //	accept ─▶ limits ─▶ Open ─┬─ allowed ─────────────────────▶ relay
 //	                          ├─ verify ─▶ first bytes ─▶ Open ─▶ first bytes, relay
 //	                          └─ denied ─▶ 403 on port 80, else RST
 //
-// Every socket comes from the broker: the listeners with the Setup, the others
-// with its answers. What an agent can make the gate hold is bounded by count
-// (connections, questions, queries), by size (16 KiB of first bytes, 64 KiB
-// of a datagram, nothing of a relayed stream: that stays in kernel pipes), and
-// by time (each wait for the agent has an end, unless both sides relay).
+// Every socket comes from the broker: the listeners with the Setup, the others with
+// its answers. What the gate holds for an agent is bounded by count (connections,
+// requests, queries), by size (16 KiB of first bytes, 64 KiB of a datagram, nothing
+// of a relayed stream, whose bytes stay in kernel pipes), and by time (each wait for
+// the agent has a limit, except in a relay).
 //
-// TLS is read by crypto/tls and HTTP by net/http. Where two readers of the same
-// bytes could see two names, the gate refuses instead of choosing.
+// crypto/tls parses TLS, and net/http HTTP. If two parsers of the same bytes could
+// find two names, the gate refuses the connection.
 //
 // DNS sockets for datagrams must be bound to port 53, of 127.0.0.11 or (then
-// transparent) of every address: an answer leaves through the socket that the
-// query came in by, its source address set by IP_PKTINFO, its port the
-// socket's own. They are the only sockets that the gate ever gives a
-// destination, so Serve tells their numbers to its caller, who forbids it for
-// all others: a connected socket of the host's can then send to its peer alone.
+// transparent) of every address. An answer leaves through the socket that received
+// the query: IP_PKTINFO sets its source address, and its port is the socket's.
+// Only these sockets are used with a destination. Serve passes their descriptors to
+// its caller, which forbids destinations on all others by a seccomp filter, so a
+// connected socket in the host's network can send to its peer only.
 //
-// The package cannot dial, and decides nothing that the broker does not decide
-// again.
+// It refuses to dial, and the broker repeats every decision that it makes.
 package gate

@@ -13,24 +13,25 @@ import (
 )
 
 const (
-	// flowEarly is how many datagrams wait while the broker is asked.
+	// flowEarly is how many datagrams of one flow are kept until the broker has answered.
 	flowEarly = 8
-	// earlyBytes is how much waits in all flows together: an agent that keeps the
-	// broker busy would make the gate hold 512 KiB for each of a thousand flows.
+	// earlyBytes bounds them for all flows together. Otherwise an agent that keeps the
+	// broker busy could make the gate hold 512 KiB for each of a thousand flows.
 	earlyBytes = 1 << 20
-	// denialMemory keeps a flood to one target from being a flood of questions.
+	// denialMemory is how long a denied flow is not asked about again: a flood to one
+	// target must not become a flood of requests.
 	denialMemory  = time.Second
 	denialEntries = 4096
 )
 
-// pair names a flow.
+// pair identifies a flow.
 type pair struct{ agent, target netip.AddrPort }
 
-// flows are the UDP flows that are being asked for or relayed.
+// flows are the UDP flows that are relayed or for which an answer is pending.
 type flows struct {
-	early atomic.Int64 // bytes that wait, see earlyBytes
+	early atomic.Int64 // bytes kept, see earlyBytes
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[pair]*flow
 	denied map[pair]time.Time
 }
@@ -44,47 +45,37 @@ type flow struct {
 	pair
 	traffic  traffic
 	answered atomic.Bool
-	began    time.Time    // of the relay
-	last     atomic.Int64 // nanoseconds from began to what passed last
+	began    time.Time    // when the relay began
+	last     atomic.Int64 // nanoseconds from began to the last datagram
 
-	number atomic.Uint64 // the broker's, until its end is told
+	number atomic.Uint64 // the broker's number; 0 after its end was reported
 
-	waiting *atomic.Int64 // bytes in early, of all flows
+	waiting *atomic.Int64 // flows.early
 
-	mu      sync.Mutex   // guards what follows
-	early   [][]byte     // datagrams that came before outside was there
+	mu      sync.Mutex   // guards the fields below
+	early   [][]byte     // datagrams that came before outside was known
 	outside *net.UDPConn // nil until allowed
-	over    bool         // nothing waits any more
+	over    bool         // no datagram is kept any more
 }
 
-// serveFlows handles the datagrams that belong to no flow's own socket.
+// serveFlows handles datagrams that no flow's own socket receives: the first of each flow.
 func (s *server) serveFlows(conn *net.UDPConn) {
 	buffer := make([]byte, datagramBytes)
-	for {
-		d, err := receiveDatagram(conn, buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			if !s.pause(acceptBackoff) {
-				return
-			}
-			continue
-		}
-		if d.to.IsValid() && !d.to.Addr().IsLoopback() {
+	s.receiveAll(conn, buffer, func(d datagram) {
+		if !d.to.Addr().IsLoopback() {
 			s.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
 		}
-	}
+	})
 }
 
-// datagram hands one to its flow, or asks for a new flow.
+// datagram passes a datagram to its flow, and begins the flow if it is the first.
 func (s *server) datagram(p pair, data []byte) {
 	f, fresh := s.flowOf(p)
 	if f == nil {
 		return
 	}
 	if outside := f.wait(data); outside != nil {
-		_ = s.pass(f, outside, data, &f.traffic.tx) // the flow's own end is told elsewhere
+		_ = s.pass(f, outside, data, &f.traffic.tx) // serveFlow notices the same error and ends the flow
 	}
 	if fresh {
 		go func() {
@@ -95,8 +86,8 @@ func (s *server) datagram(p pair, data []byte) {
 	}
 }
 
-// wait keeps a datagram for later, or says where it can go now. Beyond
-// flowEarly and earlyBytes it is lost, as datagrams may be.
+// wait keeps a datagram until the flow is allowed, or returns the socket to send it to now.
+// Beyond flowEarly and earlyBytes it is dropped, as UDP permits.
 func (f *flow) wait(data []byte) *net.UDPConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +103,7 @@ func (f *flow) wait(data []byte) *net.UDPConn {
 	return nil
 }
 
-// endWait gives out what waited; outside is where the rest can go, nil if
-// nowhere.
+// endWait returns the datagrams that were kept. Later ones go to outside; nil drops them.
 func (f *flow) endWait(outside *net.UDPConn) [][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +115,7 @@ func (f *flow) endWait(outside *net.UDPConn) [][]byte {
 	return early
 }
 
-// flowOf finds the flow of p or begins it; nil if it may not be.
+// flowOf finds the flow of p or makes it; nil if it is denied or limited.
 func (s *server) flowOf(p pair) (f *flow, fresh bool) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
@@ -144,18 +134,18 @@ func (s *server) flowOf(p pair) (f *flow, fresh bool) {
 	return f, true
 }
 
-// tellEnd tells the end of f once; the broker numbers none 0.
-func (s *server) tellEnd(f *flow) {
+// reportEnd reports the end of f to the broker, once; the broker never uses the number 0.
+func (s *server) reportEnd(f *flow) {
 	s.broker.closed(f.number.Swap(0), f.traffic.rx.Load(), f.traffic.tx.Load())
 }
 
-// tellFlows is the last that the broker hears: flows have no end of their own,
-// and what went through those that are open nobody else knows.
-func (s *server) tellFlows() {
+// reportFlows is the gate's last message. UDP flows have no end of their own, and only the
+// gate knows the bytes of those that are still open.
+func (s *server) reportFlows() {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
 	for _, f := range s.flows.open {
-		s.tellEnd(f)
+		s.reportEnd(f)
 	}
 }
 
@@ -165,6 +155,8 @@ func (s *server) forget(p pair) {
 	delete(s.flows.open, p)
 }
 
+// deny remembers a denied flow. The map is cleared when full; the cost is one more request
+// for each flow.
 func (s *server) deny(p pair) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
@@ -174,17 +166,17 @@ func (s *server) deny(p pair) {
 	s.flows.denied[p] = time.Now()
 }
 
-// serveFlow is a flow's whole life.
+// serveFlow is the whole life of a flow; it runs in a goroutine of its own until the flow is idle.
 func (s *server) serveFlow(f *flow) {
-	defer f.endWait(nil) // of one that was not allowed
+	defer f.endWait(nil) // for a flow that is not allowed
 	answer, err := s.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
-	if err != nil || answer.Verdict != wire.VerdictAllowed {
+	if err != nil || answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
 		s.deny(f.pair)
 		return
 	}
 	f.number.Store(answer.Number)
-	defer s.tellEnd(f)
+	defer s.reportEnd(f)
 	outside, inside, err := twoSockets(answer.Files)
 	if err != nil {
 		s.deny(f.pair)
@@ -193,7 +185,7 @@ func (s *server) serveFlow(f *flow) {
 	s.relayFlow(f, outside, inside)
 }
 
-// twoSockets makes an answer's descriptors the flow's connections.
+// twoSockets turns an answer's descriptors into the flow's sockets.
 func twoSockets(files []*os.File) (outside, inside *net.UDPConn, err error) {
 	defer closeFiles(files)
 	if len(files) != 2 {
@@ -209,6 +201,7 @@ func twoSockets(files []*os.File) (outside, inside *net.UDPConn, err error) {
 	return outside, inside, nil
 }
 
+// udpSocket checks the socket's type: the descriptor comes from another process.
 func udpSocket(file *os.File) (*net.UDPConn, error) {
 	conn, err := net.FileConn(file)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestAFlowGoesBothWays(t *testing.T) {
 	const rx, tx = 6, 5 + 17 + 15 // what the test sends before the bytes are used up
 	s, b := begin(t, wire.Limits{Bytes: rx + tx}, func(r wire.Request) wire.Answer {
 		<-ask
-		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 3, Files: []*os.File{outsideFile, insideFile}}
+		return wire.Answer{Result: wire.ResultAllowed, Number: 3, Files: []*os.File{outsideFile, insideFile}}
 	})
 	s.datagram(flowPair, []byte("first"))
 	s.datagram(flowPair, nil)
@@ -79,7 +79,7 @@ func TestAFlowGoesBothWays(t *testing.T) {
 // TestADeniedFlowIsAskedForOnce in a while, for each pair.
 func TestADeniedFlowIsAskedForOnce(t *testing.T) {
 	t.Parallel()
-	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Verdict: wire.VerdictDenied} })
+	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Result: wire.ResultDenied} })
 	other := flowPair
 	other.target = netip.MustParseAddrPort("192.0.2.2:123")
 	for range 1000 {
@@ -152,7 +152,7 @@ func TestWhatWaitsForTheBrokerIsBounded(t *testing.T) {
 	ask := make(chan struct{})
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
 		<-ask
-		return wire.Answer{Verdict: wire.VerdictDenied}
+		return wire.Answer{Result: wire.ResultDenied}
 	})
 	const flows, size = 100, 60000
 	p := flowPair

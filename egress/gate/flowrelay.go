@@ -14,21 +14,21 @@ import (
 
 const (
 	datagramBytes = 64 << 10 // the longest UDP payload is 65507
-	// A flow has no end of its own: these are conntrack's usual times.
+	// UDP has no end of a flow. These times are near the defaults of connection tracking.
 	flowUnanswered = 30 * time.Second
 	flowIdle       = 60 * time.Second
 )
 
 var datagramBuffers = sync.Pool{New: func() any { return new([datagramBytes]byte) }}
 
-// relayFlow passes datagrams both ways until neither side says anything more.
+// relayFlow relays datagrams both ways until the flow is idle.
 func (s *server) relayFlow(f *flow, outside, inside *net.UDPConn) {
 	f.began = time.Now()
 	for _, data := range f.endWait(outside) {
-		_ = s.pass(f, outside, data, &f.traffic.tx) // the loops below find the same failure
+		_ = s.pass(f, outside, data, &f.traffic.tx) // the loops below meet the same error
 	}
 	var back sync.WaitGroup
-	end := func() { outside.Close(); inside.Close() } // ends the other direction as well
+	end := func() { outside.Close(); inside.Close() } // the close ends the other direction too
 	back.Go(func() {
 		defer end()
 		s.passAll(f, outside, inside, &f.traffic.rx, func() { f.answered.Store(true) })
@@ -38,14 +38,15 @@ func (s *server) relayFlow(f *flow, outside, inside *net.UDPConn) {
 	back.Wait()
 }
 
-// passAll relays one direction until the flow is idle or cannot go on.
+// passAll relays one direction until the flow is idle or fails. It reads by hand and not
+// with conn.Read, so that an idle flow holds no buffer of 64 KiB.
 func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, passed func()) {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return
 	}
 	step := func(fd uintptr) bool {
-		// A buffer only for as long as there is a datagram: idle flows hold none.
+		// The buffer is held only while there is a datagram.
 		buffer := datagramBuffers.Get().(*[datagramBytes]byte)
 		defer datagramBuffers.Put(buffer)
 		var n int
@@ -66,7 +67,7 @@ func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, pa
 		if waited := raw.Read(step); waited != nil {
 			err = waited
 		}
-		// The deadline moves when it has passed, not with each datagram.
+		// The deadline is extended when it passes, not for each datagram.
 		if wake = errors.Is(err, os.ErrDeadlineExceeded); wake && time.Now().Before(f.expiry()) {
 			continue
 		}
@@ -76,7 +77,7 @@ func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, pa
 	}
 }
 
-// expiry is when the flow is idle, if nothing passes until then.
+// expiry is when the flow becomes idle if no datagram passes until then.
 func (f *flow) expiry() time.Time {
 	idle := flowUnanswered
 	if f.answered.Load() {
@@ -85,7 +86,7 @@ func (f *flow) expiry() time.Time {
 	return f.began.Add(time.Duration(f.last.Load()) + idle)
 }
 
-// pass sends one datagram.
+// pass sends one datagram and counts it.
 func (s *server) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64) error {
 	size := int64(len(data))
 	if got := s.limits.bytes.take(size); got < size {
@@ -102,8 +103,8 @@ func (s *server) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64
 	return nil
 }
 
-// passing is whether a flow may go on after err: an ICMP message about an
-// earlier datagram (udp(7)), or one that is too long.
+// passing reports whether the flow may continue after err: an ICMP error about an earlier
+// datagram (udp(7)), or a datagram that is too long.
 func passing(err error) bool {
 	for _, errno := range []unix.Errno{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN,
 		unix.EPROTO, unix.EACCES, unix.EMSGSIZE, unix.ENOBUFS, unix.EPERM} {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confine is called once, after the Setup and before the first byte of the
-// agent is read, with the numbers of the sockets that answer to addresses.
+// Confine is called once, after the Setup and before any byte of the agent is read, with
+// the descriptors of the sockets that send to addresses.
 type Confine func(addressed []int) error
 
 // server is one gate.
@@ -29,14 +29,14 @@ type server struct {
 	closing        sync.Once
 	done           chan struct{}
 
-	mu        sync.Mutex // guards what follows
-	spare     *os.File   // a descriptor for when there is none
+	mu        sync.Mutex // guards the fields below
+	spare     *os.File   // a descriptor in reserve, see shed
 	listeners []interface{ Close() error }
 }
 
-// Serve receives the setup, serves until the channel ends, and returns nil
-// then. What it opened is closed, but connections in progress only end with the
-// process: the caller exits.
+// Serve receives the setup and serves until the channel ends; then it returns nil. It
+// closes what it opened. Connections in progress end with the process only, so the caller
+// must exit.
 func Serve(conn *wire.Conn, confine Confine) error {
 	first, err := conn.ReceiveAnswer()
 	if err != nil {
@@ -54,6 +54,7 @@ func Serve(conn *wire.Conn, confine Confine) error {
 	return s.serve(first.Setup.Listeners, first.Files, confine)
 }
 
+// serve confines the process before it starts any goroutine that reads the agent's data.
 func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Confine) error {
 	defer s.close()
 	starts, err := s.prepare(listeners, files)
@@ -74,10 +75,11 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	err = s.broker.receive()
 	s.close()
 	reporting.Wait()
-	s.tellFlows()
+	s.reportFlows()
 	return err
 }
 
+// newServer makes all shared state before any goroutine starts.
 func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	limits, err := newLimits(configured)
 	if err != nil {
@@ -93,7 +95,7 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	return s, nil
 }
 
-// prepare turns each descriptor into what serves it. It owns the files.
+// prepare makes the function that serves each descriptor. It owns the files.
 func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(), error) {
 	defer closeFiles(files)
 	starts := make([]func(), 0, len(files))
@@ -107,6 +109,8 @@ func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(),
 	return starts, nil
 }
 
+// prepareOne fails on an unknown kind: a listener that nothing serves would accept
+// connections for ever.
 func (s *server) prepareOne(l wire.Listener, file *os.File) (func(), error) {
 	switch l.Kind {
 	case wire.ListenTCP:
@@ -125,7 +129,7 @@ func (s *server) prepareOne(l wire.Listener, file *os.File) (func(), error) {
 	return nil, errors.New("unknown kind")
 }
 
-// stream prepares a TCP listener whose connections count against the limits.
+// stream prepares a TCP listener whose connections count towards the limits.
 func (s *server) stream(file *os.File, handle func(*net.TCPConn)) (func(), error) {
 	listener, err := s.listener(file)
 	if err != nil {
@@ -133,12 +137,14 @@ func (s *server) stream(file *os.File, handle func(*net.TCPConn)) (func(), error
 	}
 	return func() {
 		s.accept(listener, s.limits, func(conn *net.TCPConn) {
-			s.limits.narrow(conn)
+			s.limits.limitBuffers(conn)
 			handle(conn)
 		})
 	}, nil
 }
 
+// listener turns a file into a listener. The first one also supplies the spare descriptor,
+// because the gate can open no file of its own.
 func (s *server) listener(file *os.File) (*net.TCPListener, error) {
 	any, err := net.FileListener(file)
 	if err != nil {
@@ -158,7 +164,7 @@ func (s *server) listener(file *os.File) (*net.TCPListener, error) {
 	return listener, nil
 }
 
-// datagrams prepares a UDP socket that says where each datagram was sent to.
+// datagrams prepares a UDP socket that reports each datagram's original destination.
 func (s *server) datagrams(file *os.File, serve func(*net.UDPConn)) (func(), error) {
 	any, err := net.FilePacketConn(file)
 	if err != nil {
@@ -176,8 +182,8 @@ func (s *server) datagrams(file *os.File, serve func(*net.UDPConn)) (func(), err
 	return func() { serve(conn) }, nil
 }
 
-// wantDestination turns on IP_RECVORIGDSTADDR (ip(7)), for both families where
-// the socket takes both.
+// wantDestination turns on IP_RECVORIGDSTADDR (ip(7)) for both families, because an IPv6
+// socket may accept IPv4 too.
 func wantDestination(conn *net.UDPConn) error {
 	return control(conn, func(fd int) error {
 		err4 := unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
@@ -195,7 +201,7 @@ func (s *server) keep(listener interface{ Close() error }) {
 	s.listeners = append(s.listeners, listener)
 }
 
-// addressed lists the sockets that answer to addresses.
+// addressed lists the descriptors of sockets that send to addresses.
 func (s *server) addressed() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,6 +216,7 @@ func (s *server) addressed() []int {
 
 func (s *server) close() { s.closing.Do(s.closeAll) }
 
+// closeAll ends the goroutines that wait for done, and those that accept or receive.
 func (s *server) closeAll() {
 	close(s.done)
 	s.mu.Lock()
@@ -222,7 +229,7 @@ func (s *server) closeAll() {
 	}
 }
 
-// control runs f on the descriptor of conn.
+// control calls f with the descriptor of conn.
 func control(conn syscall.Conn, f func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -118,7 +118,7 @@ func outside(t *testing.T) (*os.File, *net.TCPConn) {
 
 func allowing(file *os.File) func(wire.Request) wire.Answer {
 	return func(wire.Request) wire.Answer {
-		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 7, Files: []*os.File{file}}
+		return wire.Answer{Result: wire.ResultAllowed, Number: 7, Files: []*os.File{file}}
 	}
 }
 

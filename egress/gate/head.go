@@ -16,7 +16,7 @@ import (
 
 var endOfHead = []byte("\r\n\r\n")
 
-// head reads a request's head, if the bytes are one.
+// head reads the head of an HTTP request, if the bytes are one.
 func (r *recorder) head(port uint16) opening {
 	for {
 		if !likeHTTP(r.seen) {
@@ -28,16 +28,16 @@ func (r *recorder) head(port uint16) opening {
 		if err := r.more(); err != nil {
 			reason := reasonOf(err)
 			if reason == wire.ReasonNoName {
-				reason = wire.ReasonMalformed // it ended within the head
+				reason = wire.ReasonMalformed // the client closed within the head
 			}
 			return opening{reason: reason}
 		}
 	}
 }
 
-// likeHTTP is whether some server could take the bytes for a request, now or
-// when more have come. It decides what may pass without a name, so it is wider
-// than the standard: any printable first line that says HTTP somewhere.
+// likeHTTP reports whether some server could parse the bytes as a request, now or after
+// more bytes. Because it decides what may pass without a name, it accepts more than the
+// standard: any printable first line that contains "HTTP/".
 func likeHTTP(seen []byte) bool {
 	line, _, whole := bytes.Cut(bytes.TrimLeft(seen, "\r\n"), []byte("\n"))
 	for _, c := range bytes.TrimSuffix(line, []byte("\r")) {
@@ -48,7 +48,7 @@ func likeHTTP(seen []byte) bool {
 	return !whole || bytes.Contains(bytes.ToUpper(line), []byte("HTTP/"))
 }
 
-// judgeHead finds the name in a whole head.
+// judgeHead finds the name in a complete head.
 func judgeHead(head []byte, port uint16) opening {
 	malformed := opening{reason: wire.ReasonMalformed}
 	if !strictLines(head) {
@@ -58,7 +58,7 @@ func judgeHead(head []byte, port uint16) opening {
 	if err != nil {
 		return malformed
 	}
-	if request.Method == "PRI" { // HTTP/2 without TLS shows its names later, where nobody looks
+	if request.Method == "PRI" { // HTTP/2 without TLS has its names in later frames, which the gate does not read
 		return opening{reason: wire.ReasonEncrypted}
 	}
 	hosts, err := hostFields(head)
@@ -66,7 +66,7 @@ func judgeHead(head []byte, port uint16) opening {
 		return malformed
 	}
 	if request.URL.Scheme != "" && request.URL.Host == "" {
-		return malformed // http:b.example/ is a path to some, and a host to others
+		return malformed // some servers take http:b.example/ for a path, others for a host
 	}
 	if request.URL.Host != "" {
 		hosts = append(hosts, request.URL.Host)
@@ -74,8 +74,8 @@ func judgeHead(head []byte, port uint16) opening {
 	return judgeHosts(hosts, port)
 }
 
-// strictLines is whether every reader finds the same lines: CR LF ends one and
-// stands nowhere else, none is folded (RFC 9112 sections 2.2 and 5.2).
+// strictLines reports whether every parser finds the same lines: CR LF ends a line and
+// occurs nowhere else, and no line is folded (RFC 9112 sections 2.2 and 5.2).
 func strictLines(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 || bytes.ContainsAny(head[:1], " \t\r\n") {
 		return false
@@ -88,8 +88,7 @@ func strictLines(head []byte) bool {
 	return true
 }
 
-// hostFields are the Host fields, which net/http takes out of the request's own
-// header.
+// hostFields returns the Host fields; net/http removes them from the request's header.
 func hostFields(head []byte) ([]string, error) {
 	reader := textproto.NewReader(bufio.NewReader(bytes.NewReader(head)))
 	if _, err := reader.ReadLine(); err != nil {
@@ -100,8 +99,8 @@ func hostFields(head []byte) ([]string, error) {
 		return nil, err
 	}
 	for name := range header {
-		// As "Host " would be: textproto keeps it as another field, a lenient
-		// server may not (RFC 9112 section 5.1).
+		// For example "Host ": textproto keeps it as a different field, but a lenient
+		// server takes it for Host (RFC 9112 section 5.1).
 		if strings.ContainsFunc(name, notInToken) {
 			return nil, errors.New("a field's name is no token")
 		}
@@ -114,8 +113,8 @@ func notInToken(c rune) bool {
 	return c <= ' ' || c > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", c)
 }
 
-// judgeHosts wants all that the request says of its host to be one name, and
-// its port to be the one that was connected to.
+// judgeHosts requires that all hosts in the request are the same name, and that a port is
+// the one that the client connected to.
 func judgeHosts(hosts []string, port uint16) opening {
 	found := opening{http: true, shown: wire.ShownHTTP}
 	for i, host := range hosts {
@@ -126,7 +125,7 @@ func judgeHosts(hosts []string, port uint16) opening {
 		found.name = name
 	}
 	if _, err := netip.ParseAddr(found.name); err == nil || found.name == "" {
-		return opening{http: true, reason: wire.ReasonNoName} // an address is no name
+		return opening{http: true, reason: wire.ReasonNoName} // an address is not a name
 	}
 	if !validName(found.name) {
 		return opening{http: true, reason: wire.ReasonMalformed}
@@ -134,7 +133,7 @@ func judgeHosts(hosts []string, port uint16) opening {
 	return found
 }
 
-// hostName takes the port off a host; false if it is another port.
+// hostName removes the port from a host; false if it is a different port.
 func hostName(host string, port uint16) (string, bool) {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		return host[1 : len(host)-1], true

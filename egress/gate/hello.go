@@ -8,13 +8,13 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// The extensions that hide the name: encrypted_client_hello of RFC 9849, and
+// Extensions that encrypt the name: encrypted_client_hello of RFC 9849, and
 // encrypted_server_name of the drafts before it (draft-ietf-tls-esni-02 to -06).
 const extensionECH, extensionESNI = 0xfe0d, 0xffce
 
 var errHelloRead = errors.New("the hello was read")
 
-// hello lets crypto/tls read the client's hello and stops it there.
+// hello lets crypto/tls parse the client's hello and stops the handshake there.
 func (r *recorder) hello() opening {
 	var found *opening
 	hidden := func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
@@ -22,7 +22,7 @@ func (r *recorder) hello() opening {
 		return nil, errHelloRead
 	}
 	config := &tls.Config{
-		// Asked before the extension is parsed, so a broken one counts as well.
+		// Called before the extension is parsed, so a malformed one is detected too.
 		GetEncryptedClientHelloKeys: hidden,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			found = judgeHello(hello)
@@ -33,13 +33,15 @@ func (r *recorder) hello() opening {
 	if found == nil {
 		reason := reasonOf(err)
 		if reason == wire.ReasonNoName {
-			reason = wire.ReasonMalformed // it ended within the hello
+			reason = wire.ReasonMalformed // the client closed within the hello
 		}
 		found = &opening{reason: reason}
 	}
 	return *found
 }
 
+// judgeHello refuses an encrypted name even if there is a plain one too: the plain name is
+// then a cover name, and the server uses the other.
 func judgeHello(hello *tls.ClientHelloInfo) *opening {
 	switch {
 	case slices.Contains(hello.Extensions, extensionECH), slices.Contains(hello.Extensions, extensionESNI):

@@ -12,19 +12,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errBytes ends a relay whose agent has used up its bytes.
+// errBytes ends a relay when the agent's bytes are used up.
 var errBytes = errors.New("the agent's bytes are used up")
 
 const (
-	// filesOfConnection is the most that one connection holds at a time: two
-	// sockets, the second twice while it changes hands, and two ends of a pipe
-	// for each direction that has data under way.
+	// filesOfConnection is the largest number of descriptors of one connection: two
+	// sockets, the second one twice while it is passed, and two pipe ends for each
+	// direction that is moving data.
 	filesOfConnection = 7
-	// spareFiles are for listeners, the channel, DNS over TCP and Go's runtime.
+	// spareFiles are reserved for listeners, the channel, DNS over TCP and Go's runtime.
 	spareFiles = 320
 )
 
-// limits holds the agent to its limits.
+// limits enforces the agent's limits in the gate. The broker enforces them again, because a
+// gate may be taken over.
 type limits struct {
 	open    atomic.Int64
 	maxOpen int64
@@ -32,8 +33,9 @@ type limits struct {
 	bytes   budget
 }
 
-// newLimits never allows more connections than the process has descriptors
-// for: a gate without any would lose an answer's socket, and with it the count.
+// newLimits never allows more connections than the process has descriptors for: without a
+// free one, recvmsg(2) drops the socket of an answer, and the broker would count it as open
+// for ever.
 func newLimits(configured wire.Limits) (*limits, error) {
 	var files unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
@@ -57,8 +59,8 @@ func newLimits(configured wire.Limits) (*limits, error) {
 	return l, nil
 }
 
-// admit counts one more connection or flow, or says why not. Each that was
-// admitted is released once.
+// admit counts one more connection or flow, or returns the reason why not. Each admit that
+// succeeded needs one release.
 func (l *limits) admit() wire.Reason {
 	if l.bytes.empty() {
 		return wire.ReasonBytes
@@ -75,17 +77,17 @@ func (l *limits) admit() wire.Reason {
 
 func (l *limits) release() { l.open.Add(-1) }
 
-// narrow keeps the buffers of a connection small that is one of a crowd.
-func (l *limits) narrow(conn *net.TCPConn) {
-	if l.open.Load() <= wire.Crowd {
+// limitBuffers gives connections beyond wire.LargeBuffers small buffers.
+func (l *limits) limitBuffers(conn *net.TCPConn) {
+	if l.open.Load() <= wire.LargeBuffers {
 		return
 	}
-	// Neither fails on an open socket; with the kernel's own it serves as well.
-	_ = conn.SetReadBuffer(wire.CrowdBuffer)
-	_ = conn.SetWriteBuffer(wire.CrowdBuffer)
+	// Errors do not matter: the connection works with the kernel's buffers too.
+	_ = conn.SetReadBuffer(wire.SmallBufferBytes)
+	_ = conn.SetWriteBuffer(wire.SmallBufferBytes)
 }
 
-// budget is what all connections together may still carry.
+// budget is what all connections together may still transfer.
 type budget struct {
 	limited bool
 	left    atomic.Int64
@@ -93,8 +95,7 @@ type budget struct {
 
 func (b *budget) empty() bool { return b.limited && b.left.Load() <= 0 }
 
-// take reserves up to n bytes, so that connections that run at the same time
-// cannot spend a byte twice.
+// take reserves up to n bytes in advance, so that concurrent connections cannot spend a byte twice.
 func (b *budget) take(n int64) int64 {
 	if !b.limited {
 		return n
@@ -111,7 +112,7 @@ func (b *budget) take(n int64) int64 {
 	}
 }
 
-// give returns what was reserved and not carried.
+// give returns bytes that were reserved but not transferred.
 func (b *budget) give(n int64) {
 	if b.limited {
 		b.left.Add(n)

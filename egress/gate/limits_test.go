@@ -23,7 +23,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	for _, c := range []struct{ limit, want int }{{limit, limit}, {0, 3 * limit}} {
 		file, _ := outside(t)
 		s, b := begin(t, wire.Limits{Connections: c.limit}, func(wire.Request) wire.Answer {
-			return wire.Answer{Verdict: wire.VerdictVerify}
+			return wire.Answer{Result: wire.ResultVerify}
 		})
 		file.Close()
 		var port atomic.Uint32 // a target that is known would be asked for only once its client was silent for quietTimeout
@@ -92,7 +92,7 @@ func TestNewConnectionsPerSecond(t *testing.T) {
 	t.Parallel()
 	const perSecond = 3
 	s, b := begin(t, wire.Limits{PerSecond: perSecond}, func(wire.Request) wire.Answer {
-		return wire.Answer{Verdict: wire.VerdictDenied}
+		return wire.Answer{Result: wire.ResultDenied}
 	})
 	address := to(t, s, "192.0.2.1:443")
 	for range 20 {
@@ -133,25 +133,25 @@ func TestTheBudgetAddsUp(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreNotAFlood: the same is told once a second, and never more than
+// TestRefusalsAreNotAFlood: the same is sent once a second, and never more than
 // the rate.
 func TestRefusalsAreNotAFlood(t *testing.T) {
 	t.Parallel()
 	r := newRefusals(nil)
 	now := time.Now()
 	one := wire.Refused{Target: netip.MustParseAddrPort("192.0.2.1:1"), Reason: wire.ReasonRate}
-	if !r.news(one, now) || r.news(one, now) || r.news(one, now.Add(refusalsForget/2)) || !r.news(one, now.Add(refusalsForget)) {
-		t.Error("the same was told twice, or never again")
+	if !r.worthSending(one, now) || r.worthSending(one, now) || r.worthSending(one, now.Add(refusalsForget/2)) || !r.worthSending(one, now.Add(refusalsForget)) {
+		t.Error("the same was sent twice, or never again")
 	}
-	told := 0
+	sent := 0
 	for port := range uint16(10_000) {
 		one.Target = netip.AddrPortFrom(one.Target.Addr(), port)
-		if r.news(one, now.Add(refusalsForget)) {
-			told++
+		if r.worthSending(one, now.Add(refusalsForget)) {
+			sent++
 		}
 	}
-	if told > refusalsBurst || len(r.told) > refusalsRemember {
-		t.Errorf("%d were told, %d are remembered", told, len(r.told))
+	if sent > refusalsBurst || len(r.sent) > refusalsRemember {
+		t.Errorf("%d were sent, %d are remembered", sent, len(r.sent))
 	}
 }
 
@@ -159,21 +159,21 @@ func TestRefusalsAreNotAFlood(t *testing.T) {
 // agent that opens all that it may and reads nothing.
 func TestACrowdHasSmallBuffers(t *testing.T) {
 	t.Parallel()
-	for open, want := range map[int64]bool{wire.Crowd: false, wire.Crowd + 1: true} {
+	for open, want := range map[int64]bool{wire.LargeBuffers: false, wire.LargeBuffers + 1: true} {
 		conn, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		check(t, err)
 		defer conn.Close()
 		near := dial(t, conn.Addr().String())
 		var l limits
 		l.open.Store(open)
-		l.narrow(near)
+		l.limitBuffers(near)
 		check(t, control(near, func(fd int) error {
 			size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
-			if small := size == 2*wire.CrowdBuffer; err != nil || small != want {
+			if small := size == 2*wire.SmallBufferBytes; err != nil || small != want {
 				t.Errorf("%d open: %d bytes to send, %v", open, size, err)
 			}
 			size, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
-			if err != nil || (want && size != 2*wire.CrowdBuffer) {
+			if err != nil || (want && size != 2*wire.SmallBufferBytes) {
 				t.Errorf("%d open: %d bytes to receive, %v", open, size, err)
 			}
 			return nil

@@ -11,45 +11,45 @@ import (
 )
 
 const (
-	// openingBytes bounds the first bytes that are read to find a name. A TLS
-	// hello with post-quantum keys is below 2 KiB; servers refuse heads of
-	// more than 8 or 16.
+	// openingBytes bounds the first bytes that are read to find a name. A TLS hello with
+	// post-quantum keys has less than 2 KiB; servers refuse HTTP heads above 8 or 16 KiB.
 	openingBytes = 16 << 10
-	// openingTimeout bounds the whole reading of them, however they drip.
+	// openingTimeout bounds the time for all of them, also for a client that sends byte by byte.
 	openingTimeout = 10 * time.Second
-	// quietTimeout is how long a client may be silent that need not show a name:
-	// in some protocols the server speaks first.
+	// quietTimeout is how long the gate waits for a client that need not show a name: in
+	// some protocols the server speaks first.
 	quietTimeout = time.Second
-	// complaintTimeout bounds the wait for a request that will be denied anyway.
-	complaintTimeout = 2 * time.Second
+	// deniedTimeout bounds the wait for a request that will be denied anyway.
+	deniedTimeout = 2 * time.Second
 )
 
-// waits are the times above. A gate has no others; a test has.
-type waits struct{ opening, quiet, complaint time.Duration }
+// waits are the times above; tests use shorter ones.
+type waits struct{ opening, quiet, denied time.Duration }
 
-func clientWaits() waits { return waits{openingTimeout, quietTimeout, complaintTimeout} }
+func clientWaits() waits { return waits{openingTimeout, quietTimeout, deniedTimeout} }
 
-// opening is what the first bytes of a connection say.
+// opening is what the first bytes of a connection show.
 type opening struct {
-	bytes  []byte // all that was read, to be forwarded
-	name   string // as shown, of letters, digits, ".", "-" and "_" only
-	shown  wire.Shown
-	http   bool        // a request: its client understands an answer
-	mute   bool        // nothing may be answered
-	silent bool        // the client has not said anything yet
-	reason wire.Reason // why the gate refuses it; empty if it does not
+	bytes      []byte // all that was read; it must be forwarded
+	name       string // as the client sent it, of letters, digits, ".", "-" and "_" only
+	shown      wire.Shown
+	http       bool        // a request: the client understands a response
+	noResponse bool        // no HTTP response may be sent
+	silent     bool        // the client has not sent anything yet
+	reason     wire.Reason // why the gate refuses it; empty if it does not
 }
 
 var errOpeningTooLong = errors.New("too many bytes without a name")
 
-// recorder keeps what is read from conn, so that it can be read again and
-// forwarded. What is written is lost: a parser must not talk to the agent.
+// recorder keeps what is read from conn, so that it can be parsed again and forwarded.
+// Writes are discarded, because a parser must not answer the agent.
 type recorder struct {
 	net.Conn
 	seen   []byte
-	offset int // of what is played back
+	offset int // read position in seen
 }
 
+// Read serves the recorded bytes first, so that several parsers can read the same opening.
 func (r *recorder) Read(p []byte) (int, error) {
 	if r.offset == len(r.seen) {
 		if err := r.more(); err != nil {
@@ -61,7 +61,7 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// firstRead is the usual hello or head in one piece.
+// firstRead is the usual size of a hello or head.
 const firstRead = 2 << 10
 
 // more reads once from the connection.
@@ -91,9 +91,8 @@ func (r *recorder) Close() error                    { return nil }
 func (r *recorder) SetDeadline(time.Time) error     { return nil }
 func (r *recorder) SetReadDeadline(time.Time) error { return nil }
 
-// peek reads the first bytes of conn. mayPass is whether a client that shows no
-// name may go on; a name that is shown in a way that can be misread is refused
-// either way.
+// peek reads the first bytes of conn. mayPass says whether a client without a name may
+// continue. An ambiguous name is refused in any case.
 func (w waits) peek(conn net.Conn, port uint16, mayPass bool) opening {
 	r := &recorder{Conn: conn}
 	began := time.Now()
@@ -111,7 +110,7 @@ func (w waits) peek(conn net.Conn, port uint16, mayPass bool) opening {
 	return r.judge(began.Add(w.opening), err, port, mayPass)
 }
 
-// judge reads the rest of an opening whose first read ended with err.
+// judge reads the rest of an opening, after a first read that returned err.
 func (r *recorder) judge(deadline time.Time, err error, port uint16, mayPass bool) opening {
 	if err == nil {
 		err = r.Conn.SetReadDeadline(deadline)
@@ -130,10 +129,10 @@ func (r *recorder) judge(deadline time.Time, err error, port uint16, mayPass boo
 	return found
 }
 
-// late reads the opening of a client that was silent for as long as it had to
-// be. It may take its time until it speaks, and then is held to the same: else
-// a second of silence would be the way around every denied name. At the end of
-// a client that never spoke there is nothing to judge.
+// late reads the opening of a client that was silent for quietTimeout. It has no time limit
+// until it sends something, and is then checked like the others: otherwise a second of
+// silence would bypass every deny rule by name. A client that closes without sending has
+// nothing to check.
 func (w waits) late(conn net.Conn, port uint16) opening {
 	r := &recorder{Conn: conn}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
@@ -146,10 +145,11 @@ func (w waits) late(conn net.Conn, port uint16) opening {
 	return r.judge(time.Now().Add(w.opening), err, port, true)
 }
 
-// recordTypeHandshake begins every TLS hello (RFC 8446 section 5.1), and no
-// request.
+// recordTypeHandshake is the first byte of a TLS hello (RFC 8446 section 5.1). No HTTP
+// request begins with it.
 const recordTypeHandshake = 0x16
 
+// name chooses the parser by the first byte.
 func (r *recorder) name(port uint16) opening {
 	if r.seen[0] == recordTypeHandshake {
 		return r.hello()
@@ -157,7 +157,7 @@ func (r *recorder) name(port uint16) opening {
 	return r.head(port)
 }
 
-// reasonOf says what the failure to read a name means.
+// reasonOf is the reason for a failure to read a name.
 func reasonOf(err error) wire.Reason {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -168,8 +168,8 @@ func reasonOf(err error) wire.Reason {
 	return wire.ReasonMalformed
 }
 
-// validName is whether a name can be sent on as it is. What it means, and
-// whether it is one, is the broker's to say.
+// validName reports whether a name can be sent to the broker as it is. The broker checks
+// whether it is a valid host name.
 func validName(name string) bool {
 	const longest = 254 // RFC 1035 section 2.3.4, as text, with the last dot
 	if name == "" || len(name) > longest {

@@ -9,34 +9,34 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The record of refusals is for people: an agent that floods the gate must not
-// flood the broker through it.
+// Reports of refusals are for users. An agent that floods the gate must not flood the
+// broker with them.
 const (
 	refusalsPerSecond = 50
 	refusalsBurst     = 100
-	refusalsWaiting   = 64              // beyond, they are only counted
-	refusalsRemember  = 256             // of those told
-	refusalsForget    = 1 * time.Second // and when the same is told again
+	refusalsWaiting   = 64              // further ones are counted only
+	refusalsRemember  = 256             // refusals that were sent
+	refusalsForget    = 1 * time.Second // after which the same one is sent again
 )
 
-// refusals tells the broker what the gate itself turned away.
+// refusals reports to the broker what the gate itself refused.
 type refusals struct {
 	conn    *wire.Conn
 	waiting chan wire.Refused
 	rate    *rate.Limiter
 	silent  atomic.Int64               // refusals since the last message
-	last    wire.Refused               // only report touches it and told
-	told    map[wire.Refused]time.Time // when each was told
+	last    wire.Refused               // accessed by report's goroutine only, like sent
+	sent    map[wire.Refused]time.Time // when each was sent
 }
 
 func newRefusals(conn *wire.Conn) *refusals {
 	return &refusals{
 		conn: conn, waiting: make(chan wire.Refused, refusalsWaiting),
-		rate: rate.NewLimiter(refusalsPerSecond, refusalsBurst), told: map[wire.Refused]time.Time{},
+		rate: rate.NewLimiter(refusalsPerSecond, refusalsBurst), sent: map[wire.Refused]time.Time{},
 	}
 }
 
-// tcp and udp never wait.
+// tcp and udp never block.
 func (r *refusals) tcp(target netip.AddrPort, name string, reason wire.Reason) {
 	r.add(wire.Refused{Target: target, Name: name, Reason: reason})
 }
@@ -45,6 +45,8 @@ func (r *refusals) udp(target netip.AddrPort, reason wire.Reason) {
 	r.add(wire.Refused{Target: target, UDP: true, Reason: reason})
 }
 
+// add counts every refusal, but drops its details if the queue is full, so that a flood
+// cannot block the gate.
 func (r *refusals) add(refused wire.Refused) {
 	r.silent.Add(1)
 	select {
@@ -53,8 +55,8 @@ func (r *refusals) add(refused wire.Refused) {
 	}
 }
 
-// report sends until done, and then what waits: an agent's last refusal has its
-// target as every other has.
+// report sends refusals until done, and then those that are queued, so that the last one is
+// reported with its target too.
 func (r *refusals) report(done <-chan struct{}) {
 	rest := time.NewTicker(refusalsForget)
 	defer rest.Stop()
@@ -64,43 +66,43 @@ func (r *refusals) report(done <-chan struct{}) {
 			for len(r.waiting) > 0 {
 				r.take(<-r.waiting)
 			}
-			r.tell(r.last)
+			r.send(r.last)
 			return
 		case refused := <-r.waiting:
 			r.take(refused)
 		case <-rest.C:
-			r.tell(r.last)
+			r.send(r.last)
 		}
 	}
 }
 
-// take tells of one that is worth it.
+// take sends refused if it is worth a message.
 func (r *refusals) take(refused wire.Refused) {
-	if r.last = refused; r.news(refused, time.Now()) {
-		r.tell(refused)
+	if r.last = refused; r.worthSending(refused, time.Now()) {
+		r.send(refused)
 	}
 }
 
-// tell says how many there were, if there were any.
-func (r *refusals) tell(refused wire.Refused) {
+// send sends refused with the number of refusals since the last message, if there are any.
+func (r *refusals) send(refused wire.Refused) {
 	if refused.Count = r.silent.Swap(0); refused.Count == 0 {
 		return
 	}
-	// A channel that is gone ends the process by its receiving side.
+	// An error means that the channel is gone; receive then ends the process.
 	_ = r.conn.SendRequest(wire.Request{Refused: &refused})
 }
 
-// news says whether refused is worth a message.
-func (r *refusals) news(refused wire.Refused, now time.Time) bool {
-	if last, ok := r.told[refused]; ok && now.Sub(last) < refusalsForget {
+// worthSending reports whether refused was not sent recently, within the rate.
+func (r *refusals) worthSending(refused wire.Refused, now time.Time) bool {
+	if last, ok := r.sent[refused]; ok && now.Sub(last) < refusalsForget {
 		return false
 	}
 	if !r.rate.AllowN(now, 1) {
 		return false
 	}
-	if len(r.told) >= refusalsRemember {
-		clear(r.told)
+	if len(r.sent) >= refusalsRemember {
+		clear(r.sent)
 	}
-	r.told[refused] = now
+	r.sent[refused] = now
 	return true
 }

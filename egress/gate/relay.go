@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunkBytes is the most that one step of a relay reserves and moves; the
-// kernel's largest pipe for an unprivileged user (pipe(7)).
+// chunkBytes bounds the bytes that one iteration of a relay reserves and moves. It is the
+// largest pipe of an unprivileged user (pipe(7)).
 const chunkBytes = 1 << 20
 
-// traffic counts one relay.
+// traffic counts the bytes of one relay.
 type traffic struct{ rx, tx atomic.Int64 } // rx: towards the agent
 
-// opener gives the first bytes of a relay.
+// opener returns the first bytes of a relay.
 type opener func() ([]byte, error)
 
-// relay moves bytes between the agent's side and the other until both have
-// ended, and closes both. First gives the bytes of the agent's that were read
-// already, and may wait for them while the other direction runs. An error of one direction resets both connections, as the peers themselves
-// would have seen it.
+// relay moves bytes between the agent's side and the other until both have ended, and
+// closes both. first returns the agent's bytes that were read already; it may block while
+// the other direction runs. An error in one direction resets both connections, as the peers
+// would have seen it without the gate.
 func (s *server) relay(agent, other *net.TCPConn, first opener, t *traffic) error {
 	sending := make(chan error, 1)
 	fail := func(err error) error {
@@ -45,14 +45,14 @@ func (s *server) relay(agent, other *net.TCPConn, first opener, t *traffic) erro
 	}()
 	err := fail(s.pump(agent, other, &t.rx))
 	if other := <-sending; err == nil || (other != nil && errors.Is(err, net.ErrClosed)) {
-		err = other // the first to fail is the one to tell
+		err = other // the direction that failed first has the cause; the other sees a closed socket
 	}
 	agent.Close()
 	other.Close()
 	return err
 }
 
-// forward writes bytes that were read to find a name.
+// forward writes the bytes that were read to find a name.
 func (s *server) forward(to *net.TCPConn, bytes []byte, moved *atomic.Int64) error {
 	for len(bytes) > 0 {
 		n := s.limits.bytes.take(int64(len(bytes)))
@@ -68,7 +68,7 @@ func (s *server) forward(to *net.TCPConn, bytes []byte, moved *atomic.Int64) err
 	return nil
 }
 
-// pump moves one direction until its end, which it passes on.
+// pump moves one direction until its end, and then shuts down the other side's direction too.
 func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -88,12 +88,12 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 		if reserved == 0 {
 			return errBytes
 		}
-		// ReadFrom splices: the bytes never enter this process. It has a pipe
-		// only from here to its return, because they are there already; waiting
-		// inside would cost each idle connection four descriptors.
+		// ReadFrom uses splice(2), so the bytes never enter this process. It holds a pipe
+		// only during the call, because the bytes have arrived already. If it had to wait,
+		// each idle connection would hold the four descriptors of two pipes.
 		part.R, part.N = from, reserved
 		if ready.urgent {
-			part.R = struct{ io.Reader }{from} // read(2) skips what splice(2) stops at
+			part.R = struct{ io.Reader }{from} // splice(2) stops at urgent data, read(2) does not
 		}
 		carried, err := to.ReadFrom(&part)
 		s.limits.bytes.give(reserved - carried)
@@ -110,14 +110,14 @@ type readiness struct {
 	check func(fd uintptr) bool
 
 	n      int64
-	urgent bool // what comes next is an urgent byte, which tcp(7) keeps apart
+	urgent bool // next is an urgent byte (tcp(7)), which splice(2) does not move
 	err    error
 }
 
-// wait returns how many bytes can be read at once; io.EOF at the end.
+// wait returns how many bytes can be read now; io.EOF at the end.
 func (r *readiness) wait() (int64, error) {
 	if r.check == nil {
-		r.check = r.look // once: a method value is an allocation
+		r.check = r.look // stored, because each method value is an allocation
 	}
 	if err := r.raw.Read(r.check); err != nil {
 		return 0, err
@@ -125,9 +125,9 @@ func (r *readiness) wait() (int64, error) {
 	return r.n, r.err
 }
 
-// look needs two calls because FIONREAD cannot tell nothing from the end, nor
-// from an urgent byte in front. What comes between the two is not urgent, and not
-// one byte alone.
+// look needs two system calls: FIONREAD returns 0 for no data, for the end, and for an
+// urgent byte at the front. Bytes that arrive between the two calls are found by the second
+// count, so they are not taken for urgent.
 func (r *readiness) look(fd uintptr) bool {
 	if r.count(fd) {
 		return true
@@ -146,7 +146,7 @@ func (r *readiness) look(fd uintptr) bool {
 	return true
 }
 
-// count asks how many bytes are there. It is false for none.
+// count reads the number of available bytes. It is false for none.
 func (r *readiness) count(fd uintptr) bool {
 	waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ) // FIONREAD, tcp(7)
 	r.n, r.urgent, r.err = int64(waiting), false, err

@@ -141,7 +141,7 @@ func TestAnUrgentByteDoesNotStop(t *testing.T) {
 func TestAnAnswerWithoutItsSocketIsNoConnection(t *testing.T) {
 	t.Parallel()
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer {
-		return wire.Answer{Verdict: wire.VerdictAllowed, Number: 9}
+		return wire.Answer{Result: wire.ResultAllowed, Number: 9}
 	})
 	expectReset(t, to(t, s, "192.0.2.1:22"), "")
 	if got := get(t, b.closed); got.Number != 9 {

@@ -10,18 +10,17 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// acceptBackoff is the pause after a failed accept(2), which then would fail
-// again at once: descriptors or memory are short.
+// acceptBackoff is the pause after a failed accept(2). It fails for want of descriptors or
+// memory, and would fail again at once.
 const acceptBackoff = 50 * time.Millisecond
 
-// admission counts what is served at the same time.
+// admission counts connections that are served at the same time.
 type admission interface {
 	admit() wire.Reason
 	release()
 }
 
-// accept serves each connection on a goroutine of its own, as long as the
-// listener lives.
+// accept serves each connection in a goroutine of its own, until the listener is closed.
 func (s *server) accept(listener *net.TCPListener, limits admission, handle func(*net.TCPConn)) {
 	for {
 		conn, err := listener.AcceptTCP()
@@ -35,6 +34,8 @@ func (s *server) accept(listener *net.TCPListener, limits admission, handle func
 			}
 			continue
 		}
+		// Over the limit the client gets a reset at once. A connection left in the backlog
+		// would look like a slow network.
 		if reason := limits.admit(); reason != "" {
 			s.refusals.tcp(targetOf(conn), "", reason)
 			reset(conn)
@@ -47,16 +48,16 @@ func (s *server) accept(listener *net.TCPListener, limits admission, handle func
 	}
 }
 
-// shed answers one connection without a descriptor for it: the one that is kept
-// for this is given up for a moment. The client is refused instead of waiting
-// for ever. The limits keep the gate from ever getting here.
+// shed refuses one connection when there is no free descriptor: it closes the spare one,
+// accepts and resets. Otherwise the client would wait for ever. The limits normally prevent
+// this case.
 func (s *server) shed(listener *net.TCPListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spare != nil {
 		s.spare.Close()
 	}
-	// Whoever waited may have gone meanwhile.
+	// The client may have gone meanwhile; then accept must not block.
 	if err := listener.SetDeadline(time.Now().Add(acceptBackoff)); err == nil {
 		if conn, err := listener.AcceptTCP(); err == nil {
 			s.refusals.tcp(targetOf(conn), "", wire.ReasonConnections)
@@ -64,10 +65,10 @@ func (s *server) shed(listener *net.TCPListener) {
 		}
 		_ = listener.SetDeadline(time.Time{}) // fails only if it is closed, and then accept ends
 	}
-	s.spare, _ = listener.File() // without one, clients wait until there are descriptors again
+	s.spare, _ = listener.File() // on an error there is no spare one; clients then wait for a free descriptor
 }
 
-// pause says whether the gate still serves after it.
+// pause sleeps, and reports whether the gate still serves.
 func (s *server) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -79,11 +80,11 @@ func (s *server) pause(d time.Duration) bool {
 	}
 }
 
-// targetOf is where the agent wanted to go: what a transparent socket accepts
-// has that as its own address.
+// targetOf is the agent's destination: the local address of a connection that a transparent
+// socket accepted.
 func targetOf(conn *net.TCPConn) netip.AddrPort { return plain(conn.LocalAddr()) }
 
-// plain is the address without the spellings that two families have for one.
+// plain is the address in its one form: unmapped and without a zone.
 func plain(address net.Addr) netip.AddrPort {
 	var found netip.AddrPort
 	switch a := address.(type) {
@@ -99,19 +100,19 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// agentConnection serves one connection of the agent's to the outside.
+// agentConnection serves a connection of the agent to the outside.
 func (s *server) agentConnection(conn *net.TCPConn) {
 	target := targetOf(conn)
 	if target.Addr().IsLoopback() {
-		reset(conn) // it connected to the gate's own port, not through it
+		reset(conn) // it connected to the gate's own socket, not through it
 		return
 	}
 	s.connect(conn, target)
 }
 
-// carry relays what was allowed, and turns away the rest.
+// carry relays an allowed connection, and refuses any other.
 func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Answer, seen opening) {
-	if answer.Verdict != wire.VerdictAllowed {
+	if answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
 		s.turnAway(conn, target, answer, seen)
 		return
@@ -132,12 +133,12 @@ func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Ans
 	}
 }
 
-// errDenied ends a relay whose client showed a denied name late.
+// errDenied ends a relay whose client showed a denied name after the relay had begun.
 var errDenied = errors.New("the client showed a denied name")
 
-// lateOpening asks for the name that a client shows after its connection was
-// opened without one. The connection that this opens as well is not used: the
-// server may have spoken on the first one already.
+// lateOpening asks about the name that a client shows after its connection was made without
+// one. The second connection that an allowed answer brings is closed unused: the server may
+// have spoken on the first one already.
 func (s *server) lateOpening(conn *net.TCPConn, target netip.AddrPort) ([]byte, error) {
 	seen := s.waits.late(conn, target.Port())
 	if seen.reason != "" {
@@ -152,14 +153,14 @@ func (s *server) lateOpening(conn *net.TCPConn, target netip.AddrPort) ([]byte, 
 		return nil, err
 	}
 	s.broker.drop(answer)
-	if answer.Verdict == wire.VerdictDenied {
+	if answer.Result == wire.ResultDenied {
 		return nil, errDenied
 	}
 	return seen.bytes, nil
 }
 
-// onlySocket makes the answer's one descriptor a connection. net.FileConn turns
-// keep-alive on, which ends connections whose peer is gone.
+// onlySocket turns an answer's only descriptor into a connection. net.FileConn enables
+// keep-alive, which ends connections whose peer is gone.
 func onlySocket(files []*os.File) (*net.TCPConn, error) {
 	defer closeFiles(files)
 	if len(files) != 1 {
@@ -188,7 +189,7 @@ func (s *server) publishedConnection(client *net.TCPConn, port uint16) {
 	var t traffic
 	defer func() { s.broker.closed(answer.Number, t.rx.Load(), t.tx.Load()) }()
 	agent, err := onlySocket(answer.Files)
-	if err != nil || answer.Verdict != wire.VerdictAllowed {
+	if err != nil || answer.Result != wire.ResultAllowed {
 		if agent != nil {
 			agent.Close()
 		}
@@ -200,8 +201,8 @@ func (s *server) publishedConnection(client *net.TCPConn, port uint16) {
 	}
 }
 
-// hostPortConnection serves a connection of the agent's to a port of the
-// host's loopback, which is allowed by number: there is no name to see.
+// hostPortConnection serves a connection of the agent to a port of the host's loopback. The
+// port allows it, so no name is read.
 func (s *server) hostPortConnection(conn *net.TCPConn, port uint16) {
 	target := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 	answer, err := s.broker.ask(wire.Request{Open: &wire.Open{Target: target}})
@@ -209,5 +210,5 @@ func (s *server) hostPortConnection(conn *net.TCPConn, port uint16) {
 		reset(conn)
 		return
 	}
-	s.carry(conn, target, answer, opening{mute: true})
+	s.carry(conn, target, answer, opening{noResponse: true})
 }

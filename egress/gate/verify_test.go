@@ -19,22 +19,22 @@ import (
 )
 
 // byName is a broker with one rule: a.example, on 80 and 443.
-func byName(t *testing.T, first wire.Verdict) (func(wire.Request) wire.Answer, func(string)) {
+func byName(t *testing.T, first wire.Result) (func(wire.Request) wire.Answer, func(string)) {
 	file, far := outside(t)
 	var given atomic.Bool
 	expect := func(want string) { t.Helper(); expectText(t, far, want) }
 	return func(r wire.Request) wire.Answer {
 		switch {
 		case r.Open.Shown == "":
-			return wire.Answer{Verdict: first}
-		case r.Open.Name == "a.example", r.Open.Shown == wire.ShownNothing && first == wire.VerdictVerifyDeny:
-			answer := wire.Answer{Verdict: wire.VerdictAllowed, Number: 7}
+			return wire.Answer{Result: first}
+		case r.Open.Name == "a.example", r.Open.Shown == wire.ShownNothing && first == wire.ResultVerifyDeny:
+			answer := wire.Answer{Result: wire.ResultAllowed, Number: 7}
 			if !given.Swap(true) {
 				answer.Files = []*os.File{file}
 			}
 			return answer
 		}
-		return wire.Answer{Verdict: wire.VerdictDenied, Rule: "no rule for it", Hint: "add --allow " + r.Open.Name}
+		return wire.Answer{Result: wire.ResultDenied, Rule: "no rule for it", Hint: "add --allow " + r.Open.Name}
 	}, expect
 }
 
@@ -48,7 +48,7 @@ func TestTheShownNameOpens(t *testing.T) {
 		{"tls", "192.0.2.1:443", string(helloOf(t, &tls.Config{ServerName: "a.example"})) + "and more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			decide, expect := byName(t, wire.VerdictVerify)
+			decide, expect := byName(t, wire.ResultVerify)
 			s, b := begin(t, wire.Limits{}, decide)
 			near := dial(t, to(t, s, c.target))
 			for piece := range strings.SplitSeq(c.data, "a") {
@@ -85,7 +85,7 @@ func TestWhatTheGateRefuses(t *testing.T) {
 		{"endless hello", "\x16\x03\x01\x40\x00\x01\x00\xff\xff" + strings.Repeat("x", openingBytes), wire.ReasonMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			decide, _ := byName(t, wire.VerdictVerify)
+			decide, _ := byName(t, wire.ResultVerify)
 			s, b := begin(t, wire.Limits{}, decide)
 			expectReset(t, to(t, s, "192.0.2.1:443"), c.data)
 			if got := get(t, b.refused); got.Reason != c.want || got.Target.String() != "192.0.2.1:443" {
@@ -143,7 +143,7 @@ func TestASilentClientIsWaitedFor(t *testing.T) {
 // TestASilentClientMayPass where only names are denied, and nowhere else.
 func TestASilentClientMayPass(t *testing.T) {
 	t.Parallel()
-	decide, _ := byName(t, wire.VerdictVerifyDeny)
+	decide, _ := byName(t, wire.ResultVerifyDeny)
 	s, b := begin(t, wire.Limits{}, decide)
 	s.waits.quiet = quietTimeout / 20
 	dial(t, to(t, s, "192.0.2.1:443"))
@@ -166,7 +166,7 @@ func TestALateNameIsAsked(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", false},
 		{"\x00\x01", true},
 	} {
-		decide, expect := byName(t, wire.VerdictVerifyDeny)
+		decide, expect := byName(t, wire.ResultVerifyDeny)
 		s, b := begin(t, wire.Limits{}, decide)
 		s.waits.quiet = quietTimeout / 20 // the client speaks once that is over
 		near := dial(t, to(t, s, "192.0.2.1:443"))

@@ -10,22 +10,23 @@ import (
 
 const (
 	maxEntries = 1024
-	// maxEntryBytes keeps the whole cache below 16 MiB; what is larger is rare
-	// enough to be asked for again.
+	// maxEntryBytes keeps the whole cache below 16 MiB. Larger answers are rare and are
+	// requested again.
 	maxEntryBytes = 16 << 10
 
-	minLife         = time.Second // also of a time to live of 0: a page's many connections ask once
+	minLife         = time.Second // also for a TTL of 0: the many connections of one page make one query
 	maxLife         = time.Hour
 	maxNegativeLife = time.Minute
 )
 
-// entry is an answer as it was packed, which bounds what it takes and lets each
-// caller have its own copy.
+// entry is a packed answer: its size is known, and each caller gets its own copy.
 type entry struct {
 	message       []byte
 	born, expires time.Time
 }
 
+// reply subtracts the age from the TTLs, so that a cached answer does not live longer than
+// the zone's owner wants.
 func (e entry) reply(now time.Time) (*dnsmsg.Reply, error) {
 	reply, err := dnsmsg.ParseReply(e.message)
 	if err != nil {
@@ -35,8 +36,8 @@ func (e entry) reply(now time.Time) (*dnsmsg.Reply, error) {
 	return reply, nil
 }
 
-// lifetime is how long an answer is kept; 0 is not at all, for failures and for
-// a negative answer without a time (RFC 2308 section 5).
+// lifetime is how long an answer is kept. It is 0 for failures, and for a negative answer
+// without a TTL (RFC 2308 section 5).
 func lifetime(reply *dnsmsg.Reply) time.Duration {
 	ttl, known := reply.TTL()
 	switch {
@@ -49,11 +50,11 @@ func lifetime(reply *dnsmsg.Reply) time.Duration {
 	}
 }
 
-// cache keeps the entries that were used last.
+// cache keeps the most recently used entries.
 type cache struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	byKey  map[string]*list.Element
-	recent *list.List // of cached, the latest used first
+	recent *list.List // of cached, most recently used first
 }
 
 type cached struct {
@@ -65,6 +66,7 @@ func newCache() *cache {
 	return &cache{byKey: map[string]*list.Element{}, recent: list.New()}
 }
 
+// get removes the entry if it has expired; put removes others when the cache is full.
 func (c *cache) get(key string, now time.Time) (entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,6 +83,7 @@ func (c *cache) get(key string, now time.Time) (entry, bool) {
 	return kept.entry, true
 }
 
+// put evicts the entry that was used longest ago when the cache is full.
 func (c *cache) put(key string, e entry) {
 	if len(e.message) > maxEntryBytes {
 		return
@@ -96,7 +99,7 @@ func (c *cache) put(key string, e entry) {
 	}
 }
 
-// remove is called with mu held.
+// remove requires mu.
 func (c *cache) remove(element *list.Element) {
 	delete(c.byKey, element.Value.(cached).key)
 	c.recent.Remove(element)

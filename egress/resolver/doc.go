@@ -1,19 +1,19 @@
-// Package resolver asks the host's name servers, on behalf of agents.
+// Package resolver queries the host's name servers on behalf of agents.
 //
 //	Lookup ─▶ /etc/hosts ─▶ cache ─▶ one flight per question ─▶ server 1, 2, 3, and once more
 //	                                                            UDP, and TCP if truncated
 //
-// It reads the same two files as the C library and follows them when they
-// change, so that it works with whatever manages them (systemd-resolved on
-// 127.0.0.53, NetworkManager, a VPN that comes up during a run); or it asks
-// the servers that the user gave, and reads no file.
+// It reads the same two files as the C library, and again when they change, so it
+// works with whatever manages them (systemd-resolved on 127.0.0.53,
+// NetworkManager, a VPN that comes up during a run). If the user gave servers, it
+// queries those and reads no file.
 //
-// Against forged answers each question has a random ID and a socket of its own,
-// connected, on a port that the kernel picks; what does not match is not
-// believed, and the wait goes on. When no server answers there is an error, and
-// never another way to an answer.
+// Against forged answers each query has a random ID and a connected socket of its
+// own, on a port that the kernel picks. An answer that does not match is ignored,
+// and the wait goes on. If no server answers, Lookup returns an error; there is no
+// fallback.
 //
-// It knows no rules and filters nothing: the caller asks only for names that
-// are allowed. The C library's other sources (mDNS, LDAP, nsswitch) are not
-// asked, and search domains are only told, never tried.
+// It refuses to filter: the caller asks only for names that are allowed. It does
+// not use the C library's other sources (mDNS, LDAP, nsswitch), and reports search
+// domains without applying them.
 package resolver

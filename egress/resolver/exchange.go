@@ -14,11 +14,11 @@ import (
 	"clove.run/clove/egress/dnsmsg"
 )
 
-// maxDatagramBytes is more than we say we take: some servers do not listen, and
-// a datagram that was cut could not be told from a broken one.
+// maxDatagramBytes is more than queries advertise (EDNS), because some servers ignore that,
+// and a truncated datagram looks like a malformed one.
 const maxDatagramBytes = 4096
 
-// ask goes through the servers until one gives a definite answer.
+// ask queries the servers in order until one gives a definite answer.
 func (r *Resolver) ask(ctx context.Context, servers []netip.AddrPort, name string, qtype uint16) (*dnsmsg.Reply, error) {
 	if len(servers) == 0 {
 		return nil, ErrNoServers
@@ -39,18 +39,18 @@ func (r *Resolver) ask(ctx context.Context, servers []netip.AddrPort, name strin
 				failed = true
 			}
 		}
-		if failed { // who has answered once would say the same again
+		if failed { // a server that answered would give the same answer again
 			break
 		}
 	}
 	if failed {
-		// Not the server's own code: to an agent REFUSED means a rule of ours.
+		// SERVFAIL instead of the server's own code: to an agent, REFUSED means that a rule denied the name.
 		return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeServerFailure), nil
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNoAnswer, errors.Join(failures...))
 }
 
-// try is one server's turn.
+// try queries one server, within its share of the time.
 func (r *Resolver) try(ctx context.Context, server netip.AddrPort, name string, qtype uint16) (*dnsmsg.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (r *Resolver) try(ctx context.Context, server netip.AddrPort, name string, 
 	return r.exchange(ctx, server, name, qtype, false) // a server from before EDNS, RFC 6891 section 6.2.2
 }
 
-// exchange asks by UDP, and by TCP if the answer is truncated.
+// exchange queries by UDP, and by TCP if the answer is truncated.
 func (r *Resolver) exchange(ctx context.Context, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
 	reply, err := r.exchangeOver(ctx, "udp", server, name, qtype, edns)
 	if errors.Is(err, dnsmsg.ErrTruncated) {
@@ -70,14 +70,16 @@ func (r *Resolver) exchange(ctx context.Context, server netip.AddrPort, name str
 	return reply, err
 }
 
+// exchangeOver makes one query over one transport. The connection ends with ctx, which a
+// deadline in the past enforces on a blocked read.
 func (r *Resolver) exchangeOver(ctx context.Context, network string, server netip.AddrPort, name string, qtype uint16, edns bool) (*dnsmsg.Reply, error) {
 	question := dnsmsg.Question{ID: randomID(), Name: name, Type: qtype}
 	packet, err := question.Pack(edns)
 	if err != nil {
 		return nil, err
 	}
-	// Connected also by UDP: the kernel picks the port, and drops what comes from
-	// anybody else.
+	// The UDP socket is connected too: the kernel picks a random port, and drops
+	// datagrams from other addresses. Both make forged answers harder.
 	conn, err := r.dial(ctx, network, server)
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func dial(ctx context.Context, network string, server netip.AddrPort) (net.Conn,
 	return new(net.Dialer).DialContext(ctx, network, server.String())
 }
 
-// askDatagram waits on through forged and late answers.
+// askDatagram ignores forged and late answers and continues to wait.
 func askDatagram(conn net.Conn, question dnsmsg.Question, packet []byte) (*dnsmsg.Reply, error) {
 	if _, err := conn.Write(packet); err != nil {
 		return nil, err
@@ -112,8 +114,8 @@ func askDatagram(conn net.Conn, question dnsmsg.Question, packet []byte) (*dnsms
 	}
 }
 
-// askStream puts two bytes of length before each message, RFC 1035 section
-// 4.2.2, in one write: some servers read no further than the first segment.
+// askStream prefixes each message with its length, RFC 1035 section 4.2.2. It is one write,
+// because some servers read only the first segment.
 func askStream(conn net.Conn, question dnsmsg.Question, packet []byte) (*dnsmsg.Reply, error) {
 	framed := binary.BigEndian.AppendUint16(nil, uint16(len(packet)))
 	if _, err := conn.Write(append(framed, packet...)); err != nil {

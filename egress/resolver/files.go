@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// lookInterval is how often a file is looked at, at most.
+	// lookInterval bounds how often a file is checked for changes.
 	lookInterval = time.Second
-	// maxFileBytes bounds what is read; block lists in hosts files reach a few MiB.
+	// maxFileBytes bounds what is read. Block lists in hosts files have a few MiB.
 	maxFileBytes = 16 << 20
 	// maxServers is MAXNS of resolv.conf(5).
 	maxServers = 3
 )
 
-// followed is the parsed content of a file, read again when it was changed or
-// replaced. What cannot be read is empty.
+// followed is the parsed content of a file. It is read again after the file was changed or
+// replaced. An unreadable file counts as empty.
 type followed[T any] struct {
 	path  string
 	parse func(io.Reader) T
 
-	mu      sync.Mutex // guards what follows
-	looked  time.Time
-	seen    os.FileInfo // nil: not there
+	mu      sync.Mutex  // guards the fields below
+	looked  time.Time   // the last check
+	seen    os.FileInfo // nil: the file did not exist
 	value   T
-	edition int // how often the content was read
+	edition int // incremented with each read of the content
 }
 
 func follow[T any](path string, parse func(io.Reader) T) *followed[T] {
 	return &followed[T]{path: path, parse: parse}
 }
 
-// get also says which edition of the file this is.
+// get returns the content and its edition.
 func (f *followed[T]) get(now time.Time) (value T, edition int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *followed[T]) get(now time.Time) (value T, edition int) {
 		return f.value, f.edition
 	}
 	f.looked = now
-	info, err := os.Stat(f.path) // of the link's target: resolv.conf is often one
+	info, err := os.Stat(f.path) // of the target: resolv.conf is often a symbolic link
 	if err != nil {
 		info = nil
 	}
@@ -57,6 +57,8 @@ func (f *followed[T]) get(now time.Time) (value T, edition int) {
 	return f.value, f.edition
 }
 
+// same compares the file's identity too: an editor replaces a file by a rename, possibly
+// with the same size and time.
 func same(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -64,6 +66,7 @@ func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
+// read reports no error: like the C library, it treats an unreadable file as empty.
 func (f *followed[T]) read() T {
 	var none T
 	file, err := os.Open(f.path)
@@ -74,20 +77,22 @@ func (f *followed[T]) read() T {
 	return f.parse(io.LimitReader(file, maxFileBytes))
 }
 
-// resolvConf is what counts of resolv.conf(5). Options are left out: they tune
+// resolvConf are the parts of resolv.conf(5) that are used. Options are ignored: they tune
 // the C library, and the timeouts here are bounded anyway.
 type resolvConf struct {
 	servers []netip.AddrPort
 	search  []string
 }
 
-// ServersOf are the name servers of the text of a resolv.conf, in its order.
+// ServersOf returns the name servers of a resolv.conf's text, in its order.
 func ServersOf(text string) []netip.AddrPort { return parseResolvConf(strings.NewReader(text)).servers }
 
+// parseResolvConf follows the C library: at most three servers, and the last search or
+// domain line counts.
 func parseResolvConf(r io.Reader) resolvConf {
 	var conf resolvConf
 	for line := range lines(r) {
-		// The C library wants the keyword in the first column.
+		// The C library requires the keyword in the first column.
 		fields := strings.Fields(line)
 		if len(fields) == 0 || !strings.HasPrefix(line, fields[0]) {
 			continue
@@ -113,9 +118,10 @@ func parseResolvConf(r io.Reader) resolvConf {
 	return conf
 }
 
-// hosts are the addresses of names, lower case, as in hosts(5).
+// hosts maps lower-case names to addresses, from hosts(5).
 type hosts map[string][]netip.Addr
 
+// parseHosts keeps all addresses of a name, from all its lines.
 func parseHosts(r io.Reader) hosts {
 	names := hosts{}
 	for line := range lines(r) {
@@ -125,7 +131,7 @@ func parseHosts(r io.Reader) hosts {
 			continue
 		}
 		addr, err := netip.ParseAddr(fields[0])
-		if err != nil || addr.Zone() != "" { // a record has no room for a zone
+		if err != nil || addr.Zone() != "" { // a DNS record cannot have a zone
 			continue
 		}
 		for _, name := range fields[1:] {
@@ -138,7 +144,7 @@ func parseHosts(r io.Reader) hosts {
 	return names
 }
 
-// lines ends at one that is longer than any that a person wrote.
+// lines stops at a line above bufio.Scanner's 64 KiB.
 func lines(r io.Reader) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		scanner := bufio.NewScanner(r)

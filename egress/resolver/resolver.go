@@ -16,37 +16,35 @@ import (
 )
 
 const (
-	// tryTimeout is how long one server has for one question; the C library's
-	// default is 5 s, which leaves a client no time for the second server.
+	// tryTimeout bounds one query to one server. The C library's default of 5 s leaves a
+	// client no time for the second server.
 	tryTimeout = 2 * time.Second
-	// rounds is the C library's default too (resolv.conf(5), attempts).
+	// rounds is the C library's default (resolv.conf(5), attempts).
 	rounds = 2
-	// flightTimeout ends a flight whose callers may all have gone.
+	// flightTimeout ends a query whose callers may all have given up.
 	flightTimeout = 15 * time.Second
-	// maxFlights bounds the sockets that agents' questions hold open at once.
+	// maxFlights bounds the sockets of concurrent queries.
 	maxFlights = 64
-	// hostsTTL is short, because the file is followed.
+	// hostsTTL is short, because changes of the file take effect at once.
 	hostsTTL = 10 * time.Second
 )
 
-// What keeps a question from an answer; errors.Is tells.
+// Errors of Lookup, for errors.Is.
 var (
 	ErrNoServers = errors.New("no name server is configured")
 	ErrNoAnswer  = errors.New("no name server answered")
 )
 
-// Config says whom to ask.
+// Config says which servers to query.
 type Config struct {
-	// Servers, where given, are asked in this order, and no file is read. Port 0
-	// means 53.
+	// Servers, if given, are queried in this order, and no file is read. Port 0 means 53.
 	Servers []netip.AddrPort
-	// Dial connects to a server over udp or tcp; nil: as this process.
+	// Dial connects to a server over udp or tcp; nil: from this process's network.
 	Dial func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
-	// NoFiles is for a Dial into another network, where the host's files mean
-	// nothing: none is read.
+	// NoFiles is for a Dial into another network, for which the host's files are not valid.
+	// No file is read then.
 	NoFiles bool
-	// ResolvConf and Hosts are other places for the host's files; empty means
-	// where the C library has them.
+	// ResolvConf and Hosts are other paths of these files; empty means the C library's.
 	ResolvConf, Hosts string
 }
 
@@ -63,7 +61,7 @@ type Resolver struct {
 	timeout time.Duration // of one try
 }
 
-// New makes a resolver; it opens nothing yet.
+// New makes a resolver. It opens nothing yet.
 func New(config Config) *Resolver {
 	r := &Resolver{cache: newCache(), slots: make(chan struct{}, maxFlights), dial: config.Dial, now: time.Now, timeout: tryTimeout}
 	if r.dial == nil {
@@ -93,8 +91,8 @@ func withPort(server netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(server.Addr(), 53)
 }
 
-// SearchDomains are those of the host's resolv.conf, lower case, without final
-// dots; none with Config.Servers.
+// SearchDomains returns those of the host's resolv.conf, lower case, without final dots;
+// none with Config.Servers.
 func (r *Resolver) SearchDomains() []string {
 	if r.conf == nil {
 		return nil
@@ -103,10 +101,10 @@ func (r *Resolver) SearchDomains() []string {
 	return slices.Clone(conf.search)
 }
 
-// Lookup asks for the records of class IN that name, a full one with or
-// without the final dot, has of this type. The reply is the caller's own. A
-// server's refusal or failure is a reply with RCodeServerFailure; the error is
-// ErrNoServers, ErrNoAnswer, or the context's.
+// Lookup queries the records of class IN and of this type for name, which is a full name
+// with or without the final dot. The caller owns the reply. A server's refusal or failure
+// is a reply with RCodeServerFailure. The error is ErrNoServers, ErrNoAnswer, or the
+// context's.
 func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsmsg.Reply, error) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if reply := r.fromHosts(name, qtype); reply != nil {
@@ -118,7 +116,7 @@ func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsm
 		return kept.reply(r.now())
 	}
 	flight := r.flights.DoChan(key, func() (any, error) {
-		// Other callers may wait for the same flight: the first one's end is not its end.
+		// Other callers may share the query, so the first caller's cancellation must not end it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
 		defer cancel()
 		return r.fly(ctx, servers, key, name, qtype)
@@ -134,9 +132,8 @@ func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsm
 	}
 }
 
-// fromHosts answers from /etc/hosts. A name with an address of the other
-// family has nothing of this one: asking a server for it could give the name
-// two meanings.
+// fromHosts answers from /etc/hosts. A name that has only addresses of the other family
+// gets an empty answer: a server's answer could give the name two meanings.
 func (r *Resolver) fromHosts(name string, qtype uint16) *dnsmsg.Reply {
 	if r.hosts == nil || (qtype != dnsmsg.TypeA && qtype != dnsmsg.TypeAAAA) {
 		return nil
@@ -149,8 +146,8 @@ func (r *Resolver) fromHosts(name string, qtype uint16) *dnsmsg.Reply {
 	return dnsmsg.NewReply(name, qtype, dnsmsg.RCodeSuccess).WithAddresses(hostsTTL, addrs...)
 }
 
-// currentServers also says which edition of the servers they are. What older
-// ones said is not read again: a VPN that comes up gives names another meaning.
+// currentServers also returns the edition of the configuration. It is part of the cache
+// key: after a change, for example when a VPN comes up, older answers are not used.
 func (r *Resolver) currentServers() ([]netip.AddrPort, int) {
 	if r.conf == nil {
 		return r.servers, 0
@@ -159,7 +156,7 @@ func (r *Resolver) currentServers() ([]netip.AddrPort, int) {
 	return conf.servers, edition
 }
 
-// fly asks the servers and keeps the answer.
+// fly queries the servers and caches the answer.
 func (r *Resolver) fly(ctx context.Context, servers []netip.AddrPort, key, name string, qtype uint16) (any, error) {
 	select {
 	case r.slots <- struct{}{}:

@@ -13,16 +13,16 @@ import (
 	"clove.run/clove/internal/passfd"
 )
 
-// Conn is one side of the channel. One goroutine may receive while any number
-// send.
+// Conn is one side of the channel. One goroutine may receive while any number send.
 type Conn struct {
 	socket    *os.File
-	receiving sync.Mutex // one packet at a time: guards buffer
+	receiving sync.Mutex // guards buffer
 	buffer    []byte
 }
 
-// Pair makes a channel: the broker's side, and the file that clove-gate
-// inherits. The caller closes the file once the gate has it.
+// Pair makes a channel: the broker's side, and the file that clove-gate inherits. The
+// caller must close the file after the start of the gate; otherwise the broker never sees
+// the gate's end.
 func Pair() (*Conn, *os.File, error) {
 	socket, gate, err := passfd.Pair(unix.SOCK_SEQPACKET)
 	if err != nil {
@@ -51,15 +51,15 @@ func connOf(socket *os.File) *Conn {
 // Close ends the channel; the other side sees io.EOF.
 func (c *Conn) Close() error { return c.socket.Close() }
 
-// CloseSend says that nothing more comes: the other side sees io.EOF, and what
-// it has still to say can be received.
+// CloseSend ends the sending direction. The other side sees io.EOF, and its last messages
+// can still be received.
 func (c *Conn) CloseSend() error { return passfd.CloseSend(c.socket) }
 
-// SendRequest is the gate's.
+// SendRequest sends a request; only the gate calls it.
 func (c *Conn) SendRequest(r Request) error { return c.send(r, nil) }
 
-// ReceiveRequest is the broker's. Descriptors that come with a request are
-// closed: a gate has none to give.
+// ReceiveRequest receives a request; only the broker calls it. It closes descriptors that
+// come with a request, because an honest gate sends none.
 func (c *Conn) ReceiveRequest() (Request, error) {
 	var r Request
 	files, err := c.receive(&r)
@@ -67,10 +67,10 @@ func (c *Conn) ReceiveRequest() (Request, error) {
 	return r, err
 }
 
-// SendAnswer is the broker's; it keeps its own copies of a.Files.
+// SendAnswer sends an answer; only the broker calls it. The broker keeps its own copies of a.Files.
 func (c *Conn) SendAnswer(a Answer) error { return c.send(a, a.Files) }
 
-// ReceiveAnswer is the gate's, who owns the files.
+// ReceiveAnswer receives an answer; only the gate calls it. It owns the files.
 func (c *Conn) ReceiveAnswer() (Answer, error) {
 	var a Answer
 	files, err := c.receive(&a)
@@ -82,6 +82,8 @@ func (c *Conn) ReceiveAnswer() (Answer, error) {
 	return a, nil
 }
 
+// send writes one packet. sendmsg(2) on a SOCK_SEQPACKET socket is atomic, so concurrent
+// senders need no lock.
 func (c *Conn) send(message any, files []*os.File) error {
 	data, err := json.Marshal(message)
 	if err != nil {
@@ -96,14 +98,14 @@ func (c *Conn) send(message any, files []*os.File) error {
 	return nil
 }
 
-// receive reads one packet into message; io.EOF when the other side is gone, or
-// this one was closed.
+// receive reads one packet into message. It returns io.EOF when the other side is gone or
+// this side was closed.
 func (c *Conn) receive(message any) (files []*os.File, err error) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
 	n, fds, err := passfd.Receive(c.socket, c.buffer, MaxFiles)
 	if err == io.EOF || errors.Is(err, os.ErrClosed) {
-		return nil, io.EOF // no message is empty
+		return nil, io.EOF // no message is empty, so 0 bytes mean the end
 	}
 	for _, fd := range fds {
 		files = append(files, os.NewFile(uintptr(fd), "received"))

@@ -51,7 +51,7 @@ func TestAnAnswerBringsItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := broker.SendAnswer(Answer{ID: 3, Verdict: VerdictAllowed, Files: []*os.File{write}}); err != nil {
+	if err := broker.SendAnswer(Answer{ID: 3, Result: ResultAllowed, Files: []*os.File{write}}); err != nil {
 		t.Fatal(err)
 	}
 	write.Close()

@@ -100,7 +100,7 @@ func (d *cloved) callRate(clients int) (float64, error) {
 const eventRounds = 50
 
 // events times an event from the call that makes it until the last follower
-// has heard of it.
+// has received of it.
 func (d *cloved) events() ([]daemonFigure, error) {
 	c, err := d.dial()
 	if err != nil {
@@ -111,11 +111,11 @@ func (d *cloved) events() ([]daemonFigure, error) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer enough()
-	heard := make(chan struct{}, subscribers)
+	received := make(chan struct{}, subscribers)
 	for range subscribers {
 		all.Go(func() {
-			_, _ = c.Events(following, api.EventParams{What: []agent.What{agent.WhatRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
-				heard <- struct{}{}
+			_, _ = c.Events(following, api.EventParams{What: []agent.RunEventKind{agent.RunRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
+				received <- struct{}{}
 				return nil
 			})
 		})
@@ -130,9 +130,9 @@ func (d *cloved) events() ([]daemonFigure, error) {
 		}
 		for range subscribers {
 			select {
-			case <-heard:
+			case <-received:
 			case <-time.After(10 * time.Second):
-				return nil, fmt.Errorf("not every follower heard of round %d", round)
+				return nil, fmt.Errorf("not every follower received of round %d", round)
 			}
 		}
 		if name = next; round >= warmups {

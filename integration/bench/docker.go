@@ -92,10 +92,10 @@ func (b *bench) runWorld(stage, bin string) ([]byte, error) {
 	world := exec.Command(b.world, filepath.Base(b.scratch), stage, bin,
 		"tini", "--", filepath.Join(worldDir, worldBench), roleEngine, strconv.Itoa(b.rounds))
 	var said bytes.Buffer
-	var complaint tail
-	world.Stdout, world.Stderr = &said, &complaint
+	var stderr tail
+	world.Stdout, world.Stderr = &said, &stderr
 	if err := world.Run(); err != nil {
-		return nil, fmt.Errorf("cannot measure docker: %w: %s", err, complaint.text)
+		return nil, fmt.Errorf("cannot measure docker: %w: %s", err, stderr.text)
 	}
 	return said.Bytes(), nil
 }

@@ -35,7 +35,7 @@ var lives = []peer{
 	{name: peerOCI, does: peerNamed(peerOCI).does, command: func(b *bench, id string, program ...string) []string {
 		return b.lifeCommand(b.oci(), b.bundle(program), id)
 	}},
-	{name: peerDeadline, does: "that, and has a keeper hold it to run.clove.timeout", command: func(b *bench, id string, program ...string) []string {
+	{name: peerDeadline, does: "that, and has a monitor enforce run.clove.timeout", command: func(b *bench, id string, program ...string) []string {
 		return b.lifeCommand(b.oci(), b.timedBundle(program), id)
 	}},
 }
@@ -78,13 +78,13 @@ func (b *bench) measureLives(r *results) error {
 // live has one container live, and takes over what its engine measured.
 func (b *bench) live(p peer) (stages []stage, err error) {
 	cmd := b.prepare(p, programTrue)
-	var said, complaint tail
-	cmd.Stdout, cmd.Stderr = &said, &complaint
+	var said, stderr tail
+	cmd.Stdout, cmd.Stderr = &said, &stderr
 	if err = b.thread.Do(cmd.Start); err == nil {
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w: %s", cmd.Args, err, complaint.text)
+		return nil, fmt.Errorf("%v: %w: %s", cmd.Args, err, stderr.text)
 	}
 	return stages, json.Unmarshal(said.text, &stages)
 }
@@ -132,7 +132,7 @@ func leadLife(runtime, root, bundle, id string) ([]stage, error) {
 	}
 	err = call(whatStart, id)
 	if err == nil {
-		err = bury(pidFile)
+		err = awaitEnd(pidFile)
 	}
 	if err != nil {
 		return nil, errors.Join(err, call(whatDelete, "--force", id))
@@ -156,8 +156,8 @@ func callRuntime(what string, argv []string) (stage, error) {
 	return stage{What: what, MS: millis(took), CPUMS: millis(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, nil
 }
 
-// bury waits for the container's process: no runtime deletes one that lives.
-func bury(pidFile string) error {
+// awaitEnd waits for the container's process: no runtime deletes one that lives.
+func awaitEnd(pidFile string) error {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func wait(pid int, status *unix.WaitStatus) error {
 }
 
 // wholeLife adds the calls up. Its CPU time has the container's first process and
-// a keeper in it, which are buried by now.
+// a keeper in it, which have been reaped by now.
 func wholeLife(stages []stage) (stage, error) {
 	whole := stage{What: whatLife}
 	for _, s := range stages {

@@ -254,8 +254,8 @@ func (b *bench) prepare(p peer, program []string) *exec.Cmd {
 
 // runOne runs a command from its start to its end.
 func (b *bench) runOne(cmd *exec.Cmd, what string) (sample, error) {
-	var said, complaint tail
-	cmd.Stdout, cmd.Stderr = &said, &complaint
+	var said, stderr tail
+	cmd.Stdout, cmd.Stderr = &said, &stderr
 	began := time.Now()
 	err := b.thread.Do(cmd.Start)
 	if err == nil {
@@ -263,7 +263,7 @@ func (b *bench) runOne(cmd *exec.Cmd, what string) (sample, error) {
 	}
 	took := time.Since(began)
 	if err != nil {
-		return sample{}, fmt.Errorf("%v: %w: %s", cmd.Args, err, complaint.text)
+		return sample{}, fmt.Errorf("%v: %w: %s", cmd.Args, err, stderr.text)
 	}
 	if what == whatFirst {
 		at, err := said.moment()

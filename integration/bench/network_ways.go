@@ -55,14 +55,14 @@ func (w *way) can(o order) bool {
 
 // program is a process that this benchmark started in its world.
 type program struct {
-	cmd       *exec.Cmd
-	complaint tail
+	cmd    *exec.Cmd
+	stderr tail
 }
 
 // start keeps track of cmd, which ends with its thread whatever happens.
 func (w *world) start(cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
-	cmd.Stderr = &p.complaint
+	cmd.Stderr = &p.stderr
 	cmd.Dir = w.scratch
 	cmd.Env = w.bench.environment()
 	if cmd.SysProcAttr == nil {
@@ -114,7 +114,7 @@ func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
 		return nil, err
 	}
 	if line, err := r.out.ReadString('\n'); err != nil || line != ready+"\n" {
-		return nil, fmt.Errorf("the client does not begin: %q %w: %s", line, err, lastLine(r.program.complaint.text))
+		return nil, fmt.Errorf("the client does not begin: %q %w: %s", line, err, lastLine(r.program.stderr.text))
 	}
 	return r, nil
 }
@@ -126,14 +126,14 @@ func (r *remote) run(o order) ([]float64, error) {
 	}
 	line, err := r.out.ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("the client is gone: %w: %s", err, lastLine(r.program.complaint.text))
+		return nil, fmt.Errorf("the client is gone: %w: %s", err, lastLine(r.program.stderr.text))
 	}
 	var said report
 	if err := json.Unmarshal(line, &said); err != nil {
 		return nil, err
 	}
 	if said.Error != "" {
-		return nil, fmt.Errorf("%s (%s)", said.Error, lastLine(r.program.complaint.text))
+		return nil, fmt.Errorf("%s (%s)", said.Error, lastLine(r.program.stderr.text))
 	}
 	return said.Values, nil
 }
@@ -185,7 +185,7 @@ func (w *world) openProxy(name, address, config string, argv func(file string) [
 		return nil, err
 	}
 	if err := w.await(address); err != nil {
-		return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, lastLine(p.complaint.text))
+		return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, lastLine(p.stderr.text))
 	}
 	c, err := w.client(address, nameServer+":53", w.bench.self)
 	return &way{name: name, client: c, proxy: true}, err

@@ -89,14 +89,14 @@ func writeSteps(text *strings.Builder, steps map[string]float64) {
 // writePeers says of each peer once what it does, and why it is not in the table.
 func writePeers(text *strings.Builder, r *results) {
 	text.WriteString("\n")
-	told := map[string]bool{}
+	shown := map[string]bool{}
 	for _, p := range slices.Concat(peers, lives, dockerPeers) {
 		measured := slices.ContainsFunc(r.Figures, func(f figure) bool { return f.Peer == p.name })
 		why := r.Absent[p.name]
-		if told[p.name] || !measured && why == "" {
+		if shown[p.name] || !measured && why == "" {
 			continue
 		}
-		told[p.name] = true
+		shown[p.name] = true
 		fmt.Fprintf(text, "%s does: %s\n", p.name, p.does)
 		if why != "" {
 			fmt.Fprintf(text, "%s was not measured: %s\n", p.name, strings.ReplaceAll(why, "\n", "; "))

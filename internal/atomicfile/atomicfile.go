@@ -1,4 +1,5 @@
-// Package atomicfile replaces files.
+// Package atomicfile replaces files atomically: a reader sees the old or the new content,
+// also after a power cut. It refuses to write through a symbolic link.
 package atomicfile
 
 import (
@@ -9,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// Replace makes the file at path what fill writes, all of it or nothing, even over
-// a power cut. A link at path is replaced, not followed. mode is before the umask,
-// as for open(2); fill may give the file another one, and another owner. Who is
-// killed meanwhile leaves a file .clove-RANDOM beside it at most.
+// Replace makes the file at path with the content that fill writes, completely or not at
+// all, even across a power cut. A symbolic link at path is replaced, not followed. mode is
+// subject to the umask, as for open(2); fill may change the file's mode and owner. A
+// process that is killed leaves at most a file .clove-RANDOM beside it.
 func Replace(path string, mode fs.FileMode, fill func(*os.File) error) error {
 	folder := filepath.Dir(path)
 	temporary := filepath.Join(folder, ".clove-"+rand.Text())
@@ -20,6 +21,8 @@ func Replace(path string, mode fs.FileMode, fill func(*os.File) error) error {
 	if err != nil {
 		return err
 	}
+	// The sync comes before the rename: otherwise a power cut may leave the new name with
+	// empty content.
 	err = errors.Join(fill(file), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(temporary, path)
@@ -35,8 +38,8 @@ func Write(path string, mode fs.FileMode, text []byte) error {
 	return Replace(path, mode, func(file *os.File) error { _, err := file.Write(text); return err })
 }
 
-// Sync is fsync(2) of the file or folder at path: that of a folder keeps the names
-// in it over a power cut.
+// Sync is fsync(2) of the file or folder at path. For a folder it makes the names in it
+// survive a power cut.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -25,14 +25,14 @@ type Part struct {
 	Make func(context.Context) ([]byte, error)
 }
 
-// Missing is a part that could not be had, and why.
+// Missing is a part that could not be made, and why.
 type Missing struct {
 	Name string
 	Why  error
 }
 
-// Write makes all parts at once and writes those that came about. dir is the
-// archive's one directory, intro the beginning of README.txt.
+// Write makes all parts concurrently and writes those that succeeded. dir is the archive's
+// only directory, intro the beginning of README.txt.
 func Write(ctx context.Context, to io.Writer, dir, intro string, parts []Part) ([]Missing, error) {
 	made, errs := make([][]byte, len(parts)), make([]error, len(parts))
 	var all sync.WaitGroup
@@ -70,8 +70,7 @@ func Write(ctx context.Context, to io.Writer, dir, intro string, parts []Part) (
 	return missing, errors.Join(err, archive.Close(), zipped.Close())
 }
 
-// errLate is a part that hung. Whatever it waits for is left to it: the
-// process ends soon.
+// errLate replaces a part that hung. Its goroutine is not stopped, because the process exits soon.
 var errLate = fmt.Errorf("no answer in %s", PartTime)
 
 // within makes one part in bounded time and size.
@@ -82,7 +81,7 @@ func within(ctx context.Context, produce func(context.Context) ([]byte, error)) 
 		text []byte
 		err  error
 	}
-	done := make(chan result, 1) // nobody may be there to take it
+	done := make(chan result, 1) // buffered: after a timeout nothing receives
 	go func() {
 		text, err := produce(ctx)
 		done <- result{text, err}

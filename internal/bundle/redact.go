@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// leftOut stands where something was.
+// leftOut replaces what was removed.
 const leftOut = "(left out)"
 
-// harmless lists the texts of a stored run that may be shown, by their path:
-// "[]" is an element of a list, "{}" the value of a key that varies. Numbers,
-// truth values, and the names of keys are always shown.
+// harmless lists the strings of a stored run that may be shown, by path: "[]" is an element
+// of a list, "{}" a value with a varying key. Numbers, booleans and keys are always shown.
 //
-// Not here, and so left out: values of the environment and of labels, what
-// follows the command's first word, a seccomp document, and what an agent
-// asked for that was denied, and by what: it chooses these names itself.
+// Left out because they are not listed: values of the environment and of labels, the
+// arguments of the command, a seccomp document, and the targets and rules of denials,
+// because the agent chooses those names.
 var harmless = set(`
 	spec.id spec.name spec.dir spec.user.name spec.user.home spec.cap_drop[] spec.hostname spec.limits.cpuset_cpus spec.limits.rlimits[].name
 	spec.files.rootfs spec.files.workspace spec.files.prefixes[] spec.files.binds[].source spec.files.binds[].target
@@ -40,11 +39,11 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// Redact returns a stored run, or a list of them, without what is not known to
-// be harmless, indented. What is not JSON is an error.
+// Redact returns a stored run, or a list of runs, indented and without everything that is
+// not known to be harmless. Text that is not JSON is an error.
 func Redact(stored []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(stored))
-	decoder.UseNumber() // as it stands there
+	decoder.UseNumber() // keeps numbers as they are written
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, fmt.Errorf("cannot read it: %w", err)
@@ -80,7 +79,7 @@ func redact(path string, value any) any {
 	return value
 }
 
-// below is the path of a key. The record of the time before is a record.
+// below is the path of a key. The previous record has the form of a record.
 func below(path, key string) string {
 	switch {
 	case maps[path]:

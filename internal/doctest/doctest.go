@@ -36,18 +36,18 @@ func Root(t *testing.T) string {
 	}
 }
 
-// made are the folders that no source lies in.
+// made are the folders without source files.
 var made = []string{".git", "bin", "build", "testdata"}
 
-// Files returns the paths, below root, of the tree's files with one of these
-// endings, or of all. What a file holds is its author's, so it is read anew.
+// Files returns the paths, below root, of the tree's files with one of these endings, or of
+// all files.
 func Files(t *testing.T, root string, endings ...string) []string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // another test's, gone meanwhile
+			return nil // a file of another test, removed meanwhile
 		case err != nil:
 			return err
 		case d.IsDir() && slices.Contains(made, d.Name()):
@@ -85,8 +85,8 @@ func Quoted(t *testing.T) []Code {
 
 var backquoted = regexp.MustCompile("`([^`]+)`")
 
-// quotedIn reads one document: blocks are indented by four or stand between
-// fences, and a list's continuation lines are indented by less.
+// quotedIn parses one document. Code blocks are indented by four or are between fences;
+// continuation lines of lists are indented by less.
 func quotedIn(file, text string) []Code {
 	var all []Code
 	fenced := false

@@ -11,8 +11,8 @@ import (
 // bold is one term of a manual page, man(7): between \fB and the next font.
 var bold = regexp.MustCompile(`\\fB(.+?)\\f[RI]`)
 
-// Terms returns what a manual page written by hand has in bold, in its order:
-// the commands, flags and variables that it explains, with their dashes as a reader sees them.
+// Terms returns the bold words of a hand-written manual page, in order: the commands, flags
+// and variables that it explains, with dashes as a reader sees them.
 func Terms(t *testing.T, file string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(Root(t), file))

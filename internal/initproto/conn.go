@@ -14,20 +14,19 @@ import (
 	"clove.run/clove/internal/passfd"
 )
 
-// headerBytes is the length that stands before each message.
+// headerBytes is the length prefix of each message.
 const headerBytes = 4
 
-// Conn is one side of the connection. One goroutine may receive while others
-// send.
+// Conn is one side of the connection. One goroutine may receive while others send.
 type Conn struct {
 	socket  *os.File
-	sending sync.Mutex // one frame at a time: guards the socket's write side
+	sending sync.Mutex // guards the socket's write side: one frame at a time
 }
 
-// Pair makes a connection: the supervisor's side, and the file that
-// clove-init inherits as ControlFD. The caller closes the file once
-// clove-init has it: the end of the supervisor's side is the lifeline's end
-// only if nobody else holds it, and the other way round.
+// Pair makes a connection: the supervisor's side, and the file that clove-init inherits as
+// ControlFD. The caller must close the file after the start of clove-init. Each side
+// detects the other's end by the end of file, which comes only when no other process has
+// the other end open.
 func Pair() (*Conn, *os.File, error) {
 	socket, inherited, err := passfd.Pair(unix.SOCK_STREAM)
 	if err != nil {
@@ -48,8 +47,8 @@ func NewConn(fd int) (*Conn, error) {
 // Close ends the connection; a blocked Receive returns.
 func (c *Conn) Close() error { return c.socket.Close() }
 
-// CloseSend says that no more messages come: the other side's Receive gives
-// io.EOF once it has read those that did.
+// CloseSend ends the sending direction: the other side's Receive returns io.EOF after the
+// messages that were sent.
 func (c *Conn) CloseSend() error {
 	if err := passfd.CloseSend(c.socket); err != nil {
 		return fmt.Errorf("cannot end messages: %w", err)
@@ -57,15 +56,15 @@ func (c *Conn) CloseSend() error {
 	return nil
 }
 
-// SetReceiveDeadline bounds Receive from now on. After it passed in the middle
-// of a frame the connection is of no use any more.
+// SetReceiveDeadline bounds Receive from now on. If it passes in the middle of a frame, the
+// connection cannot be used any more.
 func (c *Conn) SetReceiveDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
 // SetSendDeadline does the same for Send.
 func (c *Conn) SetSendDeadline(t time.Time) error { return c.socket.SetWriteDeadline(t) }
 
-// Send writes one message, with Started.Terminal's descriptor where there is
-// one; the sender still owns its copy. It is safe for concurrent use.
+// Send writes one message, with the descriptor of Started.Terminal if there is one; the
+// sender keeps its copy. It is safe for concurrent use.
 func (c *Conn) Send(m Message) error {
 	data, err := Encode(m)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
-// write sends all of data; files go with its first byte.
+// write sends all of data. The files go with its first byte.
 func (c *Conn) write(data []byte, files []*os.File) error {
 	for len(data) > 0 {
 		n, err := passfd.Send(c.socket, data, files...)
@@ -97,9 +96,9 @@ func (c *Conn) write(data []byte, files []*os.File) error {
 	return nil
 }
 
-// Receive reads one message. io.EOF means that the other side is gone and
-// nothing is left to read; any other error but a deadline that found no byte
-// ends the use of the connection.
+// Receive reads one message. io.EOF means that the other side is gone and nothing is left
+// to read. After any other error the connection cannot be used, except after a deadline
+// before the first byte.
 func (c *Conn) Receive() (Message, error) {
 	header := make([]byte, headerBytes)
 	file, err := c.readHeader(header)
@@ -136,8 +135,8 @@ func (c *Conn) readBody(size int64) (Message, error) {
 	return Decode(data)
 }
 
-// readHeader fills header. The kernel never hands out bytes of two sends with
-// descriptors in one read, so the descriptor comes with the first byte.
+// readHeader fills header. The kernel never returns bytes of two sends with descriptors in
+// one read (unix(7)), so the descriptor belongs to this frame.
 func (c *Conn) readHeader(header []byte) (*os.File, error) {
 	n, file, err := c.receive(header)
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *Conn) readHeader(header []byte) (*os.File, error) {
 	return file, nil
 }
 
-// receive reads once, and with it one descriptor at most.
+// receive reads once, and at most one descriptor.
 func (c *Conn) receive(buffer []byte) (int, *os.File, error) {
 	n, fds, err := passfd.Receive(c.socket, buffer, 1)
 	if err == io.EOF {
@@ -164,7 +163,7 @@ func (c *Conn) receive(buffer []byte) (int, *os.File, error) {
 	if len(fds) == 0 {
 		return n, nil, nil
 	}
-	// Non-blocking, so that the owner's Close ends the owner's Read.
+	// Non-blocking, so that Go's poller handles it and Close ends a blocked Read.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		unix.Close(fds[0])
 		return 0, nil, fmt.Errorf("cannot receive descriptor: %w", err)

@@ -17,9 +17,9 @@ const (
 	ExitFD    = 4 // regular file, write-only
 )
 
-// MaxMessageBytes bounds one frame's JSON. execve(2) takes at most 6 MiB of
-// arguments and environment (three quarters of the kernel's _STK_LIM), which
-// base64 makes 8 MiB; the rest of the orders is far below the spare half.
+// MaxMessageBytes bounds the JSON of one frame. execve(2) accepts at most 6 MiB of
+// arguments and environment (three quarters of the kernel's _STK_LIM), which base64 turns
+// into 8 MiB. The rest of the orders is far below the additional half MiB.
 const MaxMessageBytes = 8<<20 + 512<<10
 
 // Message is one frame: exactly one field is set.
@@ -35,39 +35,37 @@ type Message struct {
 	Exited     *Exited     `json:"exited,omitempty"`
 }
 
-// Signal forwards a signal. Those that a terminal's keys and its loss make
-// (HUP INT QUIT TSTP CONT WINCH) go to the agent's process group, as a
-// terminal would send them; all others to the agent's first process. One that
-// comes before the agent executes waits for it.
+// Signal forwards a signal. Those that a terminal generates (HUP INT QUIT TSTP CONT WINCH)
+// go to the agent's process group, as the terminal would send them, all others to the
+// agent's first process. A signal that comes before the agent executes is sent afterwards.
 type Signal struct {
 	Number syscall.Signal `json:"number"`
 }
 
-// Stop ends the agent: Orders.StopSignal (and CONT) to every process, KILL to those that
-// are left after Grace. A second Stop may only shorten the grace.
+// Stop ends the agent: Orders.StopSignal (and SIGCONT) to every process, and SIGKILL to
+// those that are left after Grace. A second Stop can only shorten the grace period.
 type Stop struct {
 	Grace time.Duration `json:"grace_ns"`
 }
 
-// Extend gives the run another wall clock, from Started on as that of the
-// orders; 0 takes it away. It is answered with Extended.
+// Extend changes the wall clock limit, counted from Started; 0 removes it. The answer is Extended.
 type Extend struct {
 	WallClock time.Duration `json:"wall_clock_ns"`
 }
 
-// Extended answers Extend. Without Accepted everything is as it was: the time
-// is over already, or the agent is being ended.
+// Extended answers Extend. If it is not Accepted nothing has changed: the time has passed
+// already, or the agent is being ended.
 type Extended struct {
-	WallClock time.Duration `json:"wall_clock_ns"` // as it was asked for
+	WallClock time.Duration `json:"wall_clock_ns"` // as requested
 	Accepted  bool          `json:"accepted"`
 }
 
-// EnterArgument makes clove-init a second stage that another supervisor's
-// process started, in a sandbox that exists: it says Entered, and gets orders.
+// EnterArgument starts clove-init as a second stage in an existing sandbox, for a process
+// of clove exec. It sends Entered and then receives orders.
 const EnterArgument = "enter"
 
-// Entered says that a second stage is in the sandbox, as the agent is but for
-// its ids and limits, and waits for its orders.
+// Entered says that a second stage is in the sandbox and waits for its orders. It has
+// everything of the agent's except ids and limits.
 type Entered struct{}
 
 // Started says that the agent executes.
@@ -79,11 +77,11 @@ type Started struct {
 	Terminal *os.File `json:"-"`
 }
 
-// Spent is what the sandbox's cgroup had counted when the agent was about to
-// execute, which is the launch's own. 0: this kernel does not count it.
+// Spent is what the sandbox's cgroup had counted just before the agent's execve, that is,
+// the launch's usage. 0: this kernel does not count it.
 type Spent struct {
 	CPUNS           int64 `json:"cpu_ns,omitempty"`
-	CPUUserNS       int64 `json:"cpu_user_ns,omitempty"` // with CPUSystemNS not always CPUNS: v1 samples the two
+	CPUUserNS       int64 `json:"cpu_user_ns,omitempty"` // may not add up with CPUSystemNS to CPUNS: v1 samples the two
 	CPUSystemNS     int64 `json:"cpu_system_ns,omitempty"`
 	MemoryPeakBytes int64 `json:"memory_peak_bytes,omitempty"`
 }
@@ -91,14 +89,14 @@ type Spent struct {
 // ExecFailed says that the agent never executed.
 type ExecFailed struct {
 	Step     string        `json:"step"`      // "rlimit nofile", "chdir", "execve", …
-	Errno    syscall.Errno `json:"errno"`     // 0: not the kernel's refusal
+	Errno    syscall.Errno `json:"errno"`     // 0: the kernel returned no error
 	Message  string        `json:"message"`   // for people, the errno's text included
 	ExitCode int           `json:"exit_code"` // ExitNotFound, ExitCannotExec or ExitStartFailed
 }
 
 func (f *ExecFailed) Error() string { return f.Step + ": " + f.Message }
 
-// Unwrap gives the errno, nil where the kernel refused nothing.
+// Unwrap returns the errno, nil if there is none.
 func (f *ExecFailed) Unwrap() error {
 	if f.Errno == 0 {
 		return nil
@@ -118,25 +116,26 @@ type Cause string
 
 // The causes.
 const (
-	CauseSelf     Cause = ""         // the agent ended, or a signal of others ended it
+	CauseSelf     Cause = ""         // the agent ended by itself, or by a signal from inside the sandbox
 	CauseDeadline Cause = "deadline" // Orders.WallClock passed
 	CauseLifeline Cause = "lifeline" // the supervisor's end of the socket closed
 	CauseStop     Cause = "stop"     // a Stop message
 )
 
-// Exited says how the agent's first process ended and that no other is left.
+// Exited says how the agent's first process ended, and that no other process is left.
 type Exited struct {
 	Code       int            `json:"code"`             // exit status; -1 when a signal ended it
 	Signal     syscall.Signal `json:"signal,omitempty"` // 0: none
 	CoreDumped bool           `json:"core_dumped,omitempty"`
-	Cause      Cause          `json:"cause,omitempty"` // the first that happened
+	Cause      Cause          `json:"cause,omitempty"` // the first one
 	WallNS     int64          `json:"wall_ns"`         // CLOCK_BOOTTIME, from Started to the first process's end
-	// ExecutedNS is, as WallNS, when KILL had been sent to all, or nobody was left
-	// before: nothing of the agent executes after that. The kernel can take longer
-	// to clear away what KILL ended, and WallNS is then later. 0: it never executed.
+	// ExecutedNS is like WallNS, but ends when SIGKILL had been sent to all processes, or
+	// when none was left before. Nothing of the agent executes after that. WallNS can be
+	// later, because the kernel takes time to free what the processes held. 0: the agent
+	// never executed.
 	ExecutedNS int64 `json:"executed_ns"`
-	// Leftover counts the processes, the first one aside, that KILL ended.
-	// Those whose own parent reaped or ignored them are not seen.
+	// Leftover counts the processes that SIGKILL ended, without the first one. Processes
+	// that their own parent reaped or ignored are not counted.
 	Leftover int `json:"leftover,omitempty"`
 }
 
@@ -152,7 +151,7 @@ func (m Message) kinds() int {
 	return n
 }
 
-// Encode gives m's JSON, without the frame's length.
+// Encode returns m's JSON, without the length prefix.
 func Encode(m Message) ([]byte, error) {
 	if n := m.kinds(); n != 1 {
 		return nil, fmt.Errorf("cannot encode a message of %d kinds", n)
@@ -167,7 +166,7 @@ func Encode(m Message) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what Encode wrote, and refuses everything else.
+// Decode parses what Encode wrote, and rejects everything else.
 func Decode(data []byte) (Message, error) {
 	var m Message
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -184,11 +183,11 @@ func Decode(data []byte) (Message, error) {
 	return m, nil
 }
 
-// maxExitBytes is more than any last message: its one long field is a path.
+// maxExitBytes is above any last message, whose only long field is a path.
 const maxExitBytes = 64 << 10
 
-// ReadExit reads an exit file. It returns io.EOF for an empty one, which
-// clove-init leaves when it is killed.
+// ReadExit reads an exit file. It returns io.EOF for an empty one, which a killed
+// clove-init leaves.
 func ReadExit(r io.Reader) (Message, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxExitBytes))
 	if err != nil {

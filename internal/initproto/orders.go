@@ -12,8 +12,7 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// Orders is everything that clove-init must know. Ids and paths are the
-// sandbox's own.
+// Orders is everything that clove-init must know. Ids and paths are those inside the sandbox.
 type Orders struct {
 	Argv   Strings  `json:"argv"`
 	Env    Strings  `json:"env"` // KEY=VALUE; Argv[0] is looked up in its PATH
@@ -21,19 +20,19 @@ type Orders struct {
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups,omitempty"` // supplementary
-	// Caps ("CAP_CHOWN") are all five sets of the agent: bounding, permitted,
-	// effective, inheritable, ambient. Empty: the agent has none and gets none.
+	// Caps ("CAP_CHOWN") are the agent's five capability sets: bounding, permitted,
+	// effective, inheritable and ambient. Empty: the agent has none and can get none.
 	Caps []string `json:"caps,omitempty"`
-	// Rlimits must have "nofile": Go's runtime raises that limit for clove-init
-	// itself, so that what the launch set cannot be passed on. The others stay
-	// the launch's where they are absent.
+	// Rlimits must include "nofile": Go's runtime raises that limit for clove-init itself,
+	// so the launch's value is lost. Other limits that are absent stay as the launch set
+	// them.
 	Rlimits  []Rlimit  `json:"rlimits"`
 	Terminal *Terminal `json:"terminal,omitempty"` // nil: the agent keeps 0, 1 and 2
-	// WallClock runs on CLOCK_BOOTTIME from Started on. 0: no deadline.
+	// WallClock is counted on CLOCK_BOOTTIME from Started. 0: no deadline.
 	WallClock time.Duration `json:"wall_clock_ns,omitempty"`
-	// StopGrace lies between StopSignal and KILL at the deadline.
+	// StopGrace is the time between StopSignal and SIGKILL at the deadline.
 	StopGrace time.Duration `json:"stop_grace_ns"`
-	// StopSignal asks every process to end; 0: TERM.
+	// StopSignal requests every process to end; 0: SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`
 }
 
@@ -50,11 +49,11 @@ type Rlimit struct {
 	Hard uint64 `json:"hard"`
 }
 
-// maxID is the largest id that an agent may have (agent.MaxUser): the next one
-// is clove-init's own, and (uint32)-1 would mean "unchanged" to setuid's family.
+// maxID is the largest id of an agent (agent.MaxUser). The next one is clove-init's own,
+// and (uint32)-1 means "unchanged" to setresuid(2) and its relatives.
 const maxID = 65532
 
-// Validate refuses orders that could not be carried out as they stand.
+// Validate rejects orders that cannot be carried out as written.
 func (o *Orders) Validate() error {
 	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes}
 	for _, check := range checks {
@@ -69,7 +68,7 @@ func checkCommand(o *Orders) error {
 	if len(o.Argv) == 0 || o.Argv[0] == "" {
 		return errors.New("no command")
 	}
-	// The path is JSON text; other bytes would arrive changed.
+	// The path is a JSON string, in which invalid UTF-8 would be replaced.
 	if !strings.HasPrefix(o.Dir, "/") || !utf8.ValidString(o.Dir) || strings.Contains(o.Dir, "\x00") {
 		return fmt.Errorf("%q is not an absolute UTF-8 path", o.Dir)
 	}
@@ -120,11 +119,11 @@ func checkTimes(o *Orders) error {
 	return nil
 }
 
-// Strings are arguments or environment: any bytes but NUL, which JSON text
-// cannot carry. On the wire they are base64 of NUL-terminated strings.
+// Strings are arguments or environment: any bytes except NUL, which a JSON string cannot
+// carry unchanged. On the wire they are base64 of NUL-terminated strings.
 type Strings []string
 
-// MarshalJSON refuses a string that execve(2) would cut.
+// MarshalJSON rejects a string that execve(2) would cut.
 func (s Strings) MarshalJSON() ([]byte, error) {
 	var joined bytes.Buffer
 	for _, item := range s {

@@ -20,7 +20,7 @@ import (
 	sandboxv1beta1 "sigs.k8s.io/agent-sandbox/api/v1beta1"
 )
 
-// kinds are the parts of the API that clove writes for.
+// kinds are the API groups whose objects clove's manifests use.
 func kinds() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), nodev1.AddToScheme(scheme),
@@ -28,8 +28,7 @@ func kinds() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// Decode returns the objects of a text with one or more YAML documents, or all
-// that is wrong with them.
+// Decode returns the objects of a text with one or more YAML documents, or all errors in them.
 func Decode(text []byte) ([]runtime.Object, error) {
 	scheme, err := kinds()
 	if err != nil {
@@ -64,7 +63,7 @@ func Decode(text []byte) ([]runtime.Object, error) {
 	return objects, errors.Join(problems...)
 }
 
-// check holds an object's names to the server's rules, and its pod to its own.
+// check validates an object's metadata as the API server does, and its pod.
 func check(object runtime.Object) error {
 	named, isNamed := object.(metav1.ObjectMetaAccessor)
 	if !isNamed {

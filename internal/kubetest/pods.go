@@ -12,37 +12,38 @@ import (
 	"clove.run/clove/oci"
 )
 
-// checkPod finds what strict decoding does not: parts that do not fit.
+// checkPod finds errors that strict decoding does not: parts of the pod that do not match
+// each other.
 func checkPod(template corev1.PodTemplateSpec) error {
 	_, err := oci.Parse(template.Annotations)
 	problems := []error{err}
-	complain := func(format string, values ...any) { problems = append(problems, fmt.Errorf(format, values...)) }
+	report := func(format string, values ...any) { problems = append(problems, fmt.Errorf(format, values...)) }
 	volumes := map[string]bool{}
 	for _, v := range template.Spec.Volumes {
 		if volumes[v.Name] || len(validation.IsDNS1123Label(v.Name)) > 0 {
-			complain("volume %q is there twice, or no name", v.Name)
+			report("volume %q is there twice, or no name", v.Name)
 		}
 		volumes[v.Name] = true
 	}
 	containers := append(append([]corev1.Container{}, template.Spec.InitContainers...), template.Spec.Containers...)
 	if len(template.Spec.Containers) == 0 {
-		complain("the pod has no container")
+		report("the pod has no container")
 	}
 	used := map[string]bool{}
 	for _, c := range containers {
 		if c.Image == "" || len(validation.IsDNS1123Label(c.Name)) > 0 {
-			complain("container %q has no image, or no name", c.Name)
+			report("container %q has no image, or no name", c.Name)
 		}
 		for _, e := range c.Env {
 			if len(validation.IsEnvVarName(e.Name)) > 0 {
-				complain("%q is no variable", e.Name)
+				report("%q is no variable", e.Name)
 			}
 		}
 		problems = append(problems, checkMounts(c, volumes, used), checkResources(c.Resources))
 	}
 	for name := range volumes {
 		if !used[name] {
-			complain("nothing mounts volume %q", name)
+			report("nothing mounts volume %q", name)
 		}
 	}
 	return errors.Join(problems...)
@@ -59,7 +60,7 @@ func checkMounts(c corev1.Container, volumes, used map[string]bool) error {
 	return nil
 }
 
-// checkResources: the server refuses a request above its limit.
+// checkResources: the server rejects a request above its limit.
 func checkResources(r corev1.ResourceRequirements) error {
 	for name, limit := range r.Limits {
 		request, written := r.Requests[name]

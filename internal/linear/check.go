@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Check returns an error when no order of the history explains its answers.
-// The search gives up after patience, which is an error as well.
+// Check returns an error if no sequential order explains the answers in history. A search
+// that takes longer than patience is an error too.
 func Check(history []porcupine.Operation, patience time.Duration) error {
 	result, info := porcupine.CheckOperationsVerbose(Model, history, patience)
 	switch result {
@@ -22,12 +22,11 @@ func Check(history []porcupine.Operation, patience time.Duration) error {
 	return fmt.Errorf("no order of the %d operations explains their answers\n%s", len(history), stuck(history, info))
 }
 
-// shown is how much of an explanation a reader can follow.
+// shown bounds the operations in the explanation of a failure.
 const shown = 20
 
-// stuck tells of the first pair that cannot be explained: the end of the longest
-// explanation, the state that it leads to, and what was asked next, of which
-// nothing fits.
+// stuck describes the first pair that cannot be explained: the end of the longest partial
+// order, the state after it, and the operations that came next, none of which fits.
 func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	for index, pair := range Model.Partition(history) {
 		var longest []int

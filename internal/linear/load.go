@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// System is what is asked. A *client.Client is made one by Cloved.
+// System is what Load calls. Cloved implements it with a *client.Client.
 type System interface {
 	Create(ctx context.Context, spec agent.Spec) (agent.Run, error)
 	Get(ctx context.Context, name string) (agent.Run, error)
@@ -24,28 +24,28 @@ type System interface {
 	Remove(ctx context.Context, name string) error
 }
 
-// Load is how much is asked, and of what.
+// Load says how many operations are called, and on what.
 type Load struct {
 	Workers    int
 	Operations int                          // of all workers together
-	Groups     int                          // of names; a worker asks for those of one. The fewer, the more quarrel, and the longer the search for an order
-	Prefix     string                       // of the names; a system that is asked again needs another
+	Groups     int                          // of names; each worker uses one. Fewer groups mean more conflicts and a longer search for an order
+	Prefix     string                       // of the names; a system that is used again needs another
 	Spec       func(name string) agent.Spec // a complete one, with a new ID
 	Seed       uint64
 }
 
-// mix is how often each question is asked.
+// mix is the relative frequency of each operation.
 var mix = []struct {
 	op     Op
 	weight int
 }{{OpCreate, 30}, {OpGet, 20}, {OpRemove, 18}, {OpKill, 12}, {OpStop, 6}, {OpExec, 8}, {OpRename, 6}}
 
-// Run asks, and returns what was answered and when. An answer that the contract
-// does not know of for the question is an error.
+// Run calls the operations, and returns their answers and times. An answer that the
+// contract does not allow for the operation is an error.
 func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, error) {
 	began := time.Now()
 	var (
-		mu      sync.Mutex // guards the following
+		mu      sync.Mutex // guards history and failed
 		history []porcupine.Operation
 		failed  error
 		all     sync.WaitGroup
@@ -64,7 +64,7 @@ func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, er
 				answered, err := l.ask(ctx, system, dice, worker%l.Groups)
 				returned := time.Since(began)
 				mu.Lock()
-				if err != nil && failed == nil { // the others are only interrupted
+				if err != nil && failed == nil { // later errors only come from the cancellation
 					failed = err
 					giveUp()
 				}
@@ -88,7 +88,7 @@ func (l Load) name(group, index int) string {
 	return fmt.Sprintf("%spair%d-%c", l.Prefix, group, 'a'+index)
 }
 
-// ask puts one question, and returns what of it the model is to judge.
+// ask calls one operation, and returns it in the parts that the model judges.
 func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int) ([]porcupine.Operation, error) {
 	in := Input{Op: roll(dice), Group: group, Name: dice.IntN(Pair)}
 	name := l.name(in.Group, in.Name)
@@ -114,20 +114,20 @@ func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int
 	case OpRemove:
 		err = system.Remove(ctx, name)
 	}
-	if out.Verdict, err = verdict(err); err != nil {
+	if out.Answer, err = answerOf(err); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", in.Op, name, err)
 	}
 	whole := []porcupine.Operation{{Input: in, Output: out}}
-	before := map[Op]Op{OpRemove: OpDoom, OpStop: OpCondemn}
-	if first, two := before[in.Op]; two && out.Verdict != Conflict {
+	before := map[Op]Op{OpRemove: OpEndQueued, OpStop: OpMarkStopped}
+	if first, two := before[in.Op]; two && out.Answer != Conflict {
 		in.Op = first
-		whole = append(whole, porcupine.Operation{Input: in, Output: Output{Verdict: OK}})
+		whole = append(whole, porcupine.Operation{Input: in, Output: Output{Answer: OK}})
 	}
 	return whole, nil
 }
 
-// create tells a name that was taken from a run that others ended, or removed,
-// before it ran: that one was there.
+// create distinguishes a name that was taken from a run that others ended or removed before
+// it ran: in the second case the run existed.
 func (l Load) create(ctx context.Context, system System, in Input) ([]porcupine.Operation, error) {
 	spec := l.Spec(l.name(in.Group, in.Name))
 	in.ID = spec.ID
@@ -135,15 +135,15 @@ func (l Load) create(ctx context.Context, system System, in Input) ([]porcupine.
 	if err == nil {
 		shown := in
 		shown.Op = OpCreated
-		return []porcupine.Operation{{Input: in, Output: Output{Verdict: OK}}, {Input: shown, Output: l.show(run, in.Group)}}, nil
+		return []porcupine.Operation{{Input: in, Output: Output{Answer: OK}}, {Input: shown, Output: l.show(run, in.Group)}}, nil
 	}
 	made := !isNameTaken(err)
-	out := Output{Verdict: Conflict}
-	if _, err = verdict(err); err != nil {
+	out := Output{Answer: Conflict}
+	if _, err = answerOf(err); err != nil {
 		return nil, fmt.Errorf("create %s: %w", spec.Name, err)
 	}
 	if made {
-		out.Verdict = OK
+		out.Answer = OK
 	}
 	return []porcupine.Operation{{Input: in, Output: out}}, nil
 }
@@ -153,8 +153,8 @@ func isNameTaken(err error) bool {
 	return errors.As(err, &known) && known.Kind == agent.KindConflict && known.Step == "name"
 }
 
-// verdict is what the model knows of an answer; any other error comes back.
-func verdict(err error) (Verdict, error) {
+// answerOf translates an error to an answer that the model knows, and returns any other error.
+func answerOf(err error) (Answer, error) {
 	switch {
 	case err == nil:
 		return OK, nil
@@ -166,9 +166,9 @@ func verdict(err error) (Verdict, error) {
 	return "", err
 }
 
-// show is what an answer says of a run. A name of no pair is nobody's.
+// show is what an answer says about a run. A name outside of the pair has the index -1.
 func (l Load) show(run agent.Run, group int) Output {
-	out := Output{Verdict: OK, ID: run.Spec.ID, State: run.State, Name: -1}
+	out := Output{Answer: OK, ID: run.Spec.ID, State: run.State, Name: -1}
 	for index := range Pair {
 		if run.Spec.Name == l.name(group, index) {
 			out.Name = index

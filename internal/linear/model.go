@@ -11,25 +11,25 @@ import (
 // Op is what a worker asks for.
 type Op string
 
-// The questions. A create that was answered is two of them, because others see
-// the run before its caller does: that it was made, and what the answer showed.
-// The end of a run that waits for its turn shows before the run is gone, so a
-// remove is preceded by a doom. An agent that is being stopped takes no more
-// orders before its end shows, so a stop is preceded by a condemnation.
+// The operations. Some are two steps for the model, because other callers can see the
+// effect before the answer. A create is "create" (the run exists) and "created" (what the
+// answer shows). A remove of a queued run ends it first, so it is preceded by "end-queued".
+// An agent that is being stopped refuses further operations before its end is visible, so a
+// stop is preceded by "mark-stopped".
 const (
-	OpCreate  Op = "create"
-	OpCreated Op = "created"
-	OpGet     Op = "get"
-	OpKill    Op = "kill"
-	OpCondemn Op = "condemn"
-	OpStop    Op = "stop"
-	OpExec    Op = "exec"
-	OpRename  Op = "rename"
-	OpDoom    Op = "doom"
-	OpRemove  Op = "remove"
+	OpCreate      Op = "create"
+	OpCreated     Op = "created"
+	OpGet         Op = "get"
+	OpKill        Op = "kill"
+	OpMarkStopped Op = "mark-stopped"
+	OpStop        Op = "stop"
+	OpExec        Op = "exec"
+	OpRename      Op = "rename"
+	OpEndQueued   Op = "end-queued"
+	OpRemove      Op = "remove"
 )
 
-// Input is a question.
+// Input is an operation with its arguments.
 type Input struct {
 	Op    Op
 	Group int
@@ -38,25 +38,25 @@ type Input struct {
 	ID    agent.ID // of a create
 }
 
-// Verdict is how a question was answered.
-type Verdict string
+// Answer is how an operation was answered.
+type Answer string
 
-// The answers that the model knows. Every other one is a failure of its own.
+// The answers that the model knows. Any other answer fails the test directly.
 const (
-	OK       Verdict = "ok"
-	NotFound Verdict = "not-found"
-	Conflict Verdict = "conflict"
+	OK       Answer = "ok"
+	NotFound Answer = "not-found"
+	Conflict Answer = "conflict"
 )
 
 // Output is an answer.
 type Output struct {
-	Verdict Verdict
-	ID      agent.ID    // of the run that the answer is about
-	Name    int         // its name then
-	State   agent.State // its state then
+	Answer Answer
+	ID     agent.ID    // of the run in the answer
+	Name   int         // its name then
+	State  agent.State // its state then
 }
 
-// Pair is how many names a group has.
+// Pair is the number of names in a group.
 const Pair = 2
 
 // phase is how far a run has been seen to be. The zero value is no run.
@@ -76,15 +76,15 @@ var phaseOf = map[agent.State]phase{
 
 // slot is one name's run.
 type slot struct {
-	id     agent.ID
-	seen   phase
-	doomed bool // it was ended, or will have ended in a moment
+	id      agent.ID
+	seen    phase
+	stopped bool // it was ended, or will be in a moment
 }
 
 // group is the state of the model.
 type group [Pair]slot
 
-// Model is the sequential description that every history is held against.
+// Model is the sequential specification that every history is checked against.
 var Model = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		var groups [][]porcupine.Operation
@@ -99,58 +99,58 @@ var Model = porcupine.Model{
 	Init: func() any { return group{} },
 	Step: func(state, input, output any) (bool, any) {
 		next := state.(group)
-		legal := next.step(input.(Input), output.(Output))
+		legal := next.apply(input.(Input), output.(Output))
 		return legal, next
 	},
 	DescribeOperation: func(input, output any) string {
 		in, out := input.(Input), output.(Output)
-		return fmt.Sprintf("%s %d→%d %.6s: %s %.6s %d %s", in.Op, in.Name, in.To, in.ID, out.Verdict, out.ID, out.Name, out.State)
+		return fmt.Sprintf("%s %d→%d %.6s: %s %.6s %d %s", in.Op, in.Name, in.To, in.ID, out.Answer, out.ID, out.Name, out.State)
 	},
 }
 
-// step tells whether the answer is right in this state, and goes on to the next.
-func (g *group) step(in Input, out Output) bool {
+// apply reports whether the answer is correct in this state, and changes the state.
+func (g *group) apply(in Input, out Output) bool {
 	s := &g[in.Name]
 	switch in.Op {
 	case OpCreated:
 		s = &g[out.Name]
 		return s.id == out.ID && s.see(phaseOf[out.State])
-	case OpDoom:
-		s.doomed = s.doomed || s.seen == queued
+	case OpEndQueued:
+		s.stopped = s.stopped || s.seen == queued
 		return true
-	case OpCondemn:
-		s.doomed = s.seen != absent
+	case OpMarkStopped:
+		s.stopped = s.seen != absent
 		return true
 	case OpCreate:
-		if out.Verdict == Conflict {
+		if out.Answer == Conflict {
 			return s.seen != absent
 		}
 		free := s.seen == absent
 		*s = slot{id: in.ID, seen: queued}
 		return free
 	}
-	if out.Verdict == NotFound || s.seen == absent {
-		return out.Verdict == NotFound && s.seen == absent
+	if out.Answer == NotFound || s.seen == absent {
+		return out.Answer == NotFound && s.seen == absent
 	}
-	if out.Verdict == Conflict {
+	if out.Answer == Conflict {
 		return s.conflict(in.Op)
 	}
 	return g.act(in, out, s)
 }
 
-// act is what a question does to the run that it finds.
+// act is the effect of an operation on the run of the name.
 func (g *group) act(in Input, out Output, s *slot) bool {
 	switch in.Op {
 	case OpGet:
 		return s.id == out.ID && out.Name == in.Name && s.see(phaseOf[out.State])
 	case OpKill:
 		legal := s.see(running)
-		s.doomed = true
+		s.stopped = true
 		return legal
 	case OpExec:
 		return s.see(running)
 	case OpStop:
-		s.doomed = true
+		s.stopped = true
 		return s.see(ended)
 	case OpRename:
 		legal := g[in.To].seen == absent && (s.seen == queued || s.see(ended))
@@ -164,11 +164,11 @@ func (g *group) act(in Input, out Output, s *slot) bool {
 	return false
 }
 
-// conflict tells whether the run's state may be what forbids op.
+// conflict reports whether the run's state can be the reason for refusing op.
 func (s *slot) conflict(op Op) bool {
 	switch op {
 	case OpKill, OpExec: // it does not run yet, or not any more
-		return s.seen < running || s.doomed
+		return s.seen < running || s.stopped
 	case OpRemove:
 		return s.seen != ended
 	case OpRename: // it is live, the other name is taken, or it was ended while its start was on the way, which no answer shows
@@ -177,10 +177,10 @@ func (s *slot) conflict(op Op) bool {
 	return false
 }
 
-// see goes on to a phase that was seen: never back, and to the end only of one
-// that was ended by somebody.
+// see advances to a phase that was seen: never backwards, and to ended only if the run was
+// ended by an operation.
 func (s *slot) see(now phase) bool {
-	legal := now >= s.seen && (now != ended || s.doomed)
+	legal := now >= s.seen && (now != ended || s.stopped)
 	s.seen = now
 	return legal
 }

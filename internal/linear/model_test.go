@@ -15,20 +15,20 @@ func at(call, ret int64, in Input, out Output) porcupine.Operation {
 }
 
 func made(call, ret int64, id agent.ID) porcupine.Operation {
-	return at(call, ret, Input{Op: OpCreate, ID: id}, Output{Verdict: OK})
+	return at(call, ret, Input{Op: OpCreate, ID: id}, Output{Answer: OK})
 }
 
 func seen(call, ret int64, name int, id agent.ID, state agent.State) porcupine.Operation {
-	return at(call, ret, Input{Op: OpGet, Name: name}, Output{Verdict: OK, ID: id, Name: name, State: state})
+	return at(call, ret, Input{Op: OpGet, Name: name}, Output{Answer: OK, ID: id, Name: name, State: state})
 }
 
-func said(call, ret int64, op Op, v Verdict) porcupine.Operation {
-	return at(call, ret, Input{Op: op}, Output{Verdict: v})
+func said(call, ret int64, op Op, v Answer) porcupine.Operation {
+	return at(call, ret, Input{Op: op}, Output{Answer: v})
 }
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	moved := at(5, 6, Input{Op: OpRename, To: 1}, Output{Verdict: OK})
+	moved := at(5, 6, Input{Op: OpRename, To: 1}, Output{Answer: OK})
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
 		legal   bool
@@ -41,10 +41,10 @@ func TestModel(t *testing.T) {
 		"two at once":       {[]porcupine.Operation{made(1, 4, "a"), made(2, 3, "b"), said(2, 3, OpStop, OK), said(2, 3, OpRemove, OK)}, true},
 		"lost":              {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpGet, NotFound)}, false},
 		"remove of a live":  {[]porcupine.Operation{made(1, 2, "a"), seen(3, 4, 0, "a", agent.StateRunning), said(5, 6, OpRemove, OK)}, false},
-		"exec during a stop": {[]porcupine.Operation{made(1, 2, "a"), said(3, 9, OpCondemn, OK), said(3, 9, OpStop, OK), said(4, 5, OpExec, OK),
+		"exec during a stop": {[]porcupine.Operation{made(1, 2, "a"), said(3, 9, OpMarkStopped, OK), said(3, 9, OpStop, OK), said(4, 5, OpExec, OK),
 			said(6, 7, OpExec, Conflict), seen(7, 8, 0, "a", agent.StateRunning)}, true},
 		"exec without a stop": {[]porcupine.Operation{made(1, 2, "a"), said(4, 5, OpExec, OK), said(6, 7, OpExec, Conflict), seen(7, 8, 0, "a", agent.StateRunning)}, false},
-		"remove of a waiting": {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpDoom, OK), said(3, 4, OpRemove, OK)}, true},
+		"remove of a waiting": {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpEndQueued, OK), said(3, 4, OpRemove, OK)}, true},
 		"still there":         {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), said(5, 6, OpRemove, OK), seen(7, 8, 0, "a", agent.StateEnded)}, false},
 		"no reason":           {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), said(5, 6, OpRemove, Conflict)}, false},
 		"exec in an ended":    {[]porcupine.Operation{made(1, 2, "a"), said(3, 4, OpStop, OK), said(5, 6, OpExec, OK)}, false},
@@ -64,7 +64,7 @@ func TestModel(t *testing.T) {
 func TestModelOfACreatesAnswer(t *testing.T) {
 	t.Parallel()
 	shown := func(state agent.State) porcupine.Operation {
-		return at(1, 4, Input{Op: OpCreated, ID: "a"}, Output{Verdict: OK, ID: "a", State: state})
+		return at(1, 4, Input{Op: OpCreated, ID: "a"}, Output{Answer: OK, ID: "a", State: state})
 	}
 	if err := Check([]porcupine.Operation{made(1, 4, "a"), seen(2, 3, 0, "a", agent.StateQueued), shown(agent.StateRunning)}, time.Minute); err != nil {
 		t.Error(err)

@@ -7,21 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity is a user as the kernel knows one.
+// Identity is a user with the ids that the kernel checks.
 type Identity struct {
 	UID, GID uint32
 	Groups   []uint32 // the supplementary ones
 }
 
-// StartAs makes a thread that is somebody else for files and sockets: what it may
-// open is what the kernel lets that user open, whoever planted the paths that it
-// meets, and a socket that it makes is that user's (iptables -m owner, ss -e). It
-// has no capability. For root it is a thread like any other.
+// StartAs makes a thread with another user's ids for files and sockets. It may open what
+// the kernel lets that user open, whoever planted the paths, and its sockets belong to the
+// user (iptables -m owner, ss -e). It has no capability. For root it is an ordinary thread.
 //
-// Its real, effective and saved ids stay root's: with the user's, the user could end
-// this whole process by a signal to the thread (kill(2) takes a thread's id) and
-// change its limits and scheduling (prlimit(2), sched_setscheduler(2)). So a program
-// that it executed would be root, and a peer on a Unix socket sees root.
+// Its real, effective and saved ids stay root's. With the user's ids, the user could kill
+// this whole process by a signal to the thread (kill(2) accepts a thread's id), and change
+// its limits and scheduling (prlimit(2), sched_setscheduler(2)). So a program that the
+// thread executed would be root, and a peer on a Unix socket sees root.
 func StartAs(who Identity) (*Thread, error) {
 	t, err := Start(0)
 	if err != nil {
@@ -30,8 +29,7 @@ func StartAs(who Identity) (*Thread, error) {
 	return t.become(who)
 }
 
-// StartBesideAs makes a thread that is somebody else, in the mount namespace
-// of the calling one.
+// StartBesideAs makes such a thread in the mount namespace of the calling one.
 func StartBesideAs(who Identity) (*Thread, error) {
 	namespace, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -60,12 +58,12 @@ func (t *Thread) become(who Identity) (*Thread, error) {
 	return t, nil
 }
 
-// become changes the ids of this thread alone: the raw calls, because those of the
-// library change all threads. The user's id comes behind the groups, and the
-// capabilities, which take the right to change any of them, last.
+// become changes the ids of this thread only, with raw system calls, because the library's
+// change all threads. The user id comes after the groups, and the capabilities, which allow
+// all these changes, are dropped last.
 func become(who Identity) error {
 	groups := append(append([]uint32{}, who.Groups...), who.GID) // never empty, so that it has an address
-	// The conversion of a pointer has to stand in the call itself (package unsafe).
+	// The conversion to uintptr must be in the call itself (package unsafe, rule 4).
 	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0)
 	if errno != 0 {
 		return errno
@@ -77,19 +75,19 @@ func become(who Identity) error {
 	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 }
 
-// setID calls setfsuid(2) or setfsgid(2), which tell no error but the id that holds.
+// setID calls setfsuid(2) or setfsgid(2). They report no error, so the id is read back.
 func setID(call uintptr, id uint32) bool {
 	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
 	return fileID(call) == id
 }
 
-// fileID asks for an id that no user can have, which changes nothing.
+// fileID reads an id by setting an invalid one, which changes nothing.
 func fileID(call uintptr) uint32 {
 	const nobodys = 1<<32 - 1
 	now, _, _ := unix.RawSyscall(call, nobodys, 0, 0)
 	return uint32(now)
 }
 
-// FileUID is the user whose files the calling thread makes, which os.Geteuid does not
-// tell inside of Do.
+// FileUID is the user to whom files of the calling thread belong. Inside Do, os.Geteuid
+// does not return it.
 func FileUID() uint32 { return fileID(unix.SYS_SETFSUID) }

@@ -25,10 +25,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init keeps the process's first thread for the main goroutine. The Go runtime
-// cannot end that thread: a goroutine that left its namespaces there (ours, or
-// libcontainer's, which enters the sandbox's mount namespace) would keep them
-// for as long as the process lives, and /proc/self would show them as its own.
+// init reserves the process's first thread for the main goroutine. The Go runtime cannot
+// end that thread. A goroutine that changed its namespaces there (ours, or libcontainer's,
+// which enters the sandbox's mount namespace) would keep them for the life of the process,
+// and /proc/self would show them as the process's own.
 func init() { runtime.LockOSThread() }
 
 // Thread is one locked OS thread in namespaces of its own.
@@ -42,9 +42,9 @@ type call struct {
 	done chan error
 }
 
-// Start makes a thread and unshares flags (CLONE_NEWNS, CLONE_NEWNET) on it.
-// With CLONE_NEWNS every mount in the new namespace is made private, so that
-// neither side sees what the other mounts.
+// Start makes a thread and unshares flags (CLONE_NEWNS, CLONE_NEWNET) on it. With
+// CLONE_NEWNS all mounts of the new namespace are made private, so that no mount propagates
+// in either direction.
 func Start(flags int) (*Thread, error) {
 	t := &Thread{calls: make(chan call), ended: make(chan struct{})}
 	started := make(chan error, 1)
@@ -55,8 +55,8 @@ func Start(flags int) (*Thread, error) {
 	return t, nil
 }
 
-// serve never unlocks its thread: the Go runtime ends a locked thread together
-// with its goroutine.
+// serve is the thread's goroutine; it ends with Close. It never unlocks the thread, so the
+// Go runtime ends the thread with it.
 func (t *Thread) serve(flags int, started chan<- error) {
 	defer close(t.ended)
 	runtime.LockOSThread()
@@ -71,8 +71,8 @@ func (t *Thread) serve(flags int, started chan<- error) {
 }
 
 func unshare(flags int) error {
-	// CLONE_FS first: a mount namespace cannot be left while the working
-	// directory is shared with other threads, unshare(2).
+	// CLONE_FS too: a thread cannot leave its mount namespace while it shares its working
+	// directory with other threads (unshare(2)).
 	if err := unix.Unshare(unix.CLONE_FS | flags); err != nil {
 		return fmt.Errorf("cannot unshare namespaces %#x: %w", flags, err)
 	}
@@ -85,7 +85,7 @@ func unshare(flags int) error {
 	return nil
 }
 
-// errEnded is Do's answer when f, or an earlier one, ended the goroutine itself.
+// errEnded is returned by Do after a function has ended the thread's goroutine.
 var errEnded = errors.New("the namespace thread has ended")
 
 // Do runs f on the thread, after every earlier call, and returns its error.

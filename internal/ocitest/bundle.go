@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// applets are the names that busybox has in a bundle.
+// applets are the names of busybox in a bundle.
 var applets = strings.Fields("sh ash cat chmod chown cut dd echo env false grep head hostname id kill ln ls mkdir mknod mount " +
 	"nc nslookup od ping ps readlink rm seq sha256sum sleep sort stat stty sync test touch tr true tty ulimit umount uname wc yes")
 

@@ -18,8 +18,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The other side of a Network. The public ones are others' addresses, which no
-// packet of these tests reaches: the namespaces have no way out.
+// Addresses behind a Network. The public ones belong to others, but no packet of these
+// tests reaches them, because the namespaces have no way out.
 const (
 	ServerAddress  = "10.77.0.1" // the gateway, with a name server on port 53
 	InsideAddress  = "10.77.0.2"
@@ -30,11 +30,11 @@ const (
 	NamesPort      = 9999
 )
 
-// Network is a network as an engine makes it: a namespace for containers with
-// one interface, and behind it another namespace with servers. HTTP on ports 80
-// and 8080 answers with the server's address; the name server listens on UDP port
-// NamesPort of AllowedAddress and OtherAddress too. Port 53 of OtherAddress lies: by
-// its word every name that there is has that address.
+// Network is a network as an engine makes it: a namespace for containers with one
+// interface, and another namespace with servers behind it. HTTP on ports 80 and 8080
+// answers with the server's address. The name server also listens on UDP port NamesPort of
+// AllowedAddress and OtherAddress. Port 53 of OtherAddress answers every known name with
+// that address, which is wrong.
 type Network struct {
 	t       testing.TB
 	inside  *nsthread.Thread
@@ -43,15 +43,15 @@ type Network struct {
 	there   *os.File // the servers'
 }
 
-// NewNetwork makes one that goes with the test.
+// NewNetwork makes one that is removed with the test.
 func NewNetwork(t testing.TB) *Network {
 	t.Helper()
 	return newNetwork(t, unix.CLONE_NEWNET)
 }
 
-// JoinNetwork is NewNetwork with the caller's own namespace in the place of the
-// containers': what engines make there reaches the servers through it. It is for
-// a namespace that goes with the test.
+// JoinNetwork is NewNetwork with the caller's own namespace as that of the containers, so
+// that what engines make there reaches the servers through it. The caller's namespace must
+// end with the test.
 func JoinNetwork(t testing.TB) *Network {
 	t.Helper()
 	return newNetwork(t, 0)
@@ -80,7 +80,7 @@ func space(t testing.TB, flags int) *nsthread.Thread {
 	return thread
 }
 
-// hold keeps a thread's namespace open, and so gives it a path.
+// hold keeps a thread's namespace open, which gives it a path.
 func hold(t testing.TB, thread *nsthread.Thread) (file *os.File) {
 	t.Helper()
 	check(t, thread.Do(func() (err error) { file, err = os.Open("/proc/thread-self/ns/net"); return err }))

@@ -22,7 +22,7 @@ import (
 // every hierarchy.
 const cgroupParent = "clove-oci-test"
 
-// patience is for one command on an idle host.
+// patience bounds one command on an idle host.
 const patience = 30 * time.Second
 
 // Runtime is an OCI runtime's command line with a root directory of its own.
@@ -36,8 +36,8 @@ type Runtime struct {
 	Flags []string
 }
 
-// New begins a root test of a runtime and ends it: what the test leaves is
-// removed, and fails it.
+// New prepares a root test of a runtime. At its end, what the test leaves is removed, and
+// fails the test.
 func New(t testing.TB, binary string) *Runtime {
 	t.Helper()
 	testhost.Root(t)
@@ -56,7 +56,7 @@ func New(t testing.TB, binary string) *Runtime {
 // Directory is the test's own; others may pass through it, not list it.
 func (r *Runtime) Directory() string { return r.directory }
 
-// sweep ends what a test forgot, and tells of it.
+// sweep deletes containers that the test left, and reports them as errors.
 func (r *Runtime) sweep() {
 	entries, err := os.ReadDir(r.Root)
 	check(r.t, err)
@@ -66,8 +66,8 @@ func (r *Runtime) sweep() {
 	}
 }
 
-// removeParents removes the cgroups that libcontainer made on the way to the
-// containers' own, and leaves those that somebody is still in to the check.
+// removeParents removes the parent cgroups that libcontainer made. One that is still in use
+// stays, and the residue check reports it.
 func removeParents() {
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		found, _ := filepath.Glob(pattern + cgroupParent)
@@ -89,8 +89,8 @@ func (r *Runtime) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, r.Binary, args...)
 }
 
-// Do runs a command to its end. Its output goes to files, because a container
-// that stays behind keeps what it was given: a pipe would not end.
+// Do runs a command to its end. Its output goes to files: a container that stays behind
+// keeps the descriptors, so a pipe would never reach its end.
 func (r *Runtime) Do(args ...string) Result {
 	r.t.Helper()
 	return r.DoWith(nil, args...)
@@ -112,7 +112,7 @@ func (r *Runtime) DoWith(in io.Reader, args ...string) Result {
 	return Result{Out: content(r.t, out), Err: content(r.t, errs), Status: cmd.ProcessState.ExitCode()}
 }
 
-// Must is Do of what has to succeed; it gives what was written to standard output.
+// Must is Do for a command that has to succeed; it returns the standard output.
 func (r *Runtime) Must(args ...string) string {
 	r.t.Helper()
 	got := r.Do(args...)
@@ -130,8 +130,8 @@ func (r *Runtime) State(id string) specs.State {
 	return state
 }
 
-// Await waits until condition holds. It is for what tells nobody that it
-// happened, such as a process that ended and is somebody else's child.
+// Await polls until condition holds. It is for changes without an event, such as the end of
+// a process that is not a child.
 func (r *Runtime) Await(what string, condition func() bool) {
 	r.t.Helper()
 	const pause = 10 * time.Millisecond

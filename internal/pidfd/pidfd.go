@@ -1,5 +1,6 @@
-// Package pidfd holds processes by descriptors: a number may come to mean another
-// process, its descriptor does not (pidfd_open(2)).
+// Package pidfd refers to processes by descriptors: a pid may be reused for another
+// process, a pidfd always means the same one (pidfd_open(2)). It refuses to reap: only the
+// parent may.
 package pidfd
 
 import (
@@ -14,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one that lives or lived. It is closed by who opened it.
+// Process is a process that lives or has lived. Whoever opened it closes it.
 type Process struct {
 	file *os.File
 	fd   int
 }
 
-// Open holds the process that has the number now. Gone tells of an error whether
-// that is none.
+// Open opens the process that has the pid now. Gone reports whether an error means that
+// there is none.
 func Open(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK) // for Wait, which takes no thread
 	if err != nil {
@@ -30,14 +31,14 @@ func Open(pid int) (*Process, error) {
 	return &Process{os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid)), fd}, nil
 }
 
-// OpenStarted is Open for the process that began at start, as StartTime tells it.
-// Gone is true of the error where it has ended, whoever has its number now.
+// OpenStarted is Open for the process with this start time, see StartTime. If that process
+// has ended, Gone is true of the error, even if another one has the pid now.
 func OpenStarted(pid int, start uint64) (*Process, error) {
 	p, err := Open(pid)
 	if err != nil {
 		return nil, err
 	}
-	// Looked at behind the opening: were the number another's by now, its time would be, too.
+	// Checked after the open: if the pid had been reused before it, the start time would differ.
 	began, err := StartTime(pid)
 	if err == nil && began != start {
 		err = fmt.Errorf("process %d is another one, it began at %d, not at %d: %w", pid, began, start, unix.ESRCH)
@@ -52,10 +53,10 @@ func OpenStarted(pid int, start uint64) (*Process, error) {
 // FD is the descriptor, open until Close.
 func (p *Process) FD() int { return p.fd }
 
-// Close lets go of the process.
+// Close closes the descriptor.
 func (p *Process) Close() error { return p.file.Close() }
 
-// Signal is kill(2) of the process; one that has ended is no error.
+// Signal is kill(2) for the process; if it has ended, this is no error.
 func (p *Process) Signal(s unix.Signal) error {
 	if err := unix.PidfdSendSignal(p.fd, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_send_signal", err)
@@ -63,17 +64,17 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Ended tells whether the process has, buried or not.
+// Ended reports whether the process has ended, reaped or not.
 func (p *Process) Ended() bool { return readable(p.fd) }
 
-// Wait waits until the process has ended, or else ctx: false then. One at a time
-// waits.
+// Wait waits until the process has ended, or returns false when ctx ends. Only one
+// goroutine may wait at a time.
 func (p *Process) Wait(ctx context.Context) bool {
-	told := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { _ = p.file.SetReadDeadline(time.Unix(1, 0)); close(told) })
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = p.file.SetReadDeadline(time.Unix(1, 0)); close(done) })
 	defer func() {
-		if !stop() { // the next wait is to have its own time
-			<-told
+		if !stop() { // the deadline is set; reset it for the next Wait
+			<-done
 			_ = p.file.SetReadDeadline(time.Time{})
 		}
 	}()
@@ -84,14 +85,14 @@ func (p *Process) Wait(ctx context.Context) bool {
 	return err == nil
 }
 
-// WaitFor is Wait for some time at most.
+// WaitFor is Wait with a time limit.
 func (p *Process) WaitFor(patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return p.Wait(ctx)
 }
 
-// readable is true of a process that has ended.
+// readable reports that the process of fd has ended.
 func readable(fd int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
@@ -101,15 +102,14 @@ func readable(fd int) bool {
 	}
 }
 
-// Gone tells whether err, of an opening of a number that once was a process's,
-// says that no process has it any more. A thread has it then where the kernel says
-// EINVAL, or ENOENT, as newer ones do: both take their numbers out of the same
-// supply, and no number is a thread's and another process's.
+// Gone reports whether err, from opening a pid, means that no process has that pid any
+// more. EINVAL, and ENOENT on newer kernels, mean that a thread has the number. Threads and
+// processes share one number space, so then no process has it.
 func Gone(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT)
 }
 
-// StartTime is when a process began, in clock ticks since boot.
+// StartTime is the start time of a process in clock ticks since boot (field 22).
 func StartTime(pid int) (uint64, error) {
 	fields, err := Stat(pid)
 	if err != nil {
@@ -118,8 +118,8 @@ func StartTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[22-3], 10, 64)
 }
 
-// Stat is proc_pid_stat(5) from the third field on, the state: the second may have
-// blanks and brackets in it.
+// Stat returns the fields of proc_pid_stat(5) from the third on, the state. The second, the
+// name, may have blanks and brackets in it.
 func Stat(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -27,8 +27,7 @@ const (
 	CgroupV1     = "v1"
 )
 
-// vmSlowness is how much longer the vm lane may take: without KVM it
-// interprets every instruction.
+// vmSlowness is how much longer tests may take in the vm lane: without KVM the machine is emulated.
 const vmSlowness = 8
 
 // Lane names the lane that the test runs in.
@@ -39,7 +38,7 @@ func Lane() string {
 	return LaneRoot
 }
 
-// Cgroup tells how this host mounts its cgroup file systems.
+// Cgroup reports how this host mounts its cgroup file systems.
 func Cgroup() string { return cgroupOf("/sys/fs/cgroup") }
 
 func cgroupOf(root string) string {
@@ -57,7 +56,7 @@ func isCgroup2(path string) bool {
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Patience stretches a deadline that fits an idle host to the lane's pace.
+// Patience scales a deadline for an idle host to the lane.
 func Patience(idle time.Duration) time.Duration {
 	if Lane() == LaneVM {
 		return idle * vmSlowness
@@ -65,9 +64,9 @@ func Patience(idle time.Duration) time.Duration {
 	return idle
 }
 
-// Sample chooses how much a test does that repeats itself: whole in the long modes
-// (make test-all), short where `go test -short` asks for a sample of each test (make
-// test), and emulated in the virtual machine, which takes several times as long.
+// Sample chooses the number of repetitions in a test: whole in the long modes (make
+// test-all), short with `go test -short` (make test), and emulated in the virtual machine,
+// which takes several times as long.
 func Sample(whole, short, emulated int) int {
 	switch {
 	case Lane() == LaneVM:
@@ -78,8 +77,8 @@ func Sample(whole, short, emulated int) int {
 	return whole
 }
 
-// Few returns all rows of a table, and only the first n of them in the lane v2: the
-// emulated machine has few minutes there, and the rows show one thing in several ways.
+// Few returns the first n rows of a table in the lane v2, otherwise all rows. The emulated
+// machine has little time there, and the rows show one behaviour in several ways.
 func Few[T any](rows []T, n int) []T {
 	if Lane() == LaneVM && testing.Short() {
 		return rows[:min(n, len(rows))]
@@ -87,8 +86,8 @@ func Few[T any](rows []T, n int) []T {
 	return rows
 }
 
-// Root stops a test that lacks the privilege to change the host, and otherwise
-// keeps every other test process that asks waiting until this one ends.
+// Root skips a test that lacks the privilege to change the host. Otherwise it takes the
+// host lock, so that other test processes that call it wait until this one ends.
 func Root(t testing.TB) {
 	t.Helper()
 	if reason := lacking(os.Geteuid(), unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETUID, unix.CAP_MKNOD); reason != "" {
@@ -97,22 +96,22 @@ func Root(t testing.TB) {
 	if err := hostLock(); err != nil {
 		t.Fatalf("cannot have this host for one test process: %v", err)
 	}
-	hearIgnored()
+	catchIgnored()
 	t.Logf("lane %s, cgroup %s", Lane(), Cgroup())
 }
 
-// hearIgnored makes what a test starts the same however the tests were started:
-// nohup(1) has them ignore SIGHUP, a shell's background SIGINT, and execve(2)
-// hands on what is ignored, but what is caught it gives its default.
-var hearIgnored = sync.OnceFunc(func() {
+// catchIgnored makes started programs independent of how the tests were started. nohup(1)
+// ignores SIGHUP, a shell's background job SIGINT, and execve(2) passes ignored signals on.
+// A caught signal is reset to its default.
+var catchIgnored = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
+			signal.Notify(make(chan os.Signal, 1), s) // no effect on this process, which ignored it before
 		}
 	}
 })
 
-// Tool stops a test whose outside program is not installed, and returns its path.
+// Tool skips a test whose external program is not installed, and returns the program's path.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -155,8 +154,8 @@ func moduleRoot(t testing.TB) string {
 	return ""
 }
 
-// Missing ends a test that this host cannot run: a failure in CI, where every
-// test must run, a skip with the reason elsewhere.
+// Missing ends a test that this host cannot run: with a failure in CI, where every test
+// must run, elsewhere with a skip and the reason.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, args...)

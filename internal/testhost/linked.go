@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Licensed fails unless a text, of integration/package/licences, names each
-// module that these programs say they are linked with, and Go and the C library.
+// Licensed fails unless the text, of integration/package/licences, names each module linked
+// into these programs, and Go and the C library.
 func Licensed(t testing.TB, text string, programs ...string) {
 	t.Helper()
 	lines := strings.Split(text, "\n")

@@ -20,18 +20,19 @@ var agentCgroup = regexp.MustCompile(`/clove(-oci-test|\.slice)?/.+`)
 // parentCgroup matches what stays on v2 below the slice.
 var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors)?$`)
 
-// loopNumber is what a file system's source has when it is on a loop device. What is
-// unmounted and mounted again gets the first number that is free then.
+// loopNumber matches a loop device as the source of a mount. After an unmount and a new
+// mount the number may differ.
 var loopNumber = regexp.MustCompile(`^/dev/loop\d+$`)
 
-// libraryFiles are what libraries open once and keep for the process's life:
-// not leaks, although the first test that needs them sees them appear.
+// libraryFiles are files that libraries open once and keep for the process's life. They are
+// not leaks, although they appear during the first test that needs them.
 var libraryFiles = map[string]bool{
 	"/sys/fs/cgroup": true, // opencontainers/cgroups: the root of its openat2 calls
 	"/proc":          true, // filepath-securejoin: its checked handle of procfs
 }
 
-// listMounts names no number of a loop device: a test may take its own away and back.
+// listMounts leaves out the numbers of loop devices, because a test may unmount and mount
+// its own again.
 func listMounts([]string) ([]string, error) {
 	mounts, err := mounts()
 	var lines []string
@@ -98,8 +99,9 @@ func listCgroupProcesses([]string) ([]string, error) {
 	return lines, err
 }
 
-// listLoops lists all of the machine, but in a worker of the root lane those alone
-// whose file was in the worker's temporary folder: the others are other workers'.
+// listLoops lists all loop devices of the machine. A worker of the root lane lists only
+// those whose file was in the worker's temporary folder, because the others belong to other
+// workers.
 func listLoops([]string) ([]string, error) {
 	worker := os.Getenv("CLOVE_WORKER")
 	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -119,8 +121,8 @@ func listLoops([]string) ([]string, error) {
 	return lines, err
 }
 
-// listNetworkNamespaces finds those that a process is in or a mount holds. One
-// that only a descriptor holds shows among the test's own open files.
+// listNetworkNamespaces finds those that a process is in or that a mount keeps. One that
+// only a descriptor keeps is listed among the test's open files.
 func listNetworkNamespaces([]string) ([]string, error) {
 	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	if err != nil {
@@ -182,8 +184,8 @@ func listOwnFiles([]string) ([]string, error) {
 	return lines, err
 }
 
-// gone tells that a thing ended between being listed and being looked at: its
-// name is absent, or the kernel file behind it says so.
+// gone reports that an object ended between its listing and the access: its name is absent,
+// or the kernel file behind it returns ENODEV or ENXIO.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO)
 }

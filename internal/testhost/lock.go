@@ -19,8 +19,8 @@ var hostLock = sync.OnceValue(func() error {
 	return err
 })
 
-// lockFile waits for path's lock without a limit of its own: `go test -timeout`
-// is the limit. Who waits says for whom.
+// lockFile waits for the lock of path without a time limit of its own: `go test -timeout`
+// is the limit. It prints which process it waits for.
 func lockFile(path string) (fd int, err error) {
 	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -28,7 +28,7 @@ func lockFile(path string) (fd int, err error) {
 	}
 	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	if err == unix.EWOULDBLOCK {
-		holder, _ := os.ReadFile(path) // only for the words below
+		holder, _ := os.ReadFile(path) // for the message only
 		fmt.Fprintf(os.Stderr, "testhost: waiting for test process %s, which has this host\n", strings.TrimSpace(string(holder)))
 		err = flockBlocking(fd)
 	}
@@ -42,7 +42,7 @@ func lockFile(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// flockBlocking outlasts the signals that Go's scheduler sends to its own threads.
+// flockBlocking repeats the call when a signal of Go's scheduler interrupts it.
 func flockBlocking(fd int) error {
 	for {
 		if err := unix.Flock(fd, unix.LOCK_EX); err != unix.EINTR {

@@ -13,8 +13,8 @@ import (
 // settleTime is how long the kernel may take to finish what a test took down.
 const settleTime = 5 * time.Second
 
-// settlePause is between two looks. There is no one event to wait for: each
-// kind of leftover would need its own, and mounts and fds have none.
+// settlePause is the time between two checks. No single event can be waited for: each kind
+// would need its own, and mounts and descriptors have none.
 const settlePause = 20 * time.Millisecond
 
 // kinds are the things that a test may leave behind, each with its lister.
@@ -66,8 +66,8 @@ func check(t testing.TB, before map[string]int, dirs []string, settle time.Durat
 	}
 }
 
-// endLeft kills the processes among what a test left behind, where the machine is the
-// tests' own: else every later test there would fail for the same reason.
+// endLeft kills the processes that a test left, if the machine belongs to the tests alone:
+// otherwise every later test would fail for the same reason.
 func endLeft(extra []string) {
 	if Lane() != LaneVM {
 		return
@@ -75,7 +75,7 @@ func endLeft(extra []string) {
 	for _, line := range extra {
 		var pid int
 		if n, _ := fmt.Sscanf(line, "process in a clove cgroup: %d in", &pid); n == 1 {
-			unix.Kill(pid, unix.SIGKILL) // of one that has ended: well
+			unix.Kill(pid, unix.SIGKILL) // an error means that it has ended
 		}
 	}
 }
@@ -110,8 +110,8 @@ func added(before, after map[string]int) []string {
 	return extra
 }
 
-// wakePoller makes Go's runtime open its poller's descriptors now, lest the
-// first pipe of a test look like a leak.
+// wakePoller makes Go's runtime open its poller's descriptors now, so that the first pipe
+// of a test is not reported as a leak.
 func wakePoller(t testing.TB) {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread is the number of a thread of this process, and of no process, until the
+// Thread returns the id of a thread of this process, which is not a process id, until the
 // test ends.
 func Thread(t testing.TB) int {
 	t.Helper()
@@ -21,7 +21,7 @@ func Thread(t testing.TB) int {
 			number <- unix.Gettid()
 			<-ended
 		}()
-		// The first thread has the process's own: it is kept busy, and another taken.
+		// The first thread's id is the pid: keep that goroutine busy and take another thread.
 		if thread := <-number; thread != os.Getpid() {
 			return thread
 		}

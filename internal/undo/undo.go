@@ -1,6 +1,6 @@
-// Package undo is the stack on which a multi-step acquire notes how to take
-// each step back. It undoes only what was noted, last first, and goes on past
-// a step that fails, so that one bad item never leaves the rest behind.
+// Package undo is a stack of undo actions for an operation that acquires several things.
+// Run undoes only what was added, last first, and continues after an error, so that one
+// failure leaves nothing else behind.
 package undo
 
 import (
@@ -8,41 +8,41 @@ import (
 	"fmt"
 )
 
-// Stack holds the undo steps of one operation. The zero value is ready. It is
-// not safe for use by several goroutines at once.
+// Stack has the undo actions of one operation. The zero value is ready. It is not safe for
+// concurrent use.
 type Stack struct {
-	steps []step
+	actions []action
 }
 
-type step struct {
+// action undoes one acquisition.
+type action struct {
 	name string
 	undo func() error
 }
 
-// Add notes how to take back a step that just succeeded.
+// Add adds the undo action of something that was just acquired.
 func (s *Stack) Add(name string, undo func() error) {
-	s.steps = append(s.steps, step{name, undo})
+	s.actions = append(s.actions, action{name, undo})
 }
 
-// Run takes everything back and empties the stack. It returns all failures,
-// each with its step's name.
+// Run undoes everything and empties the stack. It returns all errors, each with its action's name.
 func (s *Stack) Run() error {
 	var failures []error
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		if err := s.steps[i].undo(); err != nil {
-			failures = append(failures, fmt.Errorf("cannot undo %s: %w", s.steps[i].name, err))
+	for i := len(s.actions) - 1; i >= 0; i-- {
+		if err := s.actions[i].undo(); err != nil {
+			failures = append(failures, fmt.Errorf("cannot undo %s: %w", s.actions[i].name, err))
 		}
 	}
-	s.steps = nil
+	s.actions = nil
 	return errors.Join(failures...)
 }
 
-// Release forgets the steps: the operation succeeded and the result owns them.
-func (s *Stack) Release() { s.steps = nil }
+// Release drops the actions: the operation succeeded, and its result owns what was acquired.
+func (s *Stack) Release() { s.actions = nil }
 
-// Take moves the steps to a new stack, for a result that undoes itself later.
+// Take moves the actions to a new stack, for a result that undoes them itself later.
 func (s *Stack) Take() *Stack {
-	taken := &Stack{steps: s.steps}
-	s.steps = nil
+	taken := &Stack{actions: s.actions}
+	s.actions = nil
 	return taken
 }

@@ -34,8 +34,8 @@ struct way {
 	enum { STREAM, DATAGRAM, ECHO, BLIND } talk;
 };
 
-/* heard waits for the answer; several reads make one stream's answer. */
-static void heard(int fd, struct outcome *out, int any)
+/* receive_answer waits for the answer. A stream's answer may take several reads. */
+static void receive_answer(int fd, struct outcome *out, int any)
 {
 	char text[1000] = "";
 	size_t used = 0;
@@ -108,7 +108,7 @@ static void by_way(const void *arg, struct outcome *out)
 		note(out, "send");
 		return;
 	}
-	heard(fd, out, way->talk == ECHO);
+	receive_answer(fd, out, way->talk == ECHO);
 }
 
 #define WAY(...) by_way, &(const struct way){__VA_ARGS__}

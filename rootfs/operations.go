@@ -14,15 +14,15 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// stageStep mounts the tmpfs below which everything else is mounted: one
-// detached unmount of it takes everything away.
-type stageStep struct{}
+// stageOp mounts the tmpfs below which everything else is mounted, so that one detached
+// unmount removes everything.
+type stageOp struct{}
 
-func (stageStep) String() string { return "stage" }
+func (stageOp) String() string { return "stage" }
 
-// The stage allows devices: freeLoop may need a node in it. Its mode lets the
-// sandbox's root walk through it, as libcontainer does before it pivots.
-func (stageStep) run(b *builder) error {
+// The stage allows devices, because freeLoop may need a node in it. Its mode lets the
+// sandbox's root pass through, as libcontainer does before pivot_root(2).
+func (stageOp) run(b *builder) error {
 	dir := b.cfg.stage()
 	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
 		return err
@@ -45,18 +45,18 @@ func (stageStep) run(b *builder) error {
 	return nil
 }
 
-// layerStep makes the writable layer's image and mounts it.
-type layerStep struct {
+// layerOp makes the writable layer's image and mounts it.
+type layerOp struct {
 	Image    string
 	Template template
 }
 
-func (s layerStep) String() string { return fmt.Sprintf("layer %s from %s", s.Image, s.Template) }
+func (s layerOp) String() string { return fmt.Sprintf("layer %s from %s", s.Image, s.Template) }
 
-// run attaches the image while it is one hole, and fills it then: the loop
-// driver flushes what is dirty of the file behind it, and that would put the
-// template's copy on the disk for a layer that mostly is thrown away.
-func (s layerStep) run(b *builder) error {
+// run attaches the image while it is one hole and fills it afterwards. On attach the loop
+// driver flushes the file's dirty pages, which would write the template's copy to the disk
+// for a layer that is mostly discarded.
+func (s layerOp) run(b *builder) error {
 	blank, err := s.Template.open()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s layerStep) run(b *builder) error {
 	if err != nil {
 		return err
 	}
-	defer image.Close() // the loop device holds it
+	defer image.Close() // the loop device keeps it open
 	b.discard.Add("image", func() error { return os.Remove(s.Image) })
 	if err := lockImage(image, unix.LOCK_EX); err != nil {
 		return err
@@ -88,6 +88,8 @@ func (s layerStep) run(b *builder) error {
 	return b.mountLayer(device)
 }
 
+// mountLayer mounts the layer and keeps a handle of its root, by which its usage can be
+// read after libcontainer has changed the root.
 func (b *builder) mountLayer(device *os.File) (err error) {
 	if err := mountExt4(device, b.staged("layer"), false); err != nil {
 		return err
@@ -99,11 +101,11 @@ func (b *builder) mountLayer(device *os.File) (err error) {
 	return nil
 }
 
-// skeletonStep adds what is this run's own to the skeleton, the lowest layer
-// of the root, which the template brought.
-type skeletonStep struct{ Entries []entry }
+// skeletonOp adds this run's own entries to the skeleton, the lowest layer of the root,
+// which is part of the template.
+type skeletonOp struct{ Entries []entry }
 
-func (s skeletonStep) String() string {
+func (s skeletonOp) String() string {
 	text := "skeleton"
 	for _, e := range s.Entries {
 		text += "\n  " + e.String()
@@ -111,7 +113,7 @@ func (s skeletonStep) String() string {
 	return text
 }
 
-func (s skeletonStep) run(b *builder) error {
+func (s skeletonOp) run(b *builder) error {
 	for _, e := range s.Entries {
 		if err := e.write(b.staged("layer", skeletonDir)); err != nil {
 			return err
@@ -120,29 +122,29 @@ func (s skeletonStep) run(b *builder) error {
 	return nil
 }
 
-// overlayStep mounts a writable view of Sources, id-mapped, at Target.
-type overlayStep struct {
+// overlayOp mounts a writable, id-mapped view of Sources at Target.
+type overlayOp struct {
 	Target  string
 	Sources []string // host directories or skeletonDir, the topmost first
 	Map     idMap
 	Index   int // names the upper and work directories
 	Else    fallback
-	As      *nsthread.Identity // whose rights the source is opened with; nil: root's
+	As      *nsthread.Identity // whose rights open the source; nil: root's
 }
 
-// fallback is what an overlay does about a source whose file system the kernel
-// cannot id-map: overlayfs itself, as in a container, is one.
+// fallback is what an overlay does with a source whose file system cannot be id-mapped.
+// overlayfs itself is one, as in a container.
 type fallback string
 
 const (
 	fail   fallback = ""
-	asIs   fallback = "as it is" // nobody's files, read-only by their permissions
+	asIs   fallback = "as it is" // files of nobody, read-only by their permissions
 	byCopy fallback = "a copy"   // in the layer, within its size
 )
 
-func (s overlayStep) idMap() idMap { return s.Map }
+func (s overlayOp) idMap() idMap { return s.Map }
 
-func (s overlayStep) String() string {
+func (s overlayOp) String() string {
 	text := fmt.Sprintf("overlay %s on %s, %s, upper %d", s.Target, strings.Join(s.Sources, " on "), s.Map, s.Index)
 	if s.Else != fail {
 		text += ", or " + string(s.Else)
@@ -153,7 +155,9 @@ func (s overlayStep) String() string {
 	return text
 }
 
-func (s overlayStep) run(b *builder) error {
+// run stages the sources, makes the upper directory, and mounts the overlay. The root's own
+// overlay comes first; later targets are resolved inside of it.
+func (s overlayOp) run(b *builder) error {
 	var lowers []string
 	for i, source := range s.Sources {
 		lower, err := s.stageLower(b, source, fmt.Sprintf("%d.%d", s.Index, i))
@@ -178,9 +182,9 @@ func (s overlayStep) run(b *builder) error {
 		defer at.Close()
 		target = fdPath(at)
 	}
-	// Each of these may be on by the kernel's configuration. redirect_dir and
-	// metacopy let a file's place and bytes be named by attributes, which a kept
-	// layer must not do to clove diff; index and xino buy nothing here.
+	// The kernel's configuration may turn on each of these. redirect_dir and
+	// metacopy describe a file's path and content by attributes, which a hostile kept
+	// layer could use to mislead clove diff; index and xino have no use here.
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
 		strings.Join(lowers, ":"), upper, work)
 	if err := unix.Mount("clove", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
@@ -192,9 +196,9 @@ func (s overlayStep) run(b *builder) error {
 	return nil
 }
 
-// stageLower attaches an id-mapped, read-only clone of source to the stage, for
-// the overlay to lie on: overlayfs of Linux 6.1 takes no detached mount.
-func (s overlayStep) stageLower(b *builder, source, name string) (string, error) {
+// stageLower attaches an id-mapped, read-only clone of source to the stage, as the
+// overlay's lower layer. overlayfs of Linux 6.1 does not accept a detached mount.
+func (s overlayOp) stageLower(b *builder, source, name string) (string, error) {
 	if source == skeletonDir {
 		source = b.staged("layer", skeletonDir)
 	}
@@ -222,8 +226,8 @@ func (s overlayStep) stageLower(b *builder, source, name string) (string, error)
 	return lower, attach(clone, lower)
 }
 
-// without clones source by way of the fallback.
-func (s overlayStep) without(b *builder, source, opened string) (*os.File, error) {
+// without clones source by the fallback.
+func (s overlayOp) without(b *builder, source, opened string) (*os.File, error) {
 	b.tree.Unmapped = append(b.tree.Unmapped, source)
 	if s.Else == asIs {
 		return b.clone(opened, idMap{}, cloneFlags{ReadOnly: true, Dir: true})
@@ -235,7 +239,7 @@ func (s overlayStep) without(b *builder, source, opened string) (*os.File, error
 	defer from.Close()
 	copied := b.staged("layer", fmt.Sprintf("copy-%x", s.Target))
 	if _, err := os.Lstat(copied); err == nil {
-		return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true}) // a kept layer's
+		return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true}) // the copy of a kept layer
 	}
 	if err := copyTree(from, copied, s.As); err != nil {
 		return nil, fmt.Errorf("%w of %s, and %w", ErrUnmappable, source, err)
@@ -243,12 +247,14 @@ func (s overlayStep) without(b *builder, source, opened string) (*os.File, error
 	return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true})
 }
 
-// tableStep writes down inside the layer what its uppers are, for OpenLayer.
-type tableStep struct{}
+// tableOp writes the table of uppers into the layer, for OpenLayer.
+type tableOp struct{}
 
-func (tableStep) String() string { return "table" }
+func (tableOp) String() string { return "table" }
 
-func (tableStep) run(b *builder) error {
+// run writes the table last, when all uppers are known. A kept layer keeps the time and the
+// usage of its first start.
+func (tableOp) run(b *builder) error {
 	if !b.cfg.kept {
 		b.tree.table.Since = time.Now()
 		empty, err := b.tree.held()

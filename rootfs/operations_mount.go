@@ -10,19 +10,18 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// makeDirStep makes sure that a directory stands at Path. An existing one
-// keeps its owner and mode.
-type makeDirStep struct {
+// makeDirOp makes the directory Path if it is missing. An existing one keeps its owner and mode.
+type makeDirOp struct {
 	Path     string
 	Mode     uint32
 	UID, GID uint32
 }
 
-func (s makeDirStep) String() string {
+func (s makeDirOp) String() string {
 	return fmt.Sprintf("make directory %s %04o %d:%d", s.Path, s.Mode, s.UID, s.GID)
 }
 
-func (s makeDirStep) run(b *builder) error {
+func (s makeDirOp) run(b *builder) error {
 	dir, err := b.makeDir(s.Path, dirAttr{Mode: s.Mode, UID: s.UID, GID: s.GID})
 	if err != nil {
 		return err
@@ -30,21 +29,21 @@ func (s makeDirStep) run(b *builder) error {
 	return dir.Close()
 }
 
-// bindStep shows a host path at Target, which is made in the skeleton's overlay
-// if need be. Map says as whom its owners appear inside; a path whose file system
-// cannot be mapped (ErrUnmappable) is shown unmapped if it is read-only, else
-// refused: what the agent writes there would belong to an id of the host's. For a
-// user it is always refused: submounts, /proc among them, would show as they are.
-type bindStep struct {
+// bindOp shows a host path at Target, which is made if it is missing. Map says as whom its
+// owners appear inside. If its file system cannot be id-mapped (ErrUnmappable), a read-only
+// bind is shown unmapped. A writable one is refused, because what the agent writes there
+// would belong to an id of the host's. A user's bind is always refused then, because
+// submounts, /proc among them, would appear with their real owners.
+type bindOp struct {
 	Source, Target           string
 	Map                      idMap
 	Dir, ReadOnly, Recursive bool
-	As                       *nsthread.Identity // whose rights the source is opened with; nil: root's
+	As                       *nsthread.Identity // whose rights open the source; nil: root's
 }
 
-func (s bindStep) idMap() idMap { return s.Map }
+func (s bindOp) idMap() idMap { return s.Map }
 
-func (s bindStep) String() string {
+func (s bindOp) String() string {
 	text := fmt.Sprintf("bind %s at %s, %s", s.Source, s.Target, s.Map)
 	if s.Recursive {
 		text += ", recursive"
@@ -58,7 +57,9 @@ func (s bindStep) String() string {
 	return text
 }
 
-func (s bindStep) run(b *builder) error {
+// run clones the source before it makes the target, so that a source that cannot be mounted
+// leaves no empty target.
+func (s bindOp) run(b *builder) error {
 	clone, err := s.clone(b)
 	if err != nil {
 		return err
@@ -77,8 +78,8 @@ func (s bindStep) run(b *builder) error {
 	return attach(clone, fdPath(target))
 }
 
-// clone is the source as the agent will have it, still detached.
-func (s bindStep) clone(b *builder) (*os.File, error) {
+// clone is the source as the agent will see it, still detached.
+func (s bindOp) clone(b *builder) (*os.File, error) {
 	flags := cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir}
 	if s.As != nil {
 		from, err := openAs(s.Source, *s.As, s.Dir)
@@ -90,26 +91,26 @@ func (s bindStep) clone(b *builder) (*os.File, error) {
 	}
 	clone, err := b.clone(s.Source, s.Map, flags)
 	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
-		// Nobody's files: the agent reads what every user of the host may read.
+		// Unmapped files appear as nobody's, so the agent reads only what every user of the host may read.
 		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
 		clone, err = b.clone(s.Source, idMap{}, flags)
 	}
 	return clone, err
 }
 
-// tmpfsStep mounts an empty memory file system at Target. Its pages are charged to
-// the agent, so Bytes is a second bound and not the one that protects the host.
-type tmpfsStep struct {
+// tmpfsOp mounts an empty memory file system at Target. The agent's memory limit counts its
+// pages, so Bytes is a second bound, and not the one that protects the host.
+type tmpfsOp struct {
 	Target string
 	Bytes  int64
 	Mode   uint32
 }
 
-func (s tmpfsStep) String() string {
+func (s tmpfsOp) String() string {
 	return fmt.Sprintf("tmpfs %s %04o of %d bytes", s.Target, s.Mode, s.Bytes)
 }
 
-func (s tmpfsStep) run(b *builder) error {
+func (s tmpfsOp) run(b *builder) error {
 	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
 	if err != nil {
 		return err
@@ -119,16 +120,15 @@ func (s tmpfsStep) run(b *builder) error {
 	return unix.Mount("clove", fdPath(target), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 }
 
-// scratchStep mounts a writable directory of the layer at Target, where the
-// root around it is going to be read-only.
-type scratchStep struct {
+// scratchOp mounts a writable directory of the layer at Target, in a root that will be read-only.
+type scratchOp struct {
 	Target string
 	Index  int
 }
 
-func (s scratchStep) String() string { return fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index) }
+func (s scratchOp) String() string { return fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index) }
 
-func (s scratchStep) run(b *builder) error {
+func (s scratchOp) run(b *builder) error {
 	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
 	if err != nil {
 		return err
@@ -146,17 +146,19 @@ func (s scratchStep) run(b *builder) error {
 	return attach(clone, fdPath(target))
 }
 
-// sysStep builds /sys: what programs ask about processors, and the mount point
-// for the cgroup namespace's view. The rest of sysfs tells about the host.
-type sysStep struct{}
+// sysOp builds /sys: what programs need to know about processors, and the mount point of
+// the cgroup namespace's view. The rest of sysfs describes the host.
+type sysOp struct{}
 
-func (sysStep) String() string { return "sys" }
+func (sysOp) String() string { return "sys" }
 
-// sysDirs are what runtimes size themselves by: the number of processors and their
-// caches, and whether huge pages come by themselves.
+// sysDirs are what language runtimes use to size themselves: the processors and their
+// caches, and the mode of transparent huge pages.
 var sysDirs = []string{"/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage"}
 
-func (sysStep) run(b *builder) error {
+// run builds the tree on the stage and clones it read-only as a whole, so that the agent
+// never sees it writable.
+func (sysOp) run(b *builder) error {
 	if err := os.MkdirAll(b.staged("sys", "fs", "cgroup"), 0o755); err != nil {
 		return err
 	}
@@ -190,15 +192,15 @@ func (sysStep) run(b *builder) error {
 	return attach(tree, fdPath(target))
 }
 
-// procStep has a /proc without covers in the launch's mount namespace. The kernel
-// lets a user namespace mount a proc of its own only where a whole one is to be seen
-// (mount_too_revealing in fs/namespace.c), and an engine covers parts of a container's.
-// It lies on the stage, so the agent never sees it: libcontainer pivots away from there.
-type procStep struct{}
+// procOp mounts a full /proc in the launch's mount namespace. The kernel lets a user
+// namespace mount a proc of its own only where one without covered parts is visible
+// (mount_too_revealing in fs/namespace.c), and engines cover parts of a container's. It is
+// on the stage, so the agent never sees it: libcontainer changes the root away from there.
+type procOp struct{}
 
-func (procStep) String() string { return "whole proc" }
+func (procOp) String() string { return "whole proc" }
 
-func (procStep) run(b *builder) error {
+func (procOp) run(b *builder) error {
 	at := b.staged("proc")
 	if err := os.Mkdir(at, 0o700); err != nil {
 		return err
@@ -206,14 +208,14 @@ func (procStep) run(b *builder) error {
 	return unix.Mount("clove", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
-// sealStep makes one overlay of the root read-only, after all mount points in
-// it were made. mount_setattr(2) on the overlay alone leaves what is mounted in
-// it as it is: scratch directories stay writable.
-type sealStep struct{ Target string }
+// sealOp makes one overlay of the root read-only, after all mount points in it were made.
+// Without AT_RECURSIVE, mount_setattr(2) does not change the mounts below: scratch
+// directories stay writable.
+type sealOp struct{ Target string }
 
-func (s sealStep) String() string { return "seal " + s.Target }
+func (s sealOp) String() string { return "seal " + s.Target }
 
-func (s sealStep) run(b *builder) error {
+func (s sealOp) run(b *builder) error {
 	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
 	if err != nil {
 		return err

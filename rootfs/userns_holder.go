@@ -48,17 +48,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is a process in a user namespace of its own, which is born with it
-// and needs it for as long as nobody else holds the namespace.
+// holder is a process in a new user namespace. It keeps the namespace alive until clove has
+// opened it.
 //
-// It shares clove's memory and descriptors instead of copying them, as a fork
-// would: copied page tables cost two thousandths of a second, most of it later, when
-// clove writes to pages that are then shared. So it does nothing but wait for its
-// death, on a stack of its own, deaf to every signal but KILL: a handler of Go's
-// runtime must not run in it.
+// It shares clove's memory and descriptors (CLONE_VM, CLONE_FILES) instead of copying them
+// as fork(2) does. Copied page tables cost 2 ms, most of it later, when clove writes to
+// shared pages. So the holder only waits for its death, on a stack of its own, with every
+// signal except SIGKILL blocked: a handler of Go's runtime must not run in it.
 type holder int
 
-// startHolder makes a holder. There is one stack: only one may live at a time.
+// startHolder starts a holder. There is one stack for it, so only one may live at a time.
 func startHolder() (holder, error) {
 	pid := int(C.start_holder())
 	if pid < 0 {
@@ -67,10 +66,10 @@ func startHolder() (holder, error) {
 	return holder(pid), nil
 }
 
-// proc names a file of the holder's in /proc.
+// proc is the path of a file in the holder's /proc directory.
 func (h holder) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", int(h), name) }
 
-// end kills the holder. Its pid is its own until it was waited for.
+// end kills and reaps the holder. Its pid cannot be reused before that.
 func (h holder) end() error {
 	if err := unix.Kill(int(h), unix.SIGKILL); err != nil {
 		return err

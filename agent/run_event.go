@@ -1,0 +1,75 @@
+package agent
+
+import "time"
+
+// RunEvent is one event in a run's life, as the store keeps it. Sequence numbers rise by
+// one and are never reused, so a reader can ask for everything after the last event that it
+// has seen.
+type RunEvent struct {
+	Sequence uint64       `json:"sequence"`
+	Time     time.Time    `json:"time"`
+	Kind     RunEventKind `json:"what"`
+	ID       ID           `json:"id"`
+	Name     string       `json:"name"`
+	Owner    Owner        `json:"owner"`
+	State    State        `json:"state,omitempty"`     // after the event; empty: the run was removed
+	Status   Status       `json:"status,omitempty"`    // of an end
+	ExitCode *int         `json:"exit_code,omitempty"` // of an end
+	Detail   string       `json:"detail,omitempty"`    // for people
+	Sum      *Sum         `json:"sum,omitempty"`       // of an end
+}
+
+// Sum is what one end adds to the installation's counters. It is stored in the event
+// because the record of a run with --rm is deleted with the run. A figure that this host
+// cannot supply counts as 0.
+type Sum struct {
+	Limit       string `json:"limit,omitempty"` // LimitHit.Name, where a limit ended the run
+	PidsMax     int64  `json:"pids_max,omitempty"`
+	CPUMS       int64  `json:"cpu_ms,omitempty"`
+	NetRxBytes  int64  `json:"net_rx_bytes,omitempty"`
+	NetTxBytes  int64  `json:"net_tx_bytes,omitempty"`
+	Connections int64  `json:"connections,omitempty"` // through the gate
+	Refused     int64  `json:"refused,omitempty"`     // by the gate: connections, flows and names
+}
+
+// SumOf takes the counted figures from a record.
+func SumOf(r Record) *Sum {
+	known := func(figure *int64) int64 {
+		if figure == nil {
+			return 0
+		}
+		return *figure
+	}
+	s := &Sum{PidsMax: known(r.Events.PidsMax), CPUMS: known(r.Usage.CPUMS), NetRxBytes: known(r.Usage.NetRxBytes), NetTxBytes: known(r.Usage.NetTxBytes)}
+	if r.Limit != nil {
+		s.Limit = r.Limit.Name
+	}
+	if r.Network != nil {
+		s.Connections, s.Refused = r.Network.Connections, r.Network.Refused
+	}
+	return s
+}
+
+// RunEventKind is an Event of the state table, or one of the kinds below.
+type RunEventKind string
+
+// Kinds of run events. Most of them do not change the state.
+const (
+	RunQueued        RunEventKind = "queued"  // a new run waits in the queue
+	RunStarted       RunEventKind = "started" // the agent executes
+	RunEnded         RunEventKind = "ended"   // with a record
+	RunLost          RunEventKind = "lost"    // its supervisor died without a record
+	RunRequeued      RunEventKind = "requeued"
+	RunStarting      RunEventKind = "starting"
+	RunRemoved       RunEventKind = "removed"
+	RunRenamed       RunEventKind = "renamed"
+	RunUpdated       RunEventKind = "updated" // its limits or rules changed
+	RunPaused        RunEventKind = "paused"
+	RunResumed       RunEventKind = "resumed"
+	RunStopRequested RunEventKind = "stop-asked"
+	RunGivenUp       RunEventKind = "given-up" // its restart policy has no restarts left
+	RunDue           RunEventKind = "due"      // the time of its schedule has come
+	RunSkipped       RunEventKind = "skipped"  // the time of its schedule came while the previous time still ran
+	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.
+	ContainerEnded RunEventKind = "container-ended"
+)
