@@ -6,7 +6,7 @@ import "net/netip"
 const (
 	NetworkNone      = "none"      // loopback and nothing else; not even names
 	NetworkAllowlist = "allowlist" // what the rules allow
-	NetworkPublic    = "public"    // the internet, and what the rules allow besides
+	NetworkPublic    = "public"    // every TCP port of every public address, and what the rules allow
 	NetworkHost      = "host"      // the host's own network: nothing holds the agent there
 )
 
@@ -22,11 +22,12 @@ type Egress struct {
 	Limits    EgressLimits     `json:"limits"`
 }
 
-// EgressRule is one target that somebody allowed or denied.
+// EgressRule is one target that is allowed or denied. It is the one form of a rule on
+// disk, on the wire and as the input of egress.New, which parses and compiles it.
 type EgressRule struct {
 	Deny   bool   `json:"deny,omitempty"`
-	Target string `json:"target"` // canonical
-	Source string `json:"source"` // who said so: "--allow", "--deny"
+	Target string `json:"target"` // as egress.ParseTarget reads it: a missing port depends on Deny, so it is kept as given
+	Source string `json:"source"` // where it was given: "--allow", "--deny", an annotation, a document's name
 }
 
 // PublishedPort is a port of the agent that the host's clients can reach.

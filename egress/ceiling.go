@@ -2,6 +2,8 @@ package egress
 
 import (
 	"strings"
+
+	"clove.run/clove/agent"
 )
 
 // Ceiling is the most that the rules of others may allow: each of their targets lies
@@ -10,7 +12,7 @@ type Ceiling []Target
 
 // NewCeiling reads targets as those of allow rules, without a port for the web's alone.
 func NewCeiling(targets []string) (Ceiling, error) {
-	rules, err := New(Config{Mode: ModeAllowlist, Lines: allowing(targets), User: true})
+	rules, err := New(Config{Mode: agent.NetworkAllowlist, Rules: allowing(targets), User: true})
 	if err != nil {
 		return nil, err
 	}
@@ -21,11 +23,11 @@ func NewCeiling(targets []string) (Ceiling, error) {
 	return c, nil
 }
 
-func allowing(targets []string) (lines []Line) {
+func allowing(targets []string) (rules []agent.EgressRule) {
 	for _, target := range targets {
-		lines = append(lines, Line{Target: target})
+		rules = append(rules, agent.EgressRule{Target: target})
 	}
-	return lines
+	return rules
 }
 
 // Covers says whether an allow rule for the target opens nothing that the ceiling's

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"clove.run/clove/agent"
 )
 
 // Connection is what the agent wants, and what is known of it.
@@ -19,7 +21,7 @@ type Connection struct {
 // then used. A name that only a group word or an address rule could allow is
 // asked for under `public` alone: each query is a message to the outside.
 func (r *Rules) Resolve(name Name) Verdict {
-	if r.mode == ModeHost {
+	if r.mode == agent.NetworkHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
 	}
 	if name.IsLocalhost() {
@@ -62,7 +64,7 @@ func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
 // it is then used. A name alone never opens an address that is not public.
 func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 	verdict := r.Resolve(name)
-	if !verdict.Allowed || r.mode == ModeHost {
+	if !verdict.Allowed || r.mode == agent.NetworkHost {
 		return verdict
 	}
 	at := r.reach(addr)
@@ -82,7 +84,7 @@ func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 // Connect decides on one connection or flow. Asked without Looked, it may answer
 // with a condition (Verdict.Verify); it is then asked again with what was seen.
 func (r *Rules) Connect(c Connection) Verdict {
-	if r.mode == ModeHost {
+	if r.mode == agent.NetworkHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
 	}
 	if !c.Target.IsValid() || c.Target.Addr().Zone() != "" || c.Target.Port() == 0 || (c.Proto != TCP && c.Proto != UDP) {
@@ -242,7 +244,7 @@ func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 
 // unmentioned is the end of the road.
 func (r *Rules) unmentioned(detail, hint string) Verdict {
-	if r.mode == ModeNone {
+	if r.mode == agent.NetworkNone {
 		return refused(ReasonNoneMode, "this agent has no network", hint)
 	}
 	return refused(ReasonNoRule, detail, hint)

@@ -97,11 +97,7 @@ func (g *guard) rules() (*egress.Rules, error) {
 	if g.Network == agent.NetworkHost {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "network", Message: "mode host holds no rules", Hint: "use none, allowlist or public"}
 	}
-	config := egress.Config{Mode: g.Network, IsHost: g.isHost}
-	for _, r := range g.Rules {
-		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
-	}
-	return egress.New(config)
+	return egress.New(egress.Config{Mode: g.Network, Rules: g.Rules, IsHost: g.isHost})
 }
 
 // isHost counts the node's addresses and the namespace's own.

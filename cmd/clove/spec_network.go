@@ -198,11 +198,7 @@ func (r *request) checkNetwork() error {
 
 // rulesFor compiles a spec's rules as a run would.
 func rulesFor(spec agent.Spec) (*egress.Rules, error) {
-	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: func(netip.Addr) bool { return false }}
-	for _, rule := range spec.Egress.Rules {
-		config.Lines = append(config.Lines, egress.Line{Deny: rule.Deny, Target: rule.Target, Source: rule.Source})
-	}
-	return egress.New(config)
+	return egress.New(egress.Config{Mode: spec.Network, Rules: spec.Egress.Rules, HostPorts: spec.Egress.HostPorts})
 }
 
 // hostAndPort splits HOST[:PORT]; port 0 means none was given.
