@@ -5,6 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/policies/build"
 )
 
 // tellDenied is one line for the first time that a target is turned away: who
@@ -22,7 +23,7 @@ func (p *program) tellDenied(d agent.Denial, reason, hint string) {
 
 // explainNetwork shows what a run would be held to.
 func (p *program) explainNetwork(spec agent.Spec) error {
-	rules, err := rulesFor(spec)
+	rules, err := build.Rules(spec)
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,14 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/host"
 	"clove.run/clove/runtime"
 )
 
 // program is one clove process: its streams and its ways to the host.
 type program struct {
 	in, out, err *os.File
-	host         func() (host, error)
+	host         func() (host.Host, error)
 	open         func(runtime.Paths) (backend, error)
 	dial         func(ctx context.Context, socket string) (*client.Client, error)
 	doctor       func(run string) []runtime.Finding
@@ -98,7 +99,7 @@ func before(c *cli.Context) error {
 
 // refuseEmpty rejects flags with an empty value. --timeout "$T" with T unset must not mean
 // a run without a time limit.
-func refuseEmpty(flags []cli.Flag, given flagReader) error {
+func refuseEmpty(flags []cli.Flag, given *cli.Context) error {
 	for _, f := range flags {
 		name := f.Names()[0]
 		if !given.IsSet(name) {

@@ -19,6 +19,14 @@ const (
 	reset = "\x1b[0m"
 )
 
+// invalid is a mistake on the command line. flag is the flag's name, without dashes, or empty.
+func invalid(flag, hint, format string, values ...any) error {
+	if flag != "" {
+		flag = "--" + flag
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: fmt.Sprintf(format, values...), Hint: hint}
+}
+
 // report tells people, or with --json a program, what went wrong.
 func (p *program) report(err error) {
 	p.reportFailure(*agent.FailureOf(err))

@@ -6,17 +6,18 @@ import (
 	"os"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
 // idFile is where a script finds the run's ID; empty: nobody asked.
 type idFile string
 
 // newIDFile writes the ID before anything is started, and over no other run's.
-func newIDFile(h host, path string, id agent.ID) (idFile, error) {
+func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 	if path == "" {
 		return "", nil
 	}
-	path = h.absolute(path)
+	path = h.Absolute(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	hint := "name a file in a directory that exists"
 	if errors.Is(err, fs.ErrExist) {
