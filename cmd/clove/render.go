@@ -215,7 +215,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	return run, nil
 }
 
-// leftBehind tells of files beside the script that do not go along.
+// leftBehind mentions files beside the script that are not part of the Job.
 func (r *clusterRequest) leftBehind() string {
 	if r.asked.Script == "" || r.asked.Workspace != "" {
 		return ""

@@ -107,7 +107,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		streams.Debug = p.err
 	}
 	if !p.json {
-		streams.Denied = p.tellDenied
+		streams.Denied = p.reportDenied
 	}
 	if path := c.String(flagNetworkLog); path != "" {
 		log, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -127,7 +127,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 // otherwise only when there is something to do about it.
 func (p *program) tell(record agent.Record, spec agent.Spec) {
 	if p.json {
-		_ = writeLine(p.err, record) // nobody is left to tell when stderr is gone
+		_ = writeLine(p.err, record) // without stderr there is nowhere to report it
 		return
 	}
 	if record.Error != nil {

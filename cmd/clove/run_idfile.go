@@ -9,10 +9,11 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// idFile is where a script finds the run's ID; empty: nobody asked.
+// idFile is where --cidfile wants the run's ID; empty: nowhere.
 type idFile string
 
-// newIDFile writes the ID before anything is started, and over no other run's.
+// newIDFile writes the ID before anything is started. It never overwrites the ID of another
+// run.
 func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 	if path == "" {
 		return "", nil
@@ -36,7 +37,7 @@ func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 // keptUnless removes the file where err says that there is no such run, and returns err.
 func (f idFile) keptUnless(err error) error {
 	if err != nil && f != "" {
-		_ = os.Remove(string(f)) // the error is the one to tell
+		_ = os.Remove(string(f)) // err is the one to report
 	}
 	return err
 }

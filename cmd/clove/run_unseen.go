@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// unseen is the first word of a command that names a file of the caller's folder, where the
-// agent had no workspace to find it in; empty: none.
+// unseen returns the first word of a command that names a file of the caller's folder, if the
+// agent had no workspace to find it in; else empty.
 func unseen(spec agent.Spec, dir string) string {
 	if spec.Files.Workspace != "" || spec.Files.Rootfs != "" {
 		return ""

@@ -31,8 +31,8 @@ var languages = []language{
 
 const pythonProgram = "python3"
 
-// readCommand decides what is executed inside, and what must appear there for
-// it: the workspace, and the interpreter's own directories.
+// readCommand decides what is executed inside, and what must appear there for it: the
+// workspace and the interpreter's directories.
 func (b *builder) readCommand() error {
 	if b.asked.Script == "" {
 		return b.plainCommand()
@@ -49,7 +49,7 @@ func (b *builder) readCommand() error {
 	return nil
 }
 
-// scriptFile is a script on both sides of the wall.
+// scriptFile is a script, by its path outside and inside the sandbox.
 type scriptFile struct {
 	real   string // canonical path on the host
 	inside string // path inside
@@ -87,14 +87,14 @@ func (b *builder) findScript() (scriptFile, error) {
 	return scriptFile{real, path.Join(agent.WorkspaceDir, real[len(workspace):])}, nil
 }
 
-// isInstalled tells a program of the base system from an agent: people keep
-// agents below /opt and /usr/local too, in directories of their own.
+// isInstalled distinguishes a program of the base system from an agent: people keep agents
+// below /opt and /usr/local too, in directories of their own.
 func (b *builder) isInstalled(program string) bool {
 	own := host.Within(program, "/opt") || host.Within(program, "/usr/local")
 	return b.host.InBase(program) && (!own || slices.Contains(host.SharedDirs, filepath.Dir(program)))
 }
 
-// checkScript refuses what can never be a script and resolves the rest.
+// checkScript rejects what can never be a script and returns its canonical path.
 func (b *builder) checkScript(given string) (string, error) {
 	info, err := os.Stat(given)
 	switch {
@@ -114,10 +114,9 @@ func (b *builder) checkScript(given string) (string, error) {
 	return resolve("script", given, b.asked.Script)
 }
 
-// interpretScript returns what stands before the script in its command:
-// nothing for a program. The interpreter is always named, even where the
-// kernel would find it by the script's first line: the script need not be
-// executable then, and env need not find what the host's PATH has.
+// interpretScript returns the words before the script in its command, none for a program.
+// The interpreter is named even where the kernel would find it by the script's first line:
+// the script then need not be executable, and the PATH inside need not be the host's.
 func (b *builder) interpretScript(script scriptFile) ([]string, error) {
 	ending := strings.ToLower(filepath.Ext(script.real))
 	head, err := interpreter.ReadHead(script.real)
@@ -165,7 +164,7 @@ func (b *builder) finder(dir string) interpreter.Finder {
 	return interpreter.Finder{Host: b.host, Dir: dir}
 }
 
-// use makes an interpreter appear inside and returns its path.
+// use adds an interpreter's directories to the spec and returns its path.
 func (b *builder) use(i interpreter.Interpreter) string {
 	b.spec.Files.Prefixes = append(b.spec.Files.Prefixes, i.Prefixes...)
 	b.spec.Files.Binds = append(b.spec.Files.Binds, i.Links...)

@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// readCPUs refuses more than there is, as docker does: who asks for it is
-// mistaken about the host.
+// readCPUs refuses more CPUs than the host has, as docker does: such a limit would limit
+// nothing.
 func (b *builder) readCPUs() error {
 	text := b.asked.CPUs
 	if text == "" {

@@ -62,7 +62,7 @@ func (b *builder) readEnvironment() error {
 	return nil
 }
 
-// ownVariables are what programs that size themselves need to know.
+// ownVariables are for programs that size themselves by their limits.
 func (b *builder) ownVariables() map[string]string {
 	cpus := float64(len(b.host.CPUs))
 	if set, err := host.ParseCPUs(b.spec.Limits.CPUSet); err == nil {

@@ -16,9 +16,9 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// readFiles reads what the agent's root is made of, but for the interpreter.
-// Host paths become canonical here: what is checked is what will be mounted,
-// unless somebody with root's rights swaps it, and rootfs looks again.
+// readFiles reads what the agent's root is made of, except the interpreter. Host paths become
+// canonical here, so that the checked path is the mounted one. Somebody with root's rights
+// can still replace it before the start, so rootfs checks again.
 func (b *builder) readFiles() error {
 	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
@@ -100,8 +100,8 @@ func (b *builder) readVolumes() error {
 	return nil
 }
 
-// parseVolume refuses what docker would make up: named and anonymous volumes,
-// and sources that do not exist.
+// parseVolume refuses what docker would create: named and anonymous volumes, and sources
+// that do not exist.
 func (b *builder) parseVolume(text string) (bind agent.Bind, err error) {
 	const form = "write SOURCE:TARGET or SOURCE:TARGET:ro"
 	parts := strings.Split(text, ":")
@@ -171,7 +171,7 @@ func (b *builder) readTmpfs() error {
 	return nil
 }
 
-// setTmpfsOption refuses options that could not be held, such as noexec.
+// setTmpfsOption refuses options that clove does not enforce, such as noexec.
 func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) {
 	key, value, _ := strings.Cut(option, "=")
 	switch key {
@@ -191,8 +191,8 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 	return invalid(flag, "it takes size=SIZE and mode=MODE", "%q is not an option", option)
 }
 
-// checkTargets refuses two things at one place: the later would hide the
-// earlier, and who asks for both is mistaken about one.
+// checkTargets refuses two mounts at one target: the later would hide the earlier, which
+// cannot be meant.
 func (b *builder) checkTargets() error {
 	var seen []string
 	for _, bind := range b.spec.Files.Binds {

@@ -22,7 +22,7 @@ func (b *builder) readMounts() error {
 	return nil
 }
 
-// mountWords is one --mount, taken apart.
+// mountWords is one parsed --mount.
 type mountWords struct {
 	kind, source, target string
 	readOnly             bool

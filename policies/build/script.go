@@ -56,5 +56,5 @@ func (b *builder) checkProgram(script scriptFile, h interpreter.Head) error {
 	return nil
 }
 
-// machineName is the word that uname and packages use.
+// machineName is the name that uname(1) and packages use.
 func machineName(m elf.Machine) string { return strings.ToLower(strings.TrimPrefix(m.String(), "EM_")) }

@@ -34,8 +34,8 @@ type Line struct {
 	Argument []string // at most one, unless env splits them (-S)
 }
 
-// Line reads the first line as the kernel does: everything behind
-// the program is one argument. /usr/bin/env is seen through.
+// Line parses the first line as the kernel does: everything after the program is one
+// argument. For /usr/bin/env it returns the program that env would run.
 func (h Head) Line() (Line, bool) {
 	text, found := bytes.CutPrefix(h, []byte("#!"))
 	if !found {
