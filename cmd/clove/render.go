@@ -70,7 +70,7 @@ func hide(f cli.Flag) {
 func (p *program) render(c *cli.Context) error {
 	words := c.Args().Slice()
 	if len(words) == 0 || words[0] != "kubernetes" {
-		return invalid("", "clove render kubernetes --image IMAGE agent.py", "render needs to know for what: it writes for kubernetes")
+		return invalid("", "clove render kubernetes --image IMAGE agent.py", "name what to render for: kubernetes is the only choice")
 	}
 	h, err := p.host()
 	if err != nil {
@@ -167,13 +167,13 @@ func refuseLocal(c *cli.Context) error {
 	for _, f := range runFlags() {
 		name := f.Names()[0]
 		if hint := notInCluster[name]; hint != "" && c.IsSet(name) {
-			return invalid(name, hint, "Kubernetes has nothing that would hold it")
+			return invalid(name, hint, "Kubernetes cannot enforce it")
 		}
 	}
 	python := c.String(flagPython)
 	switch profile := c.String(flagSeccomp); {
 	case c.String(flagImage) == "":
-		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "it is needed: a node does not have this host's programs")
+		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "an image is required: a node does not have this host's programs")
 	case c.String(flagNetwork) == agent.NetworkHost:
 		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
@@ -201,7 +201,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 		run.RuntimeClass = class
 	}
 	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
-		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes has nothing that would give a pod just so much swap")
+		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
 	}
 	var err error
 	if run.Variables, err = r.clusterVariables(); err != nil {

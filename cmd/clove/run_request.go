@@ -100,15 +100,15 @@ func secondWord(own []string, path string) error {
 // clove always does, and what goes with or without -d only.
 func checkSwitches(c *cli.Context) error {
 	if c.IsSet(flagInit) && !c.Bool(flagInit) {
-		return invalid(flagInit, "leave the flag away", "every sandbox has a first process of clove's")
+		return invalid(flagInit, "leave the flag away", "every sandbox has an init process of clove's")
 	}
 	for _, text := range c.StringSlice(flagOption) {
 		switch key, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "="); {
 		case key == "no-new-privileges" && value != "false": // no agent can gain any
 		case key == "seccomp":
-			return invalid(flagOption, "write --"+flagSeccomp+" "+value, "the system call filter has a flag of its own")
+			return invalid(flagOption, "write --"+flagSeccomp+" "+value, "the seccomp profile has a flag of its own")
 		default:
-			return invalid(flagOption, "only no-new-privileges is taken, which always holds; the walls of every agent are the same", "%q cannot be held", text)
+			return invalid(flagOption, "only no-new-privileges is accepted, and it always applies; every agent is protected in the same way", "%q is not supported", text)
 		}
 	}
 	if !c.Bool(flagDetach) {

@@ -203,7 +203,7 @@ func (b *builder) checkTargets() error {
 	}
 	for i, target := range seen {
 		if slices.Contains(seen[:i], target) {
-			return invalid("volume", "choose another target for one of them", "two things are to appear at %s", target)
+			return invalid("volume", "choose another target for one of them", "two mounts have the target %s", target)
 		}
 		if target == agent.WorkspaceDir && (b.asked.Script != "" || b.spec.Files.Workspace != "") {
 			return invalid("volume", "to show another directory there use --workspace", "the workspace already appears at %s", target)

@@ -178,10 +178,10 @@ func (b *builder) checkNetwork() error {
 	e := b.spec.Egress
 	switch {
 	case b.spec.Network == agent.NetworkHost && len(e.Rules)+len(e.HostPorts)+len(e.Publish)+len(e.DNS) > 0:
-		return invalid("network", "use --network public or allowlist with rules; in the host's own network nothing holds them",
+		return invalid("network", "use --network public or allowlist with rules; in the host's own network no rule is enforced",
 			"%q takes no rules, ports or name servers", b.spec.Network)
 	case b.spec.Network == agent.NetworkNone && len(e.Rules) == 0 && len(e.DNS) > 0:
-		return invalid("dns", "add --allow NAME, or --network public", "there is no name that the agent may ask for")
+		return invalid("dns", "add --allow NAME, or --network public", "the agent may resolve no name, so a name server has no use")
 	case b.spec.Network == agent.NetworkNone && len(e.Rules) > 0:
 		return invalid("network", "leave --network away, or write --network allowlist", "%q allows nothing, but there are rules", b.spec.Network)
 	}

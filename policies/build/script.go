@@ -30,7 +30,7 @@ func (b *builder) lineCommand(line interpreter.Line, script scriptFile) ([]strin
 	case line.ViaPATH:
 		found, err = f.Search(line.Program)
 	case !host.IsProgram(line.Program):
-		return nil, &agent.Error{Kind: agent.KindNotFound, Step: "script", Message: b.asked.Script + " wants " + line.Program + ", which is not a program here",
+		return nil, &agent.Error{Kind: agent.KindNotFound, Step: "script", Message: b.asked.Script + " names the interpreter " + line.Program + ", which is not a program on this host",
 			Hint: "install it, or change the first line of the script"}
 	default:
 		found, err = f.Follow(line.Program)
