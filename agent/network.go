@@ -22,11 +22,12 @@ type Egress struct {
 	Limits    EgressLimits     `json:"limits"`
 }
 
-// EgressRule is one target that somebody allowed or denied.
+// EgressRule is one target that is allowed or denied. It is the one form of a rule on
+// disk, on the wire and as the input of egress.New, which parses and compiles it.
 type EgressRule struct {
 	Deny   bool   `json:"deny,omitempty"`
-	Target string `json:"target"` // canonical
-	Source string `json:"source"` // who said so: "--allow", "--deny"
+	Target string `json:"target"` // as egress.ParseTarget reads it: a missing port depends on Deny, so it is kept as given
+	Source string `json:"source"` // where it was given: "--allow", "--deny", an annotation, a document's name
 }
 
 // PublishedPort is a port of the agent that clients on the host can reach.

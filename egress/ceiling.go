@@ -2,6 +2,8 @@ package egress
 
 import (
 	"strings"
+
+	"clove.run/clove/agent"
 )
 
 // Ceiling bounds the rules of others: each of their targets must be within one of these.
@@ -9,7 +11,7 @@ type Ceiling []Target
 
 // NewCeiling parses targets like those of allow rules: without a port they mean 80 and 443.
 func NewCeiling(targets []string) (Ceiling, error) {
-	rules, err := New(Config{Mode: ModeAllowlist, Lines: allowing(targets), User: true})
+	rules, err := New(Config{Mode: agent.NetworkAllowlist, Rules: allowing(targets), User: true})
 	if err != nil {
 		return nil, err
 	}
@@ -20,12 +22,12 @@ func NewCeiling(targets []string) (Ceiling, error) {
 	return c, nil
 }
 
-// allowing makes allow lines of the targets.
-func allowing(targets []string) (lines []Line) {
+// allowing makes allow rules of the targets.
+func allowing(targets []string) (rules []agent.EgressRule) {
 	for _, target := range targets {
-		lines = append(lines, Line{Target: target})
+		rules = append(rules, agent.EgressRule{Target: target})
 	}
-	return lines
+	return rules
 }
 
 // Covers reports whether an allow rule for the target allows nothing that the ceiling's own

@@ -64,7 +64,7 @@ func TestWhatIsCoveredOpensNoMore(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		inner, err := New(Config{Lines: []Line{{Target: target}}, IsHost: isHost, User: true})
+		inner, err := New(Config{Rules: []agent.EgressRule{{Target: target}}, IsHost: isHost, User: true})
 		if err != nil {
 			continue
 		}
@@ -72,7 +72,7 @@ func TestWhatIsCoveredOpensNoMore(t *testing.T) {
 			continue
 		}
 		covered++
-		outer, err := New(Config{Lines: allowing(most), IsHost: isHost})
+		outer, err := New(Config{Rules: allowing(most), IsHost: isHost})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestMetadataAndTheHostAreForRoot(t *testing.T) {
 	t.Parallel()
 	for target, address := range map[string]string{"metadata": "169.254.169.254", "169.254.169.254": "169.254.169.254", "[fd00:ec2::254]": "fd00:ec2::254",
 		"168.63.129.16": "168.63.129.16", "host": "172.30.0.2", "172.30.0.2": "172.30.0.2", "172.30.0.3": "172.30.0.3"} {
-		config := Config{Lines: []Line{{Target: target, Source: "--allow"}}}
+		config := Config{Rules: []agent.EgressRule{{Target: target, Source: "--allow"}}}
 		var later bool
 		config.IsHost = func(addr netip.Addr) bool {
 			return addr.String() == "172.30.0.2" || later && addr.String() == "172.30.0.3"

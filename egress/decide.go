@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"clove.run/clove/agent"
 )
 
 // Connection is a connection that the agent requests, with what is known about it.
@@ -19,7 +21,7 @@ type Connection struct {
 // that only a group word or an address rule could allow is resolved under `public` only,
 // because each query is itself a message to the outside.
 func (r *Rules) Resolve(name Name) Verdict {
-	if r.mode == ModeHost {
+	if r.mode == agent.NetworkHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
 	}
 	if name.IsLocalhost() {
@@ -63,7 +65,7 @@ func (r *Rules) reverse(name Name, addr netip.Addr) Verdict {
 // name's owner could point it at the internal network (DNS rebinding).
 func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 	verdict := r.Resolve(name)
-	if !verdict.Allowed || r.mode == ModeHost {
+	if !verdict.Allowed || r.mode == agent.NetworkHost {
 		return verdict
 	}
 	at := r.reach(addr)
@@ -84,7 +86,7 @@ func (r *Rules) Answer(name Name, addr netip.Addr) Verdict {
 // (Verdict.Verify); the caller then reads the first bytes and asks again with Looked and
 // Shown.
 func (r *Rules) Connect(c Connection) Verdict {
-	if r.mode == ModeHost {
+	if r.mode == agent.NetworkHost {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
 	}
 	if !c.Target.IsValid() || c.Target.Addr().Zone() != "" || c.Target.Port() == 0 || (c.Proto != TCP && c.Proto != UDP) {
@@ -247,7 +249,7 @@ func (r *Rules) notAllowed(c Connection, at reach) Verdict {
 
 // unmentioned is the verdict when no rule mentions the target.
 func (r *Rules) unmentioned(detail, hint string) Verdict {
-	if r.mode == ModeNone {
+	if r.mode == agent.NetworkNone {
 		return refused(ReasonNoneMode, "this agent has no network", hint)
 	}
 	return refused(ReasonNoRule, detail, hint)

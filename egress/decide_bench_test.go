@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 // manyRules has 100 rules of every kind.
@@ -13,7 +15,7 @@ func manyRules(b *testing.B) *Rules {
 		lines = append(lines, fmt.Sprintf("host%d.example.com", i), fmt.Sprintf("*.zone%d.example.com:*", i), fmt.Sprintf("10.%d.0.0/16:5432", i))
 	}
 	lines = append(lines, "-evil.test", "-*.evil.test")
-	return rulesOf(b, ModeAllowlist, lines...)
+	return rulesOf(b, agent.NetworkAllowlist, lines...)
 }
 
 func BenchmarkConnect(b *testing.B) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 // rulesOf makes rules from words as on a command line: "-x" denies x.
@@ -13,9 +15,9 @@ func rulesOf(t testing.TB, mode string, lines ...string) *Rules {
 	config := Config{Mode: mode, HostPorts: []uint16{5432}, IsHost: func(addr netip.Addr) bool { return slices.Contains(hostAddresses, addr) || addr.IsLoopback() }}
 	for _, line := range lines {
 		if target, deny := strings.CutPrefix(line, "-"); deny {
-			config.Lines = append(config.Lines, Line{Deny: true, Target: target, Source: "--deny"})
+			config.Rules = append(config.Rules, agent.EgressRule{Deny: true, Target: target, Source: "--deny"})
 		} else {
-			config.Lines = append(config.Lines, Line{Target: line, Source: "--allow"})
+			config.Rules = append(config.Rules, agent.EgressRule{Target: line, Source: "--allow"})
 		}
 	}
 	rules, err := New(config)
@@ -343,7 +345,7 @@ func TestAnswer(t *testing.T) {
 
 func TestModeHostDecidesNothing(t *testing.T) {
 	t.Parallel()
-	rules, err := New(Config{Mode: ModeHost})
+	rules, err := New(Config{Mode: agent.NetworkHost})
 	if err != nil {
 		t.Fatal(err)
 	}

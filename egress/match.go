@@ -87,7 +87,7 @@ func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	}
 }
 
-// first preserves the order in which the lines were given.
+// first preserves the order in which the rules were given.
 func first(rules []*rule, fits func(*rule) bool) *rule {
 	for _, r := range rules {
 		if fits(r) {

@@ -4,30 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"clove.run/clove/agent"
 )
 
-// The network modes.
-const (
-	ModeNone      = "none"      // no network and no name resolution
-	ModeAllowlist = "allowlist" // only what the lines allow
-	ModePublic    = "public"    // every TCP port of every public address, and what the lines allow
-	ModeHost      = "host"      // the host's own network: no decisions are made here
-)
-
-// Line is one rule as somebody wrote it.
-type Line struct {
-	Deny   bool
-	Target string
-	Source string // who gave it: "--allow", "--deny", the name of a document
-}
-
 // Config is the input of New.
 type Config struct {
-	Mode      string   // "": allowlist where a line allows something, else none
-	Lines     []Line   // in any order: deny beats allow
-	HostPorts []uint16 // the ports of the host's loopback that the agent may reach
+	Mode      string             // one of agent.NetworkModes; "": allowlist where a rule allows something, else none
+	Rules     []agent.EgressRule // in any order: deny beats allow
+	HostPorts []uint16           // the ports of the host's loopback that the agent may reach
 	// IsHost reports whether the host delivers an address to itself. Each decision calls
 	// it, from many goroutines. nil: the host owns no address.
 	IsHost func(netip.Addr) bool
@@ -38,7 +24,7 @@ type Config struct {
 
 // Rules decide. They are immutable, so any number of goroutines may use them.
 //
-// Whatever the lines say, they guarantee:
+// Whatever the rules say, they guarantee:
 //   - Deny beats allow. A deny rule applies to every form of its target: to an address also
 //     in NAT64, 6to4 and Teredo form.
 //   - An address that is not public is allowed only by a rule that names it: the address
@@ -59,7 +45,7 @@ type Rules struct {
 	user      bool
 }
 
-// rule is one parsed line.
+// rule is one agent.EgressRule after parsing.
 type rule struct {
 	Target
 	text   string // Target.String()
@@ -77,7 +63,7 @@ type ruleSet struct {
 	words    []*rule
 }
 
-// New parses rules, or says which line is wrong and how to write it.
+// New parses rules, or says which rule is wrong and how to write it.
 func New(config Config) (*Rules, error) {
 	mode, err := modeOf(config)
 	if err != nil {
@@ -88,15 +74,15 @@ func New(config Config) (*Rules, error) {
 		r.isHost = func(netip.Addr) bool { return false }
 	}
 	var allowed []*rule
-	for _, line := range config.Lines {
-		made, err := newRule(line)
+	for _, given := range config.Rules {
+		made, err := newRule(given)
 		if err != nil {
 			return nil, err
 		}
 		if made.deny {
 			r.deny.add(made)
 			r.order = append(r.order, made)
-		} else if err := r.checkUser(made.Target, line); err != nil {
+		} else if err := r.checkUser(made.Target, given); err != nil {
 			return nil, err
 		} else {
 			r.allow.add(made)
@@ -111,7 +97,7 @@ func New(config Config) (*Rules, error) {
 	for _, port := range webPorts {
 		r.webDenies[port] = r.deny.hasName(covering(TCP, port))
 	}
-	if mode == ModePublic {
+	if mode == agent.NetworkPublic {
 		// The mode is one more rule, so that neither Explain nor the decisions need a special
 		// case. It does not include UDP: the names in QUIC cannot be checked.
 		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
@@ -122,53 +108,48 @@ func New(config Config) (*Rules, error) {
 	return r, nil
 }
 
-// modeOf also refuses lines that contradict the mode or would have no effect.
+// modeOf also refuses rules that contradict the mode or would have no effect.
 func modeOf(config Config) (string, error) {
-	var allow *Line
-	for i, line := range config.Lines {
-		if !line.Deny {
-			allow = &config.Lines[i]
-			break
-		}
-	}
+	allow := slices.IndexFunc(config.Rules, func(given agent.EgressRule) bool { return !given.Deny })
 	switch mode := config.Mode; {
-	case mode == "" && allow != nil:
-		return ModeAllowlist, nil
+	case mode == "" && allow >= 0:
+		return agent.NetworkAllowlist, nil
 	case mode == "":
-		return ModeNone, nil
-	case mode == ModeNone && allow != nil:
-		return "", invalid(allow.Source, fmt.Sprintf("cannot allow %s in mode none, which has no network", quote(allow.Target)), "use mode allowlist")
-	case mode == ModeHost && len(config.Lines) > 0:
-		return "", invalid(config.Lines[0].Source, "cannot hold rules in mode host, where nothing stands between the agent and the network", "use mode allowlist or public")
-	case mode == ModeHost && len(config.HostPorts) > 0:
+		return agent.NetworkNone, nil
+	case mode == agent.NetworkNone && allow >= 0:
+		given := config.Rules[allow]
+		return "", invalid(given.Source, fmt.Sprintf("cannot allow %s in mode none, which has no network", quote(given.Target)), "use mode allowlist")
+	case mode == agent.NetworkHost && len(config.Rules) > 0:
+		return "", invalid(config.Rules[0].Source, "cannot hold rules in mode host, where nothing stands between the agent and the network", "use mode allowlist or public")
+	case mode == agent.NetworkHost && len(config.HostPorts) > 0:
 		return "", invalid("--host-port", "mode host reaches every port of the host already", "use mode none or allowlist, or leave --host-port out")
-	case mode == ModeNone || mode == ModeAllowlist || mode == ModePublic || mode == ModeHost:
+	case slices.Contains(agent.NetworkModes, mode):
 		return mode, nil
 	}
 	return "", invalid("--network", fmt.Sprintf("there is no mode %s", quote(config.Mode)), "use none, allowlist, public or host")
 }
 
 // newRule adds the source to the error, so that it names the flag.
-func newRule(line Line) (*rule, error) {
-	target, err := ParseTarget(line.Target)
+func newRule(given agent.EgressRule) (*rule, error) {
+	target, err := ParseTarget(given.Target)
 	if err != nil {
 		var known *agent.Error
 		if errors.As(err, &known) {
-			known.Step = line.Source
+			known.Step = given.Source
 		}
 		return nil, err
 	}
-	if !line.Deny {
-		if err := checkAllowed(target, line); err != nil {
+	if !given.Deny {
+		if err := checkAllowed(target, given); err != nil {
 			return nil, err
 		}
 	}
-	return &rule{Target: target, text: target.String(), source: line.Source, deny: line.Deny}, nil
+	return &rule{Target: target, text: target.String(), source: given.Source, deny: given.Deny}, nil
 }
 
 // checkAllowed refuses an allow rule without effect: loopback inside is the agent's own,
 // and the host's loopback is reached with --host-port only.
-func checkAllowed(t Target, line Line) error {
+func checkAllowed(t Target, given agent.EgressRule) error {
 	loopback := t.name.IsLocalhost() ||
 		(t.prefix.IsValid() && t.liesIn(ClassLoopback))
 	if !loopback {
@@ -178,16 +159,16 @@ func checkAllowed(t Target, line Line) error {
 	if t.ports.first != 0 && t.ports.first == t.ports.last {
 		hint = fmt.Sprintf("--host-port %d opens this port of the host's loopback at the agent's 127.0.0.1", t.ports.first)
 	}
-	return invalid(line.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
+	return invalid(given.Source, fmt.Sprintf("cannot allow %s: inside the sandbox that is the agent itself", t), hint)
 }
 
 // rootOnly are the classes that no user's rule opens: they have credentials and the host's
 // own services.
 func rootOnly(class Class) bool { return class == ClassMetadata || class == ClassHost }
 
-// checkUser refuses early a line that allows would ignore. It cannot replace that check,
+// checkUser refuses early a rule that allows would ignore. It cannot replace that check,
 // because an address may become the host's later.
-func (r *Rules) checkUser(t Target, line Line) error {
+func (r *Rules) checkUser(t Target, given agent.EgressRule) error {
 	if !r.user {
 		return nil // and isHost cannot be called yet: a guard's namespace is opened later
 	}
@@ -198,7 +179,7 @@ func (r *Rules) checkUser(t Target, line Line) error {
 	if !rootOnly(class) {
 		return nil
 	}
-	return &agent.Error{Kind: agent.KindPrivilege, Step: line.Source, Message: fmt.Sprintf("cannot allow %s: %s", t, userDetails[class]), Hint: askRoot}
+	return &agent.Error{Kind: agent.KindPrivilege, Step: given.Source, Message: fmt.Sprintf("cannot allow %s: %s", t, userDetails[class]), Hint: askRoot}
 }
 
 const askRoot = "ask root to start it"
@@ -216,7 +197,7 @@ func (r *Rules) allows(at reach, fits func(*rule) bool) *rule {
 	return r.allow.byAddress(at, fits)
 }
 
-// addHostPorts keeps these rules in a set of their own, so that no line or word can extend them.
+// addHostPorts keeps these rules in a set of their own, so that no other rule or word can extend them.
 func (r *Rules) addHostPorts(ports []uint16) error {
 	for _, port := range ports {
 		if port == 0 {
@@ -232,7 +213,7 @@ func invalid(step, message, hint string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: message, Hint: hint}
 }
 
-// add keeps the order of lines within a kind. The verdict names the first rule that fits.
+// add keeps the order of rules within a kind. The verdict names the first rule that fits.
 func (s *ruleSet) add(r *rule) {
 	if s.names == nil {
 		s.names, s.wild = map[Name][]*rule{}, map[Name][]*rule{}

@@ -11,9 +11,9 @@ import (
 
 func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	t.Parallel()
-	allow := func(targets ...string) (lines []Line) {
+	allow := func(targets ...string) (lines []agent.EgressRule) {
 		for _, target := range targets {
-			lines = append(lines, Line{Target: target, Source: "--allow"})
+			lines = append(lines, agent.EgressRule{Target: target, Source: "--allow"})
 		}
 		return lines
 	}
@@ -22,20 +22,20 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 		step, message, hint string
 	}{
 		{Config{Mode: "internet"}, "--network", `no mode "internet"`, "public"},
-		{Config{Mode: ModeNone, Lines: allow("a.test")}, "--allow", "mode none", "allowlist"},
-		{Config{Mode: ModeHost, Lines: []Line{{Deny: true, Target: "a.test", Source: "--deny"}}}, "--deny", "mode host", "allowlist"},
-		{Config{Mode: ModeHost, HostPorts: []uint16{80}}, "--host-port", "already", "leave"},
+		{Config{Mode: agent.NetworkNone, Rules: allow("a.test")}, "--allow", "mode none", "allowlist"},
+		{Config{Mode: agent.NetworkHost, Rules: []agent.EgressRule{{Deny: true, Target: "a.test", Source: "--deny"}}}, "--deny", "mode host", "allowlist"},
+		{Config{Mode: agent.NetworkHost, HostPorts: []uint16{80}}, "--host-port", "already", "leave"},
 		{Config{HostPorts: []uint16{0}}, "--host-port", "no port", "65535"},
-		{Config{Lines: allow("a.test", "https://b.test/x")}, "--allow", "no URL", "write b.test:443"},
-		{Config{Lines: []Line{{Target: "b test", Source: "policy p.yaml"}}}, "policy p.yaml", "holds", ""},
-		{Config{Lines: allow("127.0.0.1:5432")}, "--allow", "the agent itself", "--host-port 5432 opens"},
-		{Config{Lines: allow("localhost:5432")}, "--allow", "the agent itself", "--host-port 5432 opens"},
-		{Config{Lines: allow("*.my.localhost")}, "--allow", "the agent itself", "--host-port N opens"},
-		{Config{Lines: allow("[::1]")}, "--allow", "the agent itself", "--host-port N opens"},
-		{Config{Lines: allow("0.0.0.0:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
-		{Config{Lines: allow("[::ffff:127.0.0.1]:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
-		{Config{Lines: allow("[64:ff9b::127.0.0.1]:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
-		{Config{Lines: allow("127.0.0.0/8:*")}, "--allow", "the agent itself", "--host-port N opens"},
+		{Config{Rules: allow("a.test", "https://b.test/x")}, "--allow", "no URL", "write b.test:443"},
+		{Config{Rules: []agent.EgressRule{{Target: "b test", Source: "policy p.yaml"}}}, "policy p.yaml", "holds", ""},
+		{Config{Rules: allow("127.0.0.1:5432")}, "--allow", "the agent itself", "--host-port 5432 opens"},
+		{Config{Rules: allow("localhost:5432")}, "--allow", "the agent itself", "--host-port 5432 opens"},
+		{Config{Rules: allow("*.my.localhost")}, "--allow", "the agent itself", "--host-port N opens"},
+		{Config{Rules: allow("[::1]")}, "--allow", "the agent itself", "--host-port N opens"},
+		{Config{Rules: allow("0.0.0.0:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
+		{Config{Rules: allow("[::ffff:127.0.0.1]:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
+		{Config{Rules: allow("[64:ff9b::127.0.0.1]:80")}, "--allow", "the agent itself", "--host-port 80 opens"},
+		{Config{Rules: allow("127.0.0.0/8:*")}, "--allow", "the agent itself", "--host-port N opens"},
 	} {
 		rules, err := New(row.config)
 		var known *agent.Error
@@ -55,13 +55,13 @@ func TestTheModeThatHolds(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{}, ModeNone},
-		{Config{Lines: []Line{{Target: "a.test"}}}, ModeAllowlist},
-		{Config{Lines: []Line{{Deny: true, Target: "a.test"}}}, ModeNone},
-		{Config{Mode: ModeNone, Lines: []Line{{Deny: true, Target: "a.test"}}, HostPorts: []uint16{1}}, ModeNone},
-		{Config{Mode: ModePublic, Lines: []Line{{Target: "private"}}}, ModePublic},
-		{Config{Mode: ModeAllowlist}, ModeAllowlist},
-		{Config{Mode: ModeHost}, ModeHost},
+		{Config{}, agent.NetworkNone},
+		{Config{Rules: []agent.EgressRule{{Target: "a.test"}}}, agent.NetworkAllowlist},
+		{Config{Rules: []agent.EgressRule{{Deny: true, Target: "a.test"}}}, agent.NetworkNone},
+		{Config{Mode: agent.NetworkNone, Rules: []agent.EgressRule{{Deny: true, Target: "a.test"}}, HostPorts: []uint16{1}}, agent.NetworkNone},
+		{Config{Mode: agent.NetworkPublic, Rules: []agent.EgressRule{{Target: "private"}}}, agent.NetworkPublic},
+		{Config{Mode: agent.NetworkAllowlist}, agent.NetworkAllowlist},
+		{Config{Mode: agent.NetworkHost}, agent.NetworkHost},
 	} {
 		rules, err := New(row.config)
 		if err != nil || rules.mode != row.want {
@@ -72,7 +72,7 @@ func TestTheModeThatHolds(t *testing.T) {
 
 func TestExplainIsTheOrderOfEvaluation(t *testing.T) {
 	t.Parallel()
-	rules := rulesOf(t, ModePublic, "Private:5432", "-EVIL.test.", "udp://8.8.8.8:53", "-10.0.0.0/8:22", "0.0.0.0/0", "10.0.0.0/8", "140.82.112.0/20", "api.example.com")
+	rules := rulesOf(t, agent.NetworkPublic, "Private:5432", "-EVIL.test.", "udp://8.8.8.8:53", "-10.0.0.0/8:22", "0.0.0.0/0", "10.0.0.0/8", "140.82.112.0/20", "api.example.com")
 	want := []Explained{
 		{Deny: true, Rule: "evil.test", Protos: "tcp,udp", Ports: "*", Source: "--deny"},
 		{Deny: true, Rule: "10.0.0.0/8:22", Protos: "tcp,udp", Ports: "22", Source: "--deny"},
@@ -89,7 +89,7 @@ func TestExplainIsTheOrderOfEvaluation(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if len(rulesOf(t, ModeAllowlist).Explain()) != 1 {
+	if len(rulesOf(t, agent.NetworkAllowlist).Explain()) != 1 {
 		t.Error("more than the port of the host")
 	}
 }
@@ -134,7 +134,7 @@ func TestARefusalSaysHowToAsk(t *testing.T) {
 
 func TestADenialNamesTheRuleAndItsSource(t *testing.T) {
 	t.Parallel()
-	rules, err := New(Config{Lines: []Line{{Target: "*.example.com", Source: "--allow"}, {Deny: true, Target: "A.example.com", Source: "policy p.yaml"}}})
+	rules, err := New(Config{Rules: []agent.EgressRule{{Target: "*.example.com", Source: "--allow"}, {Deny: true, Target: "A.example.com", Source: "policy p.yaml"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestWhyAsksAsAConnectionWould(t *testing.T) {
 // Who does what the hint says reaches what was asked for.
 func TestWhyHintsWhatHelps(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{ModeNone, ModeAllowlist} {
+	for _, mode := range []string{agent.NetworkNone, agent.NetworkAllowlist} {
 		for _, host := range []string{"api.example.com", "192.0.2.1", "10.0.0.1", "2001:db8::1", "169.254.169.254"} {
 			for _, proto := range []Proto{TCP, UDP} {
 				for _, port := range []uint16{22, 53, 80, 443} {
@@ -205,7 +205,7 @@ func TestWhyHintsWhatHelps(t *testing.T) {
 						t.Errorf("%s, %s port %d: the hint is %q", host, proto, port, hint)
 						continue
 					}
-					steps, err = rulesOf(t, ModeAllowlist, target).Why(host, port, proto)
+					steps, err = rulesOf(t, agent.NetworkAllowlist, target).Why(host, port, proto)
 					if err != nil || !steps[len(steps)-1].Verdict.Allowed {
 						t.Errorf("%s, %s port %d: with %s it is refused all the same: %v, %v", host, proto, port, hint, steps, err)
 					}
@@ -217,7 +217,7 @@ func TestWhyHintsWhatHelps(t *testing.T) {
 
 func TestWhyRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	rules := rulesOf(t, ModePublic)
+	rules := rulesOf(t, agent.NetworkPublic)
 	for _, host := range []string{"", "0x7f.1", "a..b", "user@x.test"} {
 		if steps, err := rules.Why(host, 443, TCP); agent.KindOf(err) != agent.KindInvalid {
 			t.Errorf("%q: %v, %v", host, steps, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
 )
 
 // world is a set of rules and one question, drawn from bytes.
@@ -61,12 +63,12 @@ func (w *world) target() string {
 
 // rules skips lines that New refuses: loopback, and ::/90 and the like.
 func (w *world) rules() (*Rules, Config) {
-	config := Config{Mode: w.pick([]string{ModeAllowlist, ModePublic}), HostPorts: []uint16{5432},
+	config := Config{Mode: w.pick([]string{agent.NetworkAllowlist, agent.NetworkPublic}), HostPorts: []uint16{5432},
 		IsHost: func(addr netip.Addr) bool { return slices.Contains(hostAddresses, addr) }}
 	for range w.next(8) {
-		line := Line{Deny: w.next(3) == 0, Target: w.target(), Source: "x"}
-		if _, err := New(Config{Lines: []Line{line}}); err == nil {
-			config.Lines = append(config.Lines, line)
+		line := agent.EgressRule{Deny: w.next(3) == 0, Target: w.target(), Source: "x"}
+		if _, err := New(Config{Rules: []agent.EgressRule{line}}); err == nil {
+			config.Rules = append(config.Rules, line)
 		}
 	}
 	rules, err := New(config)
@@ -80,7 +82,7 @@ func (w *world) rules() (*Rules, Config) {
 func named(config Config, addr netip.Addr) bool {
 	plain := addr.Unmap()
 	host, class := isHostAddress(plain), Classify(addr)
-	for _, line := range config.Lines {
+	for _, line := range config.Rules {
 		place := strings.TrimPrefix(strings.TrimPrefix(line.Target, "tcp://"), "udp://")
 		if line.Deny {
 			continue
@@ -163,13 +165,13 @@ func checkSafety(t *testing.T, data []byte) (allowedSpecial bool) {
 		t.Fatalf("%+v: %+v", c, verdict)
 	}
 	if class == ClassLoopback && verdict.Allowed && (addr.Unmap() != hostLoopback || c.Target.Port() != 5432 || c.Proto != TCP) {
-		t.Fatalf("%+v of %+v reaches loopback: %+v", c, config.Lines, verdict)
+		t.Fatalf("%+v of %+v reaches loopback: %+v", c, config.Rules, verdict)
 	}
 	if special && class != ClassLoopback && verdict.Allowed && !named(config, addr) {
-		t.Fatalf("%+v of %+v: %s is %s and no rule names it: %+v", c, config.Lines, addr, class, verdict)
+		t.Fatalf("%+v of %+v: %s is %s and no rule names it: %+v", c, config.Rules, addr, class, verdict)
 	}
 	if answer := rules.Answer("api.example.com", addr); special && answer.Allowed && !named(config, addr) {
-		t.Fatalf("%s of %+v is an answer: %+v", addr, config.Lines, answer)
+		t.Fatalf("%s of %+v is an answer: %+v", addr, config.Rules, answer)
 	}
 	if len(c.Pinned) == 0 && verdict.Allowed && class == ClassPublic && verdict.Name != "" {
 		t.Fatalf("%+v: a name that led nowhere allowed it: %+v", c, verdict)
@@ -184,7 +186,7 @@ func checkDeny(t *testing.T, config Config, c Connection, before Verdict) {
 	if strings.Contains(place, ":") {
 		place = "[" + place + "]"
 	}
-	config.Lines = append(slices.Clone(config.Lines), Line{Deny: true, Target: place, Source: "last"})
+	config.Rules = append(slices.Clone(config.Rules), agent.EgressRule{Deny: true, Target: place, Source: "last"})
 	rules, err := New(config)
 	if err != nil {
 		t.Fatalf("%s: %v", place, err)

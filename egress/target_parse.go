@@ -17,7 +17,7 @@ import (
 //
 // Without a port, an allowed target means 80 and 443 and a denied one every
 // port; without a protocol, an allowed one means TCP and a denied one both. So a
-// Target means something only in a Line. Whatever has two readings is refused.
+// Target has a full meaning only in an agent.EgressRule. Whatever has two readings is refused.
 func ParseTarget(text string) (Target, error) {
 	t, err := parseTarget(text)
 	if err != nil {

@@ -133,11 +133,7 @@ func (r *Rules) checkNetwork() error {
 	if r.Network == "" {
 		return nil
 	}
-	lines := make([]egress.Line, 0, len(r.Egress))
-	for _, rule := range r.Egress {
-		lines = append(lines, egress.Line{Deny: rule.Deny, Target: rule.Target, Source: rule.Source})
-	}
-	_, err := egress.New(egress.Config{Mode: r.Network, Lines: lines})
+	_, err := egress.New(egress.Config{Mode: r.Network, Rules: r.Egress})
 	return named(AnnotationNetworkMode, err)
 }
 

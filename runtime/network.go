@@ -121,9 +121,5 @@ func CheckRules(spec agent.Spec, owner agent.Owner) error {
 
 // rulesOf compiles the spec's rules.
 func rulesOf(spec agent.Spec, owner agent.Owner) (*egress.Rules, error) {
-	config := egress.Config{Mode: spec.Network, HostPorts: spec.Egress.HostPorts, IsHost: host.Owns, User: owner.UID != 0}
-	for _, r := range spec.Egress.Rules {
-		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
-	}
-	return egress.New(config)
+	return egress.New(egress.Config{Mode: spec.Network, Rules: spec.Egress.Rules, HostPorts: spec.Egress.HostPorts, IsHost: host.Owns, User: owner.UID != 0})
 }

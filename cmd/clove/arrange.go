@@ -19,9 +19,6 @@ type invocation struct {
 	argv    []string
 }
 
-// terminator ends clove's own flags; what follows it is the agent's.
-const terminator = "--"
-
 // arrange puts the flags before the words. Words behind "--" are neither read
 // nor moved. For run and render a second "--" stays between SCRIPT and what was behind the
 // first one, so that the two can be told apart.

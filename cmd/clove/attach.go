@@ -6,8 +6,6 @@ import (
 	"clove.run/clove/api"
 )
 
-const flagDetachKeys = "detach-keys"
-
 func (p *program) attachCommand() *cli.Command {
 	return &cli.Command{
 		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] NAME|ID",

@@ -19,6 +19,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/host"
 )
 
 // copyOut unpacks what the run sends beneath one directory of the host, which
@@ -35,7 +36,7 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	defer stop()
 	first := firstName(from.path)
 	dir, name := to, first
-	if !isDirectory(to) {
+	if !host.IsDirectory(to) {
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
 	root, err := os.OpenRoot(dir)

@@ -30,8 +30,8 @@ func (p *program) debugCommand() *cli.Command {
 	}
 }
 
-// debug writes the archive part by part. What cannot be had is told of and left
-// out; only a file that cannot be written is a failure, and then none is left.
+// debug writes the archive part by part. A part that cannot be had is reported and left out.
+// Only a file that cannot be written is a failure, and then it is removed.
 func (p *program) debug(c *cli.Context) error {
 	if c.Args().First() == "store" {
 		return p.debugStore(c)

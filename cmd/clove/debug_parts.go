@@ -156,8 +156,8 @@ func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, er
 	return text.Bytes(), err
 }
 
-// debugProcess tells of the process that holds cloved's lock, also when it
-// answers nobody. Its environment and arguments are nobody's business.
+// debugProcess describes the process that holds cloved's lock, also when it does not answer.
+// Its environment and arguments may hold secrets, and are left out.
 func debugProcess(state string) ([]byte, error) {
 	note, err := os.ReadFile(filepath.Join(state, "cloved.lock"))
 	if err != nil {
@@ -181,7 +181,7 @@ func debugProcess(state string) ([]byte, error) {
 	return fmt.Appendf(text, "\n%d open files\n", len(open)), err
 }
 
-// debugJournal asks journald, which keeps what a cloved said that is dead.
+// debugJournal asks journald, which also has the last lines of a cloved that has ended.
 func debugJournal(ctx context.Context) ([]byte, error) {
 	path, err := exec.LookPath("journalctl")
 	if err != nil {
@@ -191,10 +191,10 @@ func debugJournal(ctx context.Context) ([]byte, error) {
 	return command.Output()
 }
 
-// configFile is where cloved looks when nobody says otherwise.
+// configFile is where cloved looks by default.
 const configFile = "/etc/clove/clove.yaml"
 
-// debugConfiguration has no fields that are secret; comments may say anything.
+// debugConfiguration has no secret fields, but comments may hold some and are left out.
 func debugConfiguration(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

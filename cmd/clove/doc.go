@@ -1,13 +1,9 @@
 // Command clove runs untrusted programs, each in a sandbox of its own.
 //
-// The command line becomes an agent.Spec here and nowhere else. Arguments are
-// first put in order (arrange.go), because urfave/cli stops at the first
-// positional argument while clove's flags count on both sides of SCRIPT; then
-// buildSpec (spec.go) turns flags and words into a Spec with the steps of one
-// table. It is a function of the flags and of a value that describes the host,
-// it makes nothing, and it refuses every mistake with one sentence and a hint:
-// what comes out is complete and valid. Finding an interpreter that lives
-// outside the base system (interpreter*.go) is a part of it.
+// Arguments are first put in order (arrange.go), because urfave/cli stops at the first
+// positional argument while clove's flags count on both sides of SCRIPT. For run and render
+// the flags are then copied into a build.Request (run_request.go), and package
+// policies/build makes the agent.Spec of it or says what is wrong.
 //
 // Each subcommand has a file that is named for it. They reach the sandbox
 // through the interfaces of backend.go, which is opened only by the commands
@@ -17,6 +13,6 @@
 // has to say goes to stderr: errors as "clove: …" with a "hint: …", with
 // --json as one JSON object.
 //
-// It refuses to hold anything that another front end would need too: what a
-// limit means is runtime's, what a default is policies'.
+// It holds nothing that another front end would need too: what a limit means is
+// runtime's, how a value is written and what its default is, policies'.
 package main

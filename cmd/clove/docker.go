@@ -1,8 +1,8 @@
 package main
 
-// docker's words that clove has not, by command, each with one line that says what
-// to use instead. What they ask for would not hold within clove's contract, or clove does it
-// always. docs/from-docker.md has the same lines.
+// docker's flags and commands that clove does not have, each with one line that says what to
+// use instead. Clove could not enforce them, or does always what they ask for.
+// docs/from-docker.md has the same lines, and a test compares them.
 var (
 	dockerFlags = map[string]map[string]string{
 		runName: {

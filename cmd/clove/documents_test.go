@@ -102,12 +102,8 @@ func TestLimitsPageIsTrue(t *testing.T) {
 			t.Errorf("docs/limits.md says that %s is %q by default, clove run --help %q", name, defaults[name], want)
 		}
 	}
-	want := map[string]string{"--" + flagPids: strconv.Itoa(agent.PidsFloor), "flag": "the least"}
-	for _, f := range sizeFlags {
-		if f.floor > 1 {
-			want["--"+f.flag] = size(f.floor)
-		}
-	}
+	want := map[string]string{"--" + flagPids: strconv.Itoa(agent.PidsFloor), "flag": "the least",
+		"--" + flagMemory: size(agent.MemoryFloorBytes), "--" + flagDisk: size(agent.DiskFloorBytes), "--" + flagShm: size(agent.SizeFloor)}
 	if !maps.Equal(floors, want) {
 		t.Errorf("docs/limits.md says that the least are %v, and they are %v", floors, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/build"
 )
 
 const execName = "exec"
@@ -38,7 +39,7 @@ func (p *program) exec(c *cli.Context) error {
 	params := api.ExecParams{RunParams: api.RunParams{Run: c.Args().First()}, Stdin: c.Bool(flagInteractive),
 		Exec: agent.Exec{Command: c.Args().Tail(), Env: c.StringSlice(flagEnv), Dir: c.String(flagWorkdir), Terminal: c.Bool(flagTTY)}}
 	if text := c.String(flagUser); text != "" {
-		user, err := parseUser(text)
+		user, err := build.ParseUser(text)
 		if err != nil {
 			return err
 		}

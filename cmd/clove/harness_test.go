@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/host"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/runtime"
 )
@@ -18,7 +19,7 @@ import (
 // bench is one clove with a fake runtime below it and files above it.
 type bench struct {
 	t       *testing.T
-	host    host
+	host    host.Host
 	in      *os.File
 	backend fakeBackend
 	daemon  *fakeCloved   // nil: none runs
@@ -120,9 +121,9 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { null.Close() })
-	return &bench{t: t, in: null, host: host{
+	return &bench{t: t, in: null, host: host.Host{
 		Environ: []string{"PATH=" + filepath.Join(dir, "nothing")}, Dir: filepath.Join(dir), CPUs: []int{0, 1, 2, 3},
-		StackBytes: 8 << 20, Machine: elf.EM_X86_64, Base: baseDirs,
+		StackBytes: 8 << 20, Machine: elf.EM_X86_64, Base: host.BaseDirs,
 	}}
 }
 
@@ -141,7 +142,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 	defer errs.Close()
 	p := program{
 		in: b.in, out: out, err: errs,
-		host: func() (host, error) { return b.host, nil },
+		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths
 			b.paths++

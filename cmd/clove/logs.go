@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
+	"clove.run/clove/policies/build"
 )
 
 const (
@@ -140,7 +141,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return when, nil
 		}
 	}
-	ago, err := parseClock(flagSince, text)
+	ago, err := build.ParseClock(flagSince, text)
 	if err != nil {
 		return time.Time{}, invalid(flagSince, "write how long ago, such as 10m, or a time such as 2026-01-02T15:04:05Z", "%q is not a time", text)
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/client"
+	"clove.run/clove/policies/host"
 	"clove.run/clove/runtime"
 )
 
@@ -24,7 +25,7 @@ func main() {
 	}
 	p := program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		host:    currentHost,
+		host:    host.Current,
 		open:    openRuntime,
 		dial:    client.Dial,
 		doctor:  runtime.Doctor,

@@ -5,11 +5,12 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/policies/build"
 )
 
-// tellDenied is one line for the first time that a target is turned away: who
-// reads it can allow it in the next run.
-func (p *program) tellDenied(d agent.Denial, reason, hint string) {
+// reportDenied writes one line when a target is refused for the first time, so that the
+// user can allow it in the next run.
+func (p *program) reportDenied(d agent.Denial, reason, hint string) {
 	line := "network: refused " + d.Target
 	if reason != "" {
 		line += ": " + reason
@@ -20,9 +21,9 @@ func (p *program) tellDenied(d agent.Denial, reason, hint string) {
 	p.say("clove", cyan, line)
 }
 
-// explainNetwork shows what a run would be held to.
+// explainNetwork shows the rules that a run would have.
 func (p *program) explainNetwork(spec agent.Spec) error {
-	rules, err := rulesFor(spec)
+	rules, err := build.Rules(spec)
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,6 @@ const answerYes, answerNo = "yes", "no"
 // clovedAnswer bounds the wait for a cloved that may be reading a large store.
 const clovedAnswer = 2 * time.Minute
 
-// systemd is where a host keeps an administrator's units, and what is there
-// while it runs.
-type systemd struct{ units, booted string }
-
 func (p *program) nodeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "node", Usage: "make containerd on this machine know clove, for Kubernetes", UsageText: "clove node install|uninstall [flags]",

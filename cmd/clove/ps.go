@@ -17,8 +17,6 @@ import (
 const (
 	flagAll    = "all"
 	flagQuiet  = "quiet"
-	flagFilter = "filter"
-	flagFormat = "format"
 	flagLast   = "last"
 	flagLatest = "latest"
 )
@@ -41,11 +39,6 @@ func (p *program) psCommand() *cli.Command {
 		},
 		Action: p.ps,
 	}
-}
-
-// jsonFlag is every listing's --json.
-func jsonFlag(usage string) cli.Flag {
-	return &cli.BoolFlag{Name: flagJSON, Usage: usage, DisableDefaultText: true}
 }
 
 // ps: without -a only what is alive, as docker ps.
@@ -174,9 +167,6 @@ func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 	}
 	return shown, err
 }
-
-// shortID is as much of an ID as people need.
-const shortID = 8
 
 // psRow shows an ended run's status in place of its state: it says more.
 func psRow(run agent.Run, now time.Time) []string {

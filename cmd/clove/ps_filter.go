@@ -7,6 +7,8 @@ import (
 	"clove.run/clove/agent"
 )
 
+const flagFilter = "filter"
+
 // filter is one --filter of ps.
 type filter struct{ key, value string }
 

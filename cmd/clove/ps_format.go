@@ -14,6 +14,8 @@ import (
 	"clove.run/clove/agent"
 )
 
+const flagFormat = "format"
+
 // psFields are what a template of --format may name, by docker's words where it has them.
 type psFields struct {
 	ID, Names, Command, State, Status, ExitCode, CreatedAt, RunningFor, Ran, Labels string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/deploy/kubernetes"
-	"clove.run/clove/policies"
+	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/host"
 )
 
 const renderName = "render"
@@ -68,17 +70,15 @@ func hide(f cli.Flag) {
 func (p *program) render(c *cli.Context) error {
 	words := c.Args().Slice()
 	if len(words) == 0 || words[0] != "kubernetes" {
-		return invalid("", "clove render kubernetes --image IMAGE agent.py", "render needs to know for what: it writes for kubernetes")
+		return invalid("", "clove render kubernetes --image IMAGE agent.py", "name what to render for: kubernetes is the only choice")
 	}
 	h, err := p.host()
 	if err != nil {
 		return err
 	}
-	r := &request{flags: c, words: words[1:], host: h, spec: policies.Standard(), image: true}
-	for _, step := range renderSteps {
-		if err := step(r); err != nil {
-			return err
-		}
+	r, err := clusterRequestOf(c, words[1:], h)
+	if err != nil {
+		return err
 	}
 	run, err := r.clusterRun()
 	if err != nil {
@@ -101,20 +101,31 @@ func (p *program) render(c *cli.Context) error {
 	return err
 }
 
-// renderSteps are specSteps for a root that is an image's: nothing is looked up
-// on this host but the files that go along.
-var renderSteps = []func(*request) error{
-	(*request).splitWords,
-	(*request).refuseLocal,
-	(*request).readSwitches,
-	(*request).readClusterRestart,
-	(*request).readPolicy,
-	(*request).readNetwork,
-	(*request).readSeccomp,
-	(*request).readIdentity,
-	(*request).readLimits,
-	(*request).readFiles,
-	(*request).readCommand,
+// clusterRequest is a run on its way to a Job.
+type clusterRequest struct {
+	flags *cli.Context
+	asked build.Request
+	host  host.Host
+	spec  agent.Spec
+}
+
+// clusterRequestOf builds the spec for a root that is an image's.
+func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequest, error) {
+	r := &clusterRequest{flags: c, asked: requestOf(c), host: h}
+	var err error
+	if r.asked.Script, r.asked.Args, err = splitWords(words, c.String(flagEntry), h); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(r.asked.CheckCommand(), refuseLocal(c)); err != nil {
+		return nil, err
+	}
+	if r.spec, err = build.ImageSpec(r.asked, h); err != nil {
+		return nil, err
+	}
+	if r.spec.Restart.Policy == agent.RestartAlways { // a Job ends some time
+		return nil, invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")
+	}
+	return r, nil
 }
 
 // notInCluster is every flag of run that Kubernetes cannot hold, with what to
@@ -152,57 +163,45 @@ var notInCluster = map[string]string{
 }
 
 // refuseLocal drops nothing silently.
-func (r *request) refuseLocal() error {
+func refuseLocal(c *cli.Context) error {
 	for _, f := range runFlags() {
 		name := f.Names()[0]
-		if hint := notInCluster[name]; hint != "" && r.flags.IsSet(name) {
-			return invalid(name, hint, "Kubernetes has nothing that would hold it")
+		if hint := notInCluster[name]; hint != "" && c.IsSet(name) {
+			return invalid(name, hint, "Kubernetes cannot enforce it")
 		}
 	}
-	python := r.flags.String(flagPython)
-	switch profile := r.flags.String(flagSeccomp); {
-	case r.flags.String(flagImage) == "":
-		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "it is needed: a node does not have this host's programs")
-	case r.flags.String(flagNetwork) == agent.NetworkHost:
+	python := c.String(flagPython)
+	switch profile := c.String(flagSeccomp); {
+	case c.String(flagImage) == "":
+		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "an image is required: a node does not have this host's programs")
+	case c.String(flagNetwork) == agent.NetworkHost:
 		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
 		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
 		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
-	case strings.ContainsAny(r.flags.String(flagImage), " \t\n"):
-		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", r.flags.String(flagImage))
-	}
-	return nil
-}
-
-// readClusterRestart: a Job ends some time, so nothing restarts it always.
-func (r *request) readClusterRestart() (err error) {
-	r.spec.Stdin = r.flags.Bool(flagInteractive)
-	if r.spec.Restart, err = parseRestart(r.flags.String(flagRestart)); err != nil {
-		return err
-	}
-	if r.spec.Restart.Policy == agent.RestartAlways {
-		return invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")
+	case strings.ContainsAny(c.String(flagImage), " \t\n"):
+		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", c.String(flagImage))
 	}
 	return nil
 }
 
 // clusterRun is what the spec means in a cluster. Paths of this host's end here.
-func (r *request) clusterRun() (kubernetes.Run, error) {
+func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	for _, t := range r.spec.Files.Tmpfs {
 		if t.Mode != 0 && t.Mode != 0o777 {
 			return kubernetes.Run{}, invalid(flagTmpfs, "leave mode away", "in a pod everybody may write in %s", t.Target)
 		}
 	}
 	run := kubernetes.Run{
-		Stem: r.stem(), Image: r.flags.String(flagImage), Namespace: r.flags.String(flagNamespace), RuntimeClass: "clove",
+		Stem: r.asked.Stem(), Image: r.flags.String(flagImage), Namespace: r.flags.String(flagNamespace), RuntimeClass: "clove",
 		Secret: r.flags.String(flagSecret), Record: r.flags.String(flagResult),
 	}
 	if class := r.flags.String(flagRuntimeClass); class != "" {
 		run.RuntimeClass = class
 	}
 	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
-		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes has nothing that would give a pod just so much swap")
+		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
 	}
 	var err error
 	if run.Variables, err = r.clusterVariables(); err != nil {
@@ -216,14 +215,14 @@ func (r *request) clusterRun() (kubernetes.Run, error) {
 	return run, nil
 }
 
-// leftBehind tells of files beside the script that do not go along.
-func (r *request) leftBehind() string {
-	if r.script == "" || r.flags.String(flagWorkspace) != "" {
+// leftBehind mentions files beside the script that are not part of the Job.
+func (r *clusterRequest) leftBehind() string {
+	if r.asked.Script == "" || r.asked.Workspace != "" {
 		return ""
 	}
 	others := countEntries(r.spec.Files.Workspace) - 1
 	if others <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("only %s goes along; %d more in its folder stay here (--workspace FOLDER takes all)", r.script, others)
+	return fmt.Sprintf("only %s goes along; %d more in its folder stay here (--workspace FOLDER takes all)", r.asked.Script, others)
 }

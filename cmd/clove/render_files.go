@@ -10,23 +10,24 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/deploy/kubernetes"
+	"clove.run/clove/policies/host"
 )
 
 // clusterFiles reads what the workspace is to have: the script, or, where a
 // directory was asked for, all of that.
-func (r *request) clusterFiles() ([]kubernetes.File, error) {
+func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	dir := r.spec.Files.Workspace
 	if dir == "" {
 		return nil, nil
 	}
-	if r.flags.String(flagWorkspace) != "" {
+	if r.asked.Workspace != "" {
 		return readTree(dir)
 	}
-	script := r.spec.Command[len(r.spec.Command)-1-len(r.args)]
+	script := r.spec.Command[len(r.spec.Command)-1-len(r.asked.Args)]
 	inside := strings.TrimPrefix(script, agent.WorkspaceDir+"/")
-	text, err := readBounded(filepath.Join(dir, inside), kubernetes.MaxContentBytes)
+	text, err := host.ReadBounded(filepath.Join(dir, inside), kubernetes.MaxContentBytes)
 	if err != nil {
-		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "script", Message: "cannot put " + r.script + " into a ConfigMap",
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "script", Message: "cannot put " + r.asked.Script + " into a ConfigMap",
 			Hint: "build an image that holds it: clove render kubernetes --image IMAGE -- COMMAND", Err: err}
 	}
 	return []kubernetes.File{{Path: inside, Text: text}}, nil
@@ -48,7 +49,7 @@ func readTree(dir string) ([]kubernetes.File, error) {
 		if !entry.Type().IsRegular() {
 			return invalid(flagWorkspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
 		}
-		text, err := readBounded(name, left)
+		text, err := host.ReadBounded(name, left)
 		if err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagWorkspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",
 				Hint: "leave away what the agent does not need, or build an image that has it", Err: err}
@@ -71,7 +72,7 @@ func countEntries(dir string) int {
 
 // clusterVariables are the variables that somebody named. A value of the
 // caller's environment stays here: a variable without one is the Secret's.
-func (r *request) clusterVariables() ([]kubernetes.Variable, error) {
+func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 	set := map[string]kubernetes.Variable{}
 	keep := func(step, key, value string, hasValue bool) error {
 		switch {
@@ -85,7 +86,7 @@ func (r *request) clusterVariables() ([]kubernetes.Variable, error) {
 		set[key] = kubernetes.Variable{Name: key, Value: value, IsSecret: !hasValue}
 		return nil
 	}
-	if err := r.eachVariable(keep); err != nil {
+	if err := r.asked.EachVariable(r.host, keep); err != nil {
 		return nil, err
 	}
 	all := make([]kubernetes.Variable, 0, len(set))

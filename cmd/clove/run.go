@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 	"clove.run/clove/runtime"
 )
 
@@ -41,7 +42,7 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	started := time.Now()
-	spec, err := buildSpec(c, c.Args().Slice(), h, agent.NewID())
+	spec, err := runSpec(c, h, agent.NewID())
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
 	}
@@ -51,7 +52,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	if err == nil && spec.Detached {
 		if !p.json {
-			p.tellUnseen(spec, h.Dir)
+			p.reportUnseen(spec, h.Dir)
 		}
 		return ids.keptUnless(p.detach(c, spec))
 	}
@@ -71,7 +72,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	p.tell(record, spec)
 	if record.ExitCode != 0 && !p.json {
-		p.tellUnseen(spec, h.Dir)
+		p.reportUnseen(spec, h.Dir)
 	}
 	if unwritten != nil {
 		p.report(unwritten)
@@ -93,7 +94,7 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 
 // launch hands the spec over. Signals are runtime's from here on, until ended
 // has the record: it passes them to the agent.
-func (p *program) launch(c *cli.Context, h host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	if h.UID != 0 {
 		return p.launchByCloved(c, spec, ended)
 	}
@@ -106,10 +107,10 @@ func (p *program) launch(c *cli.Context, h host, spec agent.Spec, ended func(age
 		streams.Debug = p.err
 	}
 	if !p.json {
-		streams.Denied = p.tellDenied
+		streams.Denied = p.reportDenied
 	}
 	if path := c.String(flagNetworkLog); path != "" {
-		log, err := os.OpenFile(h.absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		log, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return agent.Record{}, &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagNetworkLog, Message: "cannot open the log",
 				Hint: "name a file in a directory that exists", Err: err}
@@ -126,7 +127,7 @@ func (p *program) launch(c *cli.Context, h host, spec agent.Spec, ended func(age
 // otherwise only when there is something to do about it.
 func (p *program) tell(record agent.Record, spec agent.Spec) {
 	if p.json {
-		_ = writeLine(p.err, record) // nobody is left to tell when stderr is gone
+		_ = writeLine(p.err, record) // without stderr there is nowhere to report it
 		return
 	}
 	if record.Error != nil {

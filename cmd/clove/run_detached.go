@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/policies/build"
 )
 
 // detach gives the run to cloved and prints its ID, which is all that a script
@@ -17,7 +18,7 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 	var delay time.Duration
 	if text := c.String(flagDelay); text != "" {
 		var err error
-		if delay, err = parseClock(flagDelay, text); err != nil {
+		if delay, err = build.ParseClock(flagDelay, text); err != nil {
 			return err
 		}
 	}

@@ -217,3 +217,30 @@ func values(group, name, short, usage, standard string) cli.Flag {
 func boolean(group, name, short, usage string) cli.Flag {
 	return &cli.BoolFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DisableDefaultText: true}
 }
+
+// jsonFlag is every listing's --json.
+func jsonFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: flagJSON, Usage: usage, DisableDefaultText: true}
+}
+
+// refuseEmpty rejects flags with an empty value. --timeout "$T" with T unset must not mean
+// a run without a time limit.
+func refuseEmpty(flags []cli.Flag, given *cli.Context) error {
+	for _, f := range flags {
+		name := f.Names()[0]
+		if !given.IsSet(name) {
+			continue
+		}
+		empty := false
+		switch f.(type) {
+		case *cli.StringFlag:
+			empty = given.String(name) == ""
+		case *cli.StringSliceFlag:
+			empty = slices.Contains(given.StringSlice(name), "")
+		}
+		if empty {
+			return invalid(name, "give a value, or leave the flag away", "its value is empty")
+		}
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
 // samples give every flag of run a value that differs from its default. A flag
@@ -135,7 +136,7 @@ func checkSpec(t *testing.T, s agent.Spec) {
 		t.Errorf("swap: %+v", l)
 	}
 	for _, b := range s.Files.Binds {
-		if inKernel(b.Target) || b.Target == "/" || strings.Contains(b.Target, "..") && strings.Contains(b.Target+"/", "/../") {
+		if host.InKernel(b.Target) || b.Target == "/" || strings.Contains(b.Target, "..") && strings.Contains(b.Target+"/", "/../") {
 			t.Errorf("bind: %+v", b)
 		}
 	}

@@ -6,17 +6,19 @@ import (
 	"os"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
-// idFile is where a script finds the run's ID; empty: nobody asked.
+// idFile is where --cidfile wants the run's ID; empty: nowhere.
 type idFile string
 
-// newIDFile writes the ID before anything is started, and over no other run's.
-func newIDFile(h host, path string, id agent.ID) (idFile, error) {
+// newIDFile writes the ID before anything is started. It never overwrites the ID of another
+// run.
+func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 	if path == "" {
 		return "", nil
 	}
-	path = h.absolute(path)
+	path = h.Absolute(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	hint := "name a file in a directory that exists"
 	if errors.Is(err, fs.ErrExist) {
@@ -35,7 +37,7 @@ func newIDFile(h host, path string, id agent.ID) (idFile, error) {
 // keptUnless removes the file where err says that there is no such run, and returns err.
 func (f idFile) keptUnless(err error) error {
 	if err != nil && f != "" {
-		_ = os.Remove(string(f)) // the error is the one to tell
+		_ = os.Remove(string(f)) // err is the one to report
 	}
 	return err
 }

@@ -173,7 +173,7 @@ func (f *foreground) lost(ctx context.Context, because error) (agent.Record, err
 // pass acts on one signal as runtime does in root's foreground.
 func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	switch received {
-	case unix.SIGPIPE: // a write has told
+	case unix.SIGPIPE: // the write that failed has reported it
 	case unix.SIGTSTP:
 		if f.client.Pause(ctx, f.id) == nil {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
@@ -188,7 +188,7 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	}
 }
 
-// over tells whether the agent has ended, and only its output is still on its way.
+// over reports whether the agent has ended, and only its output is still on its way.
 func (f *foreground) over(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -206,14 +206,14 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 	return nil
 }
 
-// showAll writes what the agent wrote. As in root's foreground a reader that has gone is
-// the agent's affair, and any other failure nobody's.
+// showAll writes the agent's output. As in root's foreground the agent learns of a reader
+// that has gone (EPIPE), and any other failure is ignored.
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {
 		if denied := piece.Denied; denied != nil {
 			if !f.json {
-				f.tellDenied(denied.Denial, denied.Reason, denied.Hint)
+				f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
 			}
 			continue
 		}

@@ -9,17 +9,18 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/policies/host"
 )
 
 // resultFile is where --result wants the record. The empty path wants none.
 type resultFile string
 
 // newResultFile refuses, before the run, a place that cannot be written to.
-func newResultFile(h host, path string) (resultFile, error) {
+func newResultFile(h host.Host, path string) (resultFile, error) {
 	if path == "" {
 		return "", nil
 	}
-	absolute := h.absolute(path)
+	absolute := h.Absolute(path)
 	if info, err := os.Stat(absolute); err == nil && !info.Mode().IsRegular() {
 		return "", resultError(path, fmt.Errorf("it is not a regular file"))
 	}

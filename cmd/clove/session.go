@@ -15,6 +15,8 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
+const flagDetachKeys = "detach-keys"
+
 // userTerminal is the caller's terminal while a session has it.
 type userTerminal struct {
 	in, out *os.File

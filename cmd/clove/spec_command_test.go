@@ -2,7 +2,6 @@ package main
 
 import (
 	"debug/elf"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -64,74 +63,4 @@ func scriptBench(t *testing.T) *bench {
 	b.link(b.host.Dir+"/work/agent.py", "links/outer-link.py")
 	b.link("work", "linked-work")
 	return b
-}
-
-func TestInterpreterLine(t *testing.T) {
-	for text, want := range map[string]scriptLine{
-		"#!/bin/sh\n":                       {program: "/bin/sh"},
-		"#!/bin/sh":                         {program: "/bin/sh"},
-		"#! \t/bin/sh\t-e  -x \r\nrest":     {program: "/bin/sh", argument: []string{"-e  -x"}},
-		"#!/usr/bin/env python3\n":          {program: "python3", viaPATH: true},
-		"#!/usr/bin/env\tpython3":           {program: "python3", viaPATH: true},
-		"#!/usr/bin/env -S node --flag a\n": {program: "node", viaPATH: true, argument: []string{"--flag", "a"}},
-		"#!/usr/bin/env -S A=1 node\n":      {program: "/usr/bin/env", argument: []string{"-S A=1 node"}},
-		"#!/usr/bin/env -S node 'a b'\n":    {program: "/usr/bin/env", argument: []string{"-S node 'a b'"}},
-		"#!/usr/bin/env python3 -u\n":       {program: "/usr/bin/env", argument: []string{"python3 -u"}}, // the kernel passes one argument
-		"#!/usr/bin/env\n":                  {program: "/usr/bin/env"},
-		"#!\n":                              {}, "#!  ": {}, "": {}, "#": {}, " #!/bin/sh": {}, "\x7fELF": {},
-	} {
-		got, found := head(text).interpreterLine()
-		if found != (want.program != "") || got.program != want.program || got.viaPATH != want.viaPATH || !slices.Equal(got.argument, want.argument) {
-			t.Errorf("%q: %+v, %v", text, got, found)
-		}
-	}
-}
-
-func TestMachine(t *testing.T) {
-	swapped := []byte(elfHeader(2, 0))
-	swapped[elf.EI_DATA], swapped[19] = byte(elf.ELFDATA2MSB), byte(elf.EM_S390)
-	for _, c := range []struct {
-		head string
-		want elf.Machine
-		is   bool
-	}{
-		{elfHeader(2, uint16(elf.EM_X86_64)), elf.EM_X86_64, true},
-		{elfHeader(1, uint16(elf.EM_386)), elf.EM_386, true},
-		{elfHeader(1, uint16(elf.EM_X86_64)), elf.EM_386, true}, // x32
-		{elfHeader(2, uint16(elf.EM_AARCH64)), elf.EM_AARCH64, true},
-		{string(swapped), elf.EM_S390, true},
-		{"\x7fELF", elf.EM_NONE, false},
-		{"#!/bin/sh", elf.EM_NONE, false},
-	} {
-		if got, is := head(c.head).machine(); got != c.want || is != c.is {
-			t.Errorf("%q: %v, %v", c.head, got, is)
-		}
-	}
-}
-
-func FuzzHead(f *testing.F) {
-	for _, seed := range []string{"#!/bin/sh -e\n", "#!/usr/bin/env -S a b", "\x7fELF", elfHeader(2, 62), "#! \t\r\n"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		line, found := head(text).interpreterLine()
-		if found && (line.program == "" || strings.ContainsAny(line.program, " \t\n")) {
-			t.Errorf("%q gave %+v", text, line)
-		}
-		head(text).machine()
-	})
-}
-
-// A program of the system stays where it is; an agent that was put below /opt
-// or /usr/local has its directory as the workspace, like any other.
-func TestWhatIsInstalled(t *testing.T) {
-	r := &request{host: newBench(t).host}
-	for path, want := range map[string]bool{
-		"/usr/bin/env": true, "/usr/share/app/run.py": true, "/usr/local/bin/tool": true, "/opt/tool": true,
-		"/usr/local/agents/a.py": false, "/opt/agents/bot/agent.py": false, "/home/u/agent.py": false, "/usrlocal/x": false,
-	} {
-		if got := r.isInstalled(path); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
-	}
 }

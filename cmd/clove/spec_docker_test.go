@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/rpc"
+	"clove.run/clove/policies/host"
 )
 
 // TestDockersFlags: what each of them asks for.
@@ -71,16 +72,16 @@ func TestIDFile(t *testing.T) {
 	}
 	other := newBench(t)
 	other.backend.failure = &agent.Error{Kind: agent.KindConflict, Message: "the name is taken"}
-	if status, _, _ := other.clove("run", "--cidfile", "id", "--", "true"); status == 0 || exists(filepath.Join(other.host.Dir, "id")) {
-		t.Errorf("%d, and there is a file: %v", status, exists(filepath.Join(other.host.Dir, "id")))
+	if status, _, _ := other.clove("run", "--cidfile", "id", "--", "true"); status == 0 || host.Exists(filepath.Join(other.host.Dir, "id")) {
+		t.Errorf("%d, and there is a file: %v", status, host.Exists(filepath.Join(other.host.Dir, "id")))
 	}
 	detached := newBench(t)
 	f := detached.cloved()
 	f.answers[api.MethodRunStart] = func(*rpc.Conn, json.RawMessage) (any, error) {
 		return nil, api.Failure(api.CodeConflict, "", "the name is taken")
 	}
-	if status, _, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status == 0 || exists(filepath.Join(detached.host.Dir, "id")) {
-		t.Errorf("detached: %d, and there is a file: %v", status, exists(filepath.Join(detached.host.Dir, "id")))
+	if status, _, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status == 0 || host.Exists(filepath.Join(detached.host.Dir, "id")) {
+		t.Errorf("detached: %d, and there is a file: %v", status, host.Exists(filepath.Join(detached.host.Dir, "id")))
 	}
 	f.answer(api.MethodRunStart, api.RunResult{})
 	if status, stdout, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status != 0 || detached.read(filepath.Join(detached.host.Dir, "id")) != strings.TrimSpace(stdout) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/build"
 )
 
 // variables shows an environment as a map, without CLOVE_ID and CLOVE_NAME,
@@ -25,7 +26,7 @@ func TestNothingIsInherited(t *testing.T) {
 	spec := b.spec("--", "true")
 	want := []string{
 		"CLOVE_CPUS=4", "CLOVE_ID=" + string(spec.ID), "CLOVE_MEMORY_BYTES=1073741824", "CLOVE_NAME=" + spec.Name,
-		"CLOVE_WORKSPACE=/workspace", "HOME=/home/agent", "LANG=C.UTF-8", "PATH=" + insidePath,
+		"CLOVE_WORKSPACE=/workspace", "HOME=/home/agent", "LANG=C.UTF-8", "PATH=" + build.PATH,
 	}
 	if !slices.Equal(spec.Env, want) {
 		t.Errorf("got %q", spec.Env)
@@ -70,39 +71,6 @@ func TestATerminalWithoutTERM(t *testing.T) {
 	if got := variables(newBench(t).spec("-t", "--", "true"))["TERM"]; got != "xterm" {
 		t.Errorf("got %q", got)
 	}
-}
-
-// envFile is a command line with nothing but --env-file.
-type envFile string
-
-func (envFile) IsSet(string) bool    { return false }
-func (envFile) String(string) string { return "" }
-func (envFile) Bool(string) bool     { return false }
-func (f envFile) StringSlice(name string) []string {
-	if name == flagEnvFile {
-		return []string{string(f)}
-	}
-	return nil
-}
-
-func FuzzEnvFile(f *testing.F) {
-	for _, seed := range []string{"A=1\n", "#\n\nB", "\ufeffA=1", "=x", "A B=1", "A=\x00", "\r\n"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		b := newBench(t)
-		r := &request{host: b.host, flags: envFile(b.file("vars", text, 0o600))}
-		env := map[string]string{}
-		err := r.eachVariable(func(_, key, value string, _ bool) error { env[key] = value; return nil })
-		if err != nil {
-			return
-		}
-		for key, value := range env {
-			if key == "" || strings.ContainsAny(key, "= \t\n\x00") || strings.ContainsAny(value, "\n\x00") {
-				t.Errorf("%q gave %q=%q", text, key, value)
-			}
-		}
-	})
 }
 
 // TestBlanksOfAValueAreItsOwn: a prompt ends with one, a list flag may not eat it.

@@ -10,25 +10,6 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-func TestParseUser(t *testing.T) {
-	for text, want := range map[string]agent.User{
-		"agent":       {Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
-		"1000":        {Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
-		"root":        {Name: "root", Home: "/root"},
-		"0:0":         {Name: "root", Home: "/root"},
-		"agent:root":  {Name: "agent", UID: 1000, GID: 0, Home: "/home/agent"},
-		"1234":        {Name: "1234", UID: 1234, GID: 1234, Home: "/home/agent"},
-		"1234:5":      {Name: "1234", UID: 1234, GID: 5, Home: "/home/agent"},
-		"65532:65532": {Name: "65532", UID: 65532, GID: 65532, Home: "/home/agent"},
-		"":            {}, "65533": {}, "-1": {}, "nobody": {}, "1:": {}, ":1": {}, "1:2:3": {}, "4294967296": {}, "0x10": {},
-	} {
-		got, err := parseUser(text)
-		if refused := want == (agent.User{}); (err != nil) != refused || got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-}
-
 func TestIdentityFlags(t *testing.T) {
 	spec := newBench(t).spec("--name", "my.run", "-l", "a=1", "--label", "b=", "-l", "a=2=3", "--hostname", "box-1.lan", "-u", "root", "-t", "--rm",
 		"--allow-unenforced", "cpuset", "--network", "none", "--policy", "standard", "--", "true")

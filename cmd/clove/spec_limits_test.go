@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
 )
@@ -72,64 +70,4 @@ func TestUlimitsLieOverTheLevels(t *testing.T) {
 	if standard := policies.Standard().Limits.Rlimits; len(standard) != 4 {
 		t.Errorf("the level itself changed: %+v", standard)
 	}
-}
-
-func TestParseUlimit(t *testing.T) {
-	for text, want := range map[string]agent.Rlimit{
-		"nofile=1024:2048":            {Name: "nofile", Soft: 1024, Hard: 2048},
-		"core=0":                      {Name: "core"},
-		"nofile=5:-1":                 {Name: "nofile", Soft: 5, Hard: agent.RlimitInfinity},
-		"memlock=-1:-1":               {Name: "memlock", Soft: agent.RlimitInfinity, Hard: agent.RlimitInfinity},
-		"nofile":                      {},
-		"nofile=":                     {},
-		"nofile=-1:5":                 {},
-		"nofile=1:":                   {},
-		"bogus=1":                     {},
-		"RLIMIT_NOFILE=1":             {},
-		"nofile=99999999999999999999": {},
-	} {
-		if got, err := parseUlimit(text); (err != nil) != (want == agent.Rlimit{}) || got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-}
-
-func TestParseCPUs(t *testing.T) {
-	for text, want := range map[string]string{"0": "0", "0-3": "0-3", "3,1,2": "1-3", "0,2-3,5": "0,2-3,5", "1,1": "1"} {
-		if got, err := parseCPUs(text); err != nil || formatCPUs(got) != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", ",", "a", "1-", "-1", "2-1", "0-65536", "1,,2", " 1", "0x1"} {
-		if got, err := parseCPUs(text); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
-func TestCPUListsSurviveTheRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		cpus := rapid.SliceOfNDistinct(rapid.IntRange(0, 99), 1, 40, rapid.ID).Draw(t, "cpus")
-		slices.Sort(cpus)
-		if got, err := parseCPUs(formatCPUs(cpus)); err != nil || !slices.Equal(got, cpus) {
-			t.Fatalf("%v became %v, %v", cpus, got, err)
-		}
-	})
-}
-
-func FuzzLimits(f *testing.F) {
-	for _, seed := range []string{"256M", "1.5g", "12X", "1e5", "0x1p4", "inf", "NaN", "-1", "9223372036854775807", "1 k", "90", "2h", ""} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := parseSize("memory", text, 4096); err == nil && (n < 4096 || n > agent.SizeCeiling) {
-			t.Errorf("%q is %d", text, n)
-		}
-		if d, err := parseClock("timeout", text); err == nil && (d < 0 || d > agent.ClockCeiling) {
-			t.Errorf("%q is %s", text, d)
-		}
-		if u, err := parseUlimit(text); err == nil && u.Soft > u.Hard {
-			t.Errorf("%q is %+v", text, u)
-		}
-	})
 }

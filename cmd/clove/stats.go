@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/build"
 )
 
 const flagInterval = "interval"
@@ -38,7 +39,7 @@ type usage struct {
 // stats looks again and again over one connection for each run. The interval
 // has a floor: each look costs every supervisor some work.
 func (p *program) stats(c *cli.Context) error {
-	interval, err := parseClock(flagInterval, c.String(flagInterval))
+	interval, err := build.ParseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
 		return err
 	}

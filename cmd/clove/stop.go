@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/client"
+	"clove.run/clove/policies/build"
 )
 
 const flagTime = "time"
@@ -32,7 +33,7 @@ func grace(c *cli.Context) (*time.Duration, error) {
 	if text == "0" {
 		return new(time.Duration), nil
 	}
-	d, err := parseClock(flagTime, text)
+	d, err := build.ParseClock(flagTime, text)
 	return &d, err
 }
 

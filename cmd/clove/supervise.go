@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/lasting"
+	"clove.run/clove/policies/build"
 )
 
 const superviseName = "supervise"
@@ -51,7 +52,7 @@ func (p *program) supervise(c *cli.Context) error {
 // endAll ends what supervisors look after, all at once: a shutdown waits for
 // the slowest of them only.
 func (p *program) endAll(c *cli.Context) error {
-	longest, err := parseClock(flagEnd, c.String(flagEnd))
+	longest, err := build.ParseClock(flagEnd, c.String(flagEnd))
 	if err != nil {
 		return err
 	}

@@ -41,3 +41,6 @@ func columnWidths(rows [][]string) []int {
 	}
 	return widths
 }
+
+// shortID is as much of an ID as people need.
+const shortID = 8

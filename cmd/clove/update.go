@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/policies/build"
 )
 
 const flagNoRules = "no-rules"
@@ -62,7 +63,7 @@ func readUpdate(c *cli.Context) (agent.Update, error) {
 // updateSizes has run's floors: below them a sandbox cannot even be entered.
 func updateSizes(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagMemory); text != "" {
-		n, err := parseSize(flagMemory, text, agent.MemoryFloorBytes)
+		n, err := build.ParseSize(flagMemory, text, agent.MemoryFloorBytes)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 		u.MemorySwapBytes = new(int64)
 		*u.MemorySwapBytes = -1
 	default:
-		n, err := parseSize(flagMemorySwap, text, agent.MemoryFloorBytes)
+		n, err := build.ParseSize(flagMemorySwap, text, agent.MemoryFloorBytes)
 		if err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func updateNumbers(c *cli.Context, u *agent.Update) error {
 		u.Pids = &n
 	}
 	if text := c.String(flagTimeout); text != "" {
-		d, err := parseClock(flagTimeout, text)
+		d, err := build.ParseClock(flagTimeout, text)
 		if err != nil {
 			return err
 		}
@@ -120,11 +121,8 @@ func updateRules(c *cli.Context, u *agent.Update) error {
 	if c.Bool(flagNoRules) && (c.IsSet(flagAllow) || c.IsSet(flagDeny)) {
 		return invalid(flagNoRules, "leave one of them away", "rules cannot be taken away and given at once")
 	}
-	r := &request{flags: c}
-	if err := r.readRules(); err != nil {
-		return err
-	}
-	rules := append([]agent.EgressRule{}, r.spec.Egress.Rules...)
+	rules, err := build.ParseRules(c.StringSlice(flagAllow), c.StringSlice(flagDeny))
+	rules = append([]agent.EgressRule{}, rules...) // null would mean no change
 	u.Rules = &rules
-	return nil
+	return err
 }

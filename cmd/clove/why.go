@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/build"
 )
 
 func (p *program) whyCommand() *cli.Command {
@@ -35,14 +37,11 @@ func (p *program) why(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return invalid("", "clove why HOST[:PORT] --allow TARGET", "it takes one target, not %d", c.NArg())
 	}
-	r := &request{flags: c, spec: policies.Standard()}
-	for _, step := range []func(*request) error{(*request).readPolicy, (*request).readNetworkMode, (*request).readRules,
-		(*request).readHostPorts, (*request).checkNetwork} {
-		if err := step(r); err != nil {
-			return err
-		}
+	spec, err := build.Network(requestOf(c))
+	if err != nil {
+		return err
 	}
-	rules, err := rulesFor(r.spec)
+	rules, err := build.Rules(spec)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (p *program) why(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printWhy(c.Args().First(), r.spec, steps)
+	return p.printWhy(c.Args().First(), spec, steps)
 }
 
 func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
@@ -68,6 +67,16 @@ func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
 		port = webPort
 	}
 	return rules.Why(host, port, proto)
+}
+
+// hostAndPort splits HOST[:PORT]; port 0 means none was given.
+func hostAndPort(text string) (host string, port uint16, err error) {
+	host, number, splitErr := net.SplitHostPort(text)
+	if splitErr != nil {
+		return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), 0, nil
+	}
+	port, err = build.ParsePort(number)
+	return host, port, err
 }
 
 // printWhy ends with the verdict; its exit status is the answer for scripts.

@@ -16,6 +16,8 @@ import (
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
+
+	"clove.run/clove/agent"
 )
 
 // deadline ends a test that would wait for ever.
@@ -46,13 +48,13 @@ func rulesOf(t testing.TB, lines ...string) *egress.Rules {
 
 func rulesWith(t testing.TB, config egress.Config, lines ...string) *egress.Rules {
 	t.Helper()
-	config.Mode = egress.ModeAllowlist
+	config.Mode = agent.NetworkAllowlist
 	for _, line := range lines {
 		const deny = "deny "
 		if len(line) > len(deny) && line[:len(deny)] == deny {
-			config.Lines = append(config.Lines, egress.Line{Deny: true, Target: line[len(deny):], Source: "--deny"})
+			config.Rules = append(config.Rules, agent.EgressRule{Deny: true, Target: line[len(deny):], Source: "--deny"})
 		} else {
-			config.Lines = append(config.Lines, egress.Line{Target: line, Source: "--allow"})
+			config.Rules = append(config.Rules, agent.EgressRule{Target: line, Source: "--allow"})
 		}
 	}
 	rules, err := egress.New(config)

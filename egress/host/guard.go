@@ -93,11 +93,7 @@ func (g *guard) rules() (*egress.Rules, error) {
 	if g.order.Network == agent.NetworkHost {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "network", Message: "mode host holds no rules", Hint: "use none, allowlist or public"}
 	}
-	config := egress.Config{Mode: g.order.Network, IsHost: g.isHost}
-	for _, r := range g.order.Rules {
-		config.Lines = append(config.Lines, egress.Line{Deny: r.Deny, Target: r.Target, Source: r.Source})
-	}
-	return egress.New(config)
+	return egress.New(egress.Config{Mode: g.order.Network, Rules: g.order.Rules, IsHost: g.isHost})
 }
 
 // isHost counts the node's addresses and the namespace's own.

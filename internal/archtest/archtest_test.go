@@ -22,6 +22,9 @@ var mayImport = []struct {
 }{
 	{"agent", []string{"internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
 	{"policies", []string{"agent"}, "defaults and documents are values"},
+	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
+	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
+	{"policies/build", []string{"agent", "egress", "policies", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
 	{"seccomp", nil, "a filter is data and serves any caller"},
 	{"cgroups", []string{"internal/pidfd"}, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
 	{"netns", []string{"internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
@@ -54,7 +57,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "policies", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/lasting", "internal/rlimits"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
@@ -110,7 +113,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
-	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci", "sizes that are shown, and those of runc's own flags; agent.ParseSize reads clove's"},
+	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/build", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 
 type listed struct {

@@ -1,4 +1,4 @@
-package main
+package interpreter
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
-// interpreter is a program of the host's that runs inside under the same path.
-type interpreter struct {
-	Path string
+// Interpreter is a program of the host that runs inside under the same path.
+type Interpreter struct {
+	Path string // absolute
 	// Prefixes are the directories outside the base system that it consists
 	// of; none for a program of the base system.
 	Prefixes []string
@@ -23,61 +24,62 @@ type interpreter struct {
 	Bin string
 }
 
-// finder finds interpreters as the caller's shell would, and sees through
-// version managers, which are shell scripts that look outside the sandbox.
-type finder struct {
-	host host
-	dir  string // where the search for version files begins
+// Finder finds interpreters as the caller's shell would. It resolves the shims of version
+// managers itself: inside they could not find the version that they stand for.
+type Finder struct {
+	Host host.Host
+	Dir  string // where the search for version files begins, absolute: the script's directory
 }
 
-// search looks for the first of names that PATH has, and follows it.
-func (f finder) search(names ...string) (interpreter, error) {
+// Search finds the first of names that PATH has and that can be shown inside. It fails with
+// KindNotFound if PATH has none of them.
+func (f Finder) Search(names ...string) (Interpreter, error) {
 	var failure error
 	for _, name := range names {
 		for _, path := range f.candidates(name) {
-			found, err := f.follow(path)
+			found, err := f.Follow(path)
 			if err == nil {
 				return found, nil
 			}
 			if failure == nil {
-				failure = err // the next in PATH may do; the first one's trouble is the one to tell
+				failure = err // the next in PATH may do; if none does, the first failure is reported
 			}
 		}
 	}
 	if failure != nil {
-		return interpreter{}, failure
+		return Interpreter{}, failure
 	}
-	return interpreter{}, &agent.Error{Kind: agent.KindNotFound, Step: "interpreter", Message: strings.Join(names, " or ") + " is not in PATH",
+	return Interpreter{}, &agent.Error{Kind: agent.KindNotFound, Step: "interpreter", Message: strings.Join(names, " or ") + " is not in PATH",
 		Hint: "install it; sudo has a PATH of its own (secure_path): sudo env PATH=\"$PATH\" clove run … keeps yours"}
 }
 
 // candidates are the programs of that name in PATH. Relative entries are left
 // out: root must not execute what lies in the working directory.
-func (f finder) candidates(name string) []string {
+func (f Finder) candidates(name string) []string {
 	var found []string
-	path, _ := f.host.lookup("PATH")
+	path, _ := f.Host.Lookup("PATH")
 	for _, dir := range filepath.SplitList(path) {
-		if candidate := filepath.Join(dir, name); filepath.IsAbs(dir) && isProgram(candidate) {
+		if candidate := filepath.Join(dir, name); filepath.IsAbs(dir) && host.IsProgram(candidate) {
 			found = append(found, candidate)
 		}
 	}
 	return found
 }
 
-// follow finds everything that the program at path needs to run inside.
-func (f finder) follow(path string) (interpreter, error) {
+// Follow finds everything that the program at path needs to run inside.
+func (f Finder) Follow(path string) (Interpreter, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return interpreter{}, agent.Failed("interpreter", err)
+		return Interpreter{}, agent.Failed("interpreter", err)
 	}
 	if manager, root, isShim := shimOf(real); isShim {
 		chosen, err := f.version(manager, root, filepath.Base(path))
 		if err != nil {
-			return interpreter{}, err
+			return Interpreter{}, err
 		}
-		return f.follow(chosen)
+		return f.Follow(chosen)
 	}
-	parts := collection{host: f.host}
+	parts := collection{host: f.Host}
 	// Links among the directories of path are resolved at once; its own name is
 	// not: a virtual environment is known by it.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
@@ -85,15 +87,15 @@ func (f finder) follow(path string) (interpreter, error) {
 	}
 	for _, name := range linkChain(path) {
 		if err := parts.add(name); err != nil {
-			return interpreter{}, err
+			return Interpreter{}, err
 		}
 	}
 	if home, isVirtual := virtualHome(path); isVirtual {
 		if err := parts.add(filepath.Join(home, filepath.Base(path))); err != nil {
-			return interpreter{}, err
+			return Interpreter{}, err
 		}
 	}
-	found := interpreter{Path: path, Prefixes: parts.outermost(), Links: parts.links}
+	found := Interpreter{Path: path, Prefixes: parts.outermost(), Links: parts.links}
 	if len(found.Prefixes) > 0 {
 		found.Bin = filepath.Dir(path)
 	}
@@ -119,14 +121,14 @@ func linkChain(path string) []string {
 
 // collection gathers the directories that an interpreter consists of.
 type collection struct {
-	host     host
+	host     host.Host
 	prefixes []string
 	links    []agent.Bind
 }
 
 // add adds the prefix of one program, unless the base system has it.
 func (c *collection) add(program string) error {
-	if c.host.inBase(program) {
+	if c.host.InBase(program) {
 		return nil
 	}
 	prefix, err := prefixOf(program)
@@ -137,7 +139,7 @@ func (c *collection) add(program string) error {
 	if err != nil {
 		return agent.Failed("interpreter", err)
 	}
-	if !c.host.inBase(real) && !slices.Contains(c.prefixes, real) {
+	if !c.host.InBase(real) && !slices.Contains(c.prefixes, real) {
 		c.prefixes = append(c.prefixes, real)
 	}
 	link := agent.Bind{Source: real, Target: prefix, ReadOnly: true}
@@ -151,7 +153,7 @@ func (c *collection) add(program string) error {
 func (c *collection) outermost() []string {
 	var outer []string
 	for _, p := range c.prefixes {
-		inner := slices.ContainsFunc(c.prefixes, func(other string) bool { return p != other && within(p, other) })
+		inner := slices.ContainsFunc(c.prefixes, func(other string) bool { return p != other && host.Within(p, other) })
 		if !inner {
 			outer = append(outer, p)
 		}
@@ -164,12 +166,12 @@ func prefixOf(program string) (string, error) {
 	prefix := filepath.Dir(filepath.Dir(program))
 	refused := func(why string) error {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "interpreter", Message: fmt.Sprintf("cannot show %s inside: %s", program, why),
-			Hint: "use one of the base system, a version manager's, or a virtual environment (--" + flagPython + ")"}
+			Hint: "use one of the base system, a version manager's, or a virtual environment (--python)"}
 	}
 	switch {
 	case filepath.Base(filepath.Dir(program)) != "bin":
 		return "", refused("it is not in a directory called bin")
-	case slices.Contains(sharedDirs, prefix) || isPersonal(prefix):
+	case slices.Contains(host.SharedDirs, prefix) || isPersonal(prefix):
 		return "", refused(prefix + " holds more than an interpreter")
 	case !isInstallation(prefix):
 		return "", refused(prefix + " is not the prefix of an interpreter")
@@ -177,15 +179,15 @@ func prefixOf(program string) (string, error) {
 	return prefix, nil
 }
 
-// isPersonal tells a home directory, and the part of it that holds the data of
-// all programs, by what lies in it: under sudo, HOME says nothing.
+// isPersonal recognises a home directory, and .local in it, by the files there: under sudo,
+// HOME does not name the caller's.
 func isPersonal(dir string) bool {
 	return filepath.Base(dir) == ".local" || slices.ContainsFunc([]string{".ssh", ".profile", ".bashrc", ".config"}, func(name string) bool {
-		return exists(filepath.Join(dir, name))
+		return host.Exists(filepath.Join(dir, name))
 	})
 }
 
 // isInstallation: interpreters keep their libraries beside bin.
 func isInstallation(dir string) bool {
-	return exists(filepath.Join(dir, virtualConfig)) || isDirectory(filepath.Join(dir, "lib")) || isDirectory(filepath.Join(dir, "conda-meta"))
+	return IsVirtual(dir) || host.IsDirectory(filepath.Join(dir, "lib")) || host.IsDirectory(filepath.Join(dir, "conda-meta"))
 }

@@ -1,4 +1,4 @@
-package main
+package interpreter
 
 import (
 	"os"
@@ -6,10 +6,14 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
 // virtualConfig marks a virtual environment (PEP 405).
 const virtualConfig = "pyvenv.cfg"
+
+// IsVirtual reports whether dir is a Python virtual environment.
+func IsVirtual(dir string) bool { return host.Exists(filepath.Join(dir, virtualConfig)) }
 
 // virtualHome returns the directory of the interpreter that the virtual
 // environment of program was made with; its standard library is there.
@@ -27,23 +31,23 @@ func virtualHome(program string) (home string, isVirtual bool) {
 	return "", false
 }
 
-// python finds what --python names: a program, a name in PATH, or the
+// Python finds the interpreter that choice names: a program, a name in PATH, or the
 // directory of a virtual environment or installation.
-func (f finder) python(choice string) (interpreter, error) {
-	if !strings.Contains(choice, "/") && !exists(filepath.Join(f.host.Dir, choice)) {
-		return f.search(choice)
+func (f Finder) Python(choice string) (Interpreter, error) {
+	if !strings.Contains(choice, "/") && !host.Exists(filepath.Join(f.Host.Dir, choice)) {
+		return f.Search(choice)
 	}
-	path := f.host.absolute(choice)
-	if isDirectory(path) {
+	path := f.Host.Absolute(choice)
+	if host.IsDirectory(path) {
 		for _, name := range []string{"python3", "python"} {
-			if program := filepath.Join(path, "bin", name); isProgram(program) {
-				return f.follow(program)
+			if program := filepath.Join(path, "bin", name); host.IsProgram(program) {
+				return f.Follow(program)
 			}
 		}
 	}
-	if !isProgram(path) {
-		return interpreter{}, &agent.Error{Kind: agent.KindNotFound, Step: "--" + flagPython, Message: choice + " is not a Python interpreter",
+	if !host.IsProgram(path) {
+		return Interpreter{}, &agent.Error{Kind: agent.KindNotFound, Step: "--python", Message: choice + " is not a Python interpreter",
 			Hint: "name a program such as .venv/bin/python, or the directory of a virtual environment"}
 	}
-	return f.follow(path)
+	return f.Follow(path)
 }

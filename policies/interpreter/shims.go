@@ -1,4 +1,4 @@
-package main
+package interpreter
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
 // versionManager is one of the family that keeps ROOT/versions/VERSION/bin and
@@ -26,11 +27,11 @@ var versionManagers = []versionManager{
 	{"plenv", "PLENV_VERSION", ".perl-version"},
 }
 
-// shimOf tells whether a program is a version manager's script, and whose.
+// shimOf reports whether a program is a version manager's script, and whose.
 func shimOf(program string) (manager versionManager, root string, isShim bool) {
 	dir := filepath.Dir(program)
 	root = filepath.Dir(dir)
-	if filepath.Base(dir) != "shims" || !isDirectory(filepath.Join(root, "versions")) {
+	if filepath.Base(dir) != "shims" || !host.IsDirectory(filepath.Join(root, "versions")) {
 		return manager, "", false
 	}
 	for _, m := range versionManagers {
@@ -39,7 +40,7 @@ func shimOf(program string) (manager versionManager, root string, isShim bool) {
 		}
 	}
 	// An unusual root: its shims name their manager.
-	text, _ := readHead(program)
+	text, _ := ReadHead(program)
 	for _, m := range versionManagers {
 		if strings.Contains(string(text), m.name) {
 			return m, root, true
@@ -48,13 +49,13 @@ func shimOf(program string) (manager versionManager, root string, isShim bool) {
 	return manager, "", false
 }
 
-// version returns the program that a shim would execute. The shim itself is
-// not asked: it is a shell script that would run as root.
-func (f finder) version(m versionManager, root, program string) (string, error) {
+// version returns the program that a shim would execute. The shim is not run to find out: it
+// is a shell script of the caller's, and would run as root.
+func (f Finder) version(m versionManager, root, program string) (string, error) {
 	wanted, from := f.wantedVersions(m, root)
 	for _, version := range wanted {
 		dir, found := installed(filepath.Join(root, "versions"), strings.TrimPrefix(version, "python-"))
-		if path := filepath.Join(dir, "bin", program); found && isProgram(path) {
+		if path := filepath.Join(dir, "bin", program); found && host.IsProgram(path) {
 			return path, nil
 		}
 	}
@@ -69,11 +70,11 @@ func (f finder) version(m versionManager, root, program string) (string, error) 
 // wantedVersions reads the manager's sources in its own order: the variable,
 // the nearest file above the script, the nearest above the caller, the global
 // one.
-func (f finder) wantedVersions(m versionManager, root string) (versions []string, from string) {
-	if value, set := f.host.lookup(m.variable); set && value != "" {
+func (f Finder) wantedVersions(m versionManager, root string) (versions []string, from string) {
+	if value, set := f.Host.Lookup(m.variable); set && value != "" {
 		return strings.Split(value, ":"), m.variable
 	}
-	paths := slices.Concat(upward(f.dir, m.file), upward(f.host.Dir, m.file), []string{filepath.Join(root, "version")})
+	paths := slices.Concat(upward(f.Dir, m.file), upward(f.Host.Dir, m.file), []string{filepath.Join(root, "version")})
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -110,7 +111,7 @@ func installed(versions, wanted string) (dir string, found bool) {
 	if wanted == "" || strings.Contains(wanted, "/") || strings.HasPrefix(wanted, ".") {
 		return "", false
 	}
-	if dir := filepath.Join(versions, wanted); isDirectory(dir) {
+	if dir := filepath.Join(versions, wanted); host.IsDirectory(dir) {
 		return dir, true
 	}
 	entries, err := os.ReadDir(versions)

@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
-// insidePath is where programs are looked for inside, as in docker's images.
-const insidePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// PATH is where programs are looked for inside, as in docker's images.
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// ownVariables tell the agent what it may use. They are true, so nobody may
-// set them otherwise.
+// The variables that describe the agent's own limits. A request may not set them: programs
+// rely on them.
 const (
 	variableID        = "CLOVE_ID"
 	variableName      = "CLOVE_NAME"
@@ -23,24 +24,24 @@ const (
 	variableWorkspace = "CLOVE_WORKSPACE"
 )
 
-// readEnvironment composes the whole environment: nothing of the caller's is
-// in it that no flag names.
-func (r *request) readEnvironment() error {
+// readEnvironment composes the whole environment: nothing of the caller's is in it that was
+// not asked for by name.
+func (b *builder) readEnvironment() error {
 	env := map[string]string{
-		"PATH": strings.Join(append(slices.Clone(r.path), insidePath), ":"),
-		"HOME": r.spec.User.Home,
+		"PATH": strings.Join(append(slices.Clone(b.path), PATH), ":"),
+		"HOME": b.spec.User.Home,
 		"LANG": "C.UTF-8",
 	}
-	if r.spec.Terminal {
+	if b.spec.Terminal {
 		env["TERM"] = "xterm"
-		if term, set := r.host.lookup("TERM"); set && term != "" {
+		if term, set := b.host.Lookup("TERM"); set && term != "" {
 			env["TERM"] = term
 		}
 	}
-	err := r.eachVariable(func(_, key, value string, hasValue bool) error {
+	err := b.eachVariable(func(_, key, value string, hasValue bool) error {
 		// A variable that the caller does not have either is left out, as docker does.
 		if !hasValue {
-			value, hasValue = r.host.lookup(key)
+			value, hasValue = b.host.Lookup(key)
 		}
 		if hasValue {
 			env[key] = value
@@ -50,39 +51,43 @@ func (r *request) readEnvironment() error {
 	if err != nil {
 		return err
 	}
-	for key, value := range r.ownVariables() {
+	for key, value := range b.ownVariables() {
 		env[key] = value
 	}
-	r.spec.Env = make([]string, 0, len(env))
+	b.spec.Env = make([]string, 0, len(env))
 	for key, value := range env {
-		r.spec.Env = append(r.spec.Env, key+"="+value)
+		b.spec.Env = append(b.spec.Env, key+"="+value)
 	}
-	slices.Sort(r.spec.Env)
+	slices.Sort(b.spec.Env)
 	return nil
 }
 
-// ownVariables are what programs that size themselves need to know.
-func (r *request) ownVariables() map[string]string {
-	cpus := float64(len(r.host.CPUs))
-	if set, err := parseCPUs(r.spec.Limits.CPUSet); err == nil {
+// ownVariables are for programs that size themselves by their limits.
+func (b *builder) ownVariables() map[string]string {
+	cpus := float64(len(b.host.CPUs))
+	if set, err := host.ParseCPUs(b.spec.Limits.CPUSet); err == nil {
 		cpus = float64(len(set))
 	}
-	if limit := r.spec.Limits.CPUs; limit > 0 {
+	if limit := b.spec.Limits.CPUs; limit > 0 {
 		cpus = min(cpus, limit)
 	}
 	return map[string]string{
-		variableID:        string(r.spec.ID),
-		variableName:      r.spec.Name,
-		variableMemory:    strconv.FormatInt(r.spec.Limits.MemoryBytes, 10),
+		variableID:        string(b.spec.ID),
+		variableName:      b.spec.Name,
+		variableMemory:    strconv.FormatInt(b.spec.Limits.MemoryBytes, 10),
 		variableCPUs:      strconv.FormatFloat(cpus, 'f', -1, 64),
 		variableWorkspace: agent.WorkspaceDir,
 	}
 }
 
-// eachVariable calls set for each KEY=VALUE, or KEY for the caller's value, of
-// the files first and then of the flags. step names where it stands.
-func (r *request) eachVariable(set func(step, key, value string, hasValue bool) error) error {
-	own := r.ownVariables()
+// EachVariable calls set for each variable that was asked for, files first: KEY=VALUE, or
+// without hasValue KEY, which means the caller's value. step names where it was given.
+func (r Request) EachVariable(h host.Host, set func(step, key, value string, hasValue bool) error) error {
+	return (&builder{asked: r, host: h}).eachVariable(set)
+}
+
+func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) error) error {
+	own := b.ownVariables()
 	read := func(step, entry string) error {
 		key, value, hasValue := strings.Cut(entry, "=")
 		_, isOwn := own[key]
@@ -94,13 +99,13 @@ func (r *request) eachVariable(set func(step, key, value string, hasValue bool) 
 		}
 		return set(step, key, value, hasValue)
 	}
-	for _, path := range r.flags.StringSlice(flagEnvFile) {
-		if err := r.readEnvFile(path, read); err != nil {
+	for _, path := range b.asked.EnvFiles {
+		if err := b.readEnvFile(path, read); err != nil {
 			return err
 		}
 	}
-	for _, entry := range r.flags.StringSlice(flagEnv) {
-		if err := read("--"+flagEnv, entry); err != nil {
+	for _, entry := range b.asked.Env {
+		if err := read("--env", entry); err != nil {
 			return err
 		}
 	}
@@ -111,13 +116,13 @@ func (r *request) eachVariable(set func(step, key, value string, hasValue bool) 
 const envFileCeiling = 16 << 20
 
 // readEnvFile reads docker's format: one variable a line, # for comments.
-func (r *request) readEnvFile(path string, read func(step, entry string) error) error {
-	text, err := readBounded(r.host.absolute(path), envFileCeiling)
+func (b *builder) readEnvFile(path string, read func(step, entry string) error) error {
+	text, err := host.ReadBounded(b.host.Absolute(path), envFileCeiling)
 	if err == nil && !utf8.Valid(text) {
 		err = fmt.Errorf("%s is not UTF-8", path)
 	}
 	if err != nil {
-		return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagEnvFile, Message: "cannot read variables",
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--env-file", Message: "cannot read variables",
 			Hint: "name a text file with one KEY=VALUE a line", Err: err}
 	}
 	const byteOrderMark = "\ufeff"
@@ -128,7 +133,7 @@ func (r *request) readEnvFile(path string, read func(step, entry string) error) 
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := read(fmt.Sprintf("--%s %s:%d", flagEnvFile, path, number), line); err != nil {
+		if err := read(fmt.Sprintf("--%s %s:%d", "env-file", path, number), line); err != nil {
 			return err
 		}
 	}
@@ -144,17 +149,18 @@ const (
 	pointerBytes     = 8
 )
 
-// checkExecSize tells now what execve would answer with E2BIG inside.
-func (r *request) checkExecSize() error {
-	stack := r.host.StackBytes
-	for _, limit := range r.spec.Limits.Rlimits {
+// checkExecSize finds now what execve(2) would refuse inside with E2BIG, without saying which
+// text is too large.
+func (b *builder) checkExecSize() error {
+	stack := b.host.StackBytes
+	for _, limit := range b.spec.Limits.Rlimits {
 		if limit.Name == "stack" {
 			stack = limit.Soft
 		}
 	}
 	allowed := int(max(min(stack/4, execCeilingBytes), execStringBytes))
 	total, biggest := 0, ""
-	for _, text := range slices.Concat(r.spec.Command, r.spec.Env) {
+	for _, text := range slices.Concat(b.spec.Command, b.spec.Env) {
 		total += len(text) + 1 + pointerBytes
 		if len(text) > len(biggest) {
 			biggest = text

@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"strings"
@@ -7,22 +7,22 @@ import (
 )
 
 // readMounts reads docker's long form of -v and --tmpfs.
-func (r *request) readMounts() error {
-	for _, text := range r.flags.StringSlice(flagMount) {
+func (b *builder) readMounts() error {
+	for _, text := range b.asked.Mounts {
 		m := mountWords{kind: "volume"} // docker's default
 		for _, word := range strings.Split(text, ",") {
 			if err := m.read(word); err != nil {
 				return err
 			}
 		}
-		if err := r.addMount(text, m); err != nil {
+		if err := b.addMount(text, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mountWords is one --mount, taken apart.
+// mountWords is one parsed --mount.
 type mountWords struct {
 	kind, source, target string
 	readOnly             bool
@@ -45,29 +45,29 @@ func (m *mountWords) read(word string) error {
 		m.readOnly = false
 	case key == "tmpfs-size" || key == "tmpfs-mode":
 		m.ofTmpfs = true
-		return setTmpfsOption(flagMount, &m.tmpfs, strings.TrimPrefix(word, "tmpfs-"))
+		return setTmpfsOption("mount", &m.tmpfs, strings.TrimPrefix(word, "tmpfs-"))
 	default:
-		return invalid(flagMount, "it takes type, source, target, readonly, and for a tmpfs tmpfs-size and tmpfs-mode", "%q is not an option", word)
+		return invalid("mount", "it takes type, source, target, readonly, and for a tmpfs tmpfs-size and tmpfs-mode", "%q is not an option", word)
 	}
 	return nil
 }
 
-func (r *request) addMount(text string, m mountWords) (err error) {
+func (b *builder) addMount(text string, m mountWords) (err error) {
 	const form = "write type=bind,source=DIR,target=DIR, with ,readonly where nothing shall change, or type=tmpfs,target=DIR"
 	switch {
 	case m.kind == "volume":
-		return invalid(flagMount, form, "%q would be a named volume; clove has none", text)
+		return invalid("mount", form, "%q would be a named volume; clove has none", text)
 	case m.kind != "bind" && m.kind != "tmpfs":
-		return invalid(flagMount, form, "there is no type %q", m.kind)
+		return invalid("mount", form, "there is no type %q", m.kind)
 	case m.target == "" || (m.kind == "bind") != (m.source != "") || m.kind == "bind" && m.ofTmpfs || m.kind == "tmpfs" && m.readOnly:
-		return invalid(flagMount, form, "%q is not a mount", text)
+		return invalid("mount", form, "%q is not a mount", text)
 	case m.kind == "bind":
 		bind := agent.Bind{ReadOnly: m.readOnly}
-		err = r.placeBind(flagMount, m.source, m.target, &bind)
-		r.spec.Files.Binds = append(r.spec.Files.Binds, bind)
+		err = b.placeBind("mount", m.source, m.target, &bind)
+		b.spec.Files.Binds = append(b.spec.Files.Binds, bind)
 		return err
 	}
-	m.tmpfs.Target, err = parseTarget(flagMount, m.target)
-	r.spec.Files.Tmpfs = append(r.spec.Files.Tmpfs, m.tmpfs)
+	m.tmpfs.Target, err = parseTarget("mount", m.target)
+	b.spec.Files.Tmpfs = append(b.spec.Files.Tmpfs, m.tmpfs)
 	return err
 }

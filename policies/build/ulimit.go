@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 )
 
 // readUlimits lays the asked limits over the level's own, name by name.
-func (r *request) readUlimits() error {
-	limits := slices.Clone(r.spec.Limits.Rlimits)
-	for _, text := range r.flags.StringSlice(flagUlimit) {
+func (b *builder) readUlimits() error {
+	limits := slices.Clone(b.spec.Limits.Rlimits)
+	for _, text := range b.asked.Ulimits {
 		limit, err := parseUlimit(text)
 		if err != nil {
 			return err
@@ -21,7 +21,7 @@ func (r *request) readUlimits() error {
 		limits = append(limits, limit)
 	}
 	slices.SortFunc(limits, func(a, b agent.Rlimit) int { return strings.Compare(a.Name, b.Name) })
-	r.spec.Limits.Rlimits = limits
+	b.spec.Limits.Rlimits = limits
 	return nil
 }
 
@@ -31,10 +31,10 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 	const form = "write NAME=SOFT:HARD, for example nofile=1024:2048"
 	name, values, hasValue := strings.Cut(text, "=")
 	if _, known := rlimits.Resource(name); !known {
-		return agent.Rlimit{}, invalid(flagUlimit, "it takes "+strings.Join(rlimits.Names(), ", "), "there is no resource limit %q", name)
+		return agent.Rlimit{}, invalid("ulimit", "it takes "+strings.Join(rlimits.Names(), ", "), "there is no resource limit %q", name)
 	}
 	if !hasValue {
-		return agent.Rlimit{}, invalid(flagUlimit, form, "%q has no value", text)
+		return agent.Rlimit{}, invalid("ulimit", form, "%q has no value", text)
 	}
 	softText, hardText, both := strings.Cut(values, ":")
 	if !both {
@@ -44,9 +44,9 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 	hard, herr := parseRlimitValue(hardText)
 	switch {
 	case err != nil || herr != nil:
-		return agent.Rlimit{}, invalid(flagUlimit, form+"; -1 means no limit", "%q is not a limit", text)
+		return agent.Rlimit{}, invalid("ulimit", form+"; -1 means no limit", "%q is not a limit", text)
 	case soft > hard:
-		return agent.Rlimit{}, invalid(flagUlimit, form, "%s has a soft limit above the hard one", text)
+		return agent.Rlimit{}, invalid("ulimit", form, "%s has a soft limit above the hard one", text)
 	}
 	return agent.Rlimit{Name: name, Soft: soft, Hard: hard}, nil
 }

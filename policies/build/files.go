@@ -1,4 +1,4 @@
-package main
+package build
 
 import (
 	"errors"
@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
 )
 
-// readFiles reads what the agent's root is made of, but for the interpreter.
-// Host paths become canonical here: what is checked is what will be mounted,
-// unless somebody with root's rights swaps it, and rootfs looks again.
-func (r *request) readFiles() error {
-	for _, read := range []func() error{r.readRootfs, r.readWorkspace, r.readVolumes, r.readTmpfs, r.readMounts, r.checkTargets, r.readWorkdir} {
+// readFiles reads what the agent's root is made of, except the interpreter. Host paths become
+// canonical here, so that the checked path is the mounted one. Somebody with root's rights
+// can still replace it before the start, so rootfs checks again.
+func (b *builder) readFiles() error {
+	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -28,30 +29,30 @@ func (r *request) readFiles() error {
 }
 
 // readRootfs: the tree may be hostile; rootfs resolves everything in it.
-func (r *request) readRootfs() (err error) {
-	if text := r.flags.String(flagRootfs); text != "" {
-		r.spec.Files.Rootfs, err = r.directory(flagRootfs, text)
+func (b *builder) readRootfs() (err error) {
+	if text := b.asked.Rootfs; text != "" {
+		b.spec.Files.Rootfs, err = b.directory("rootfs", text)
 	}
-	if r.spec.Files.Rootfs == "/" {
-		return invalid(flagRootfs, "leave the flag away: the host's own system is the default", "/ is the whole host")
+	if b.spec.Files.Rootfs == "/" {
+		return invalid("rootfs", "leave the flag away: the host's own system is the default", "/ is the whole host")
 	}
 	return err
 }
 
 // readWorkspace leaves the default, the script's directory, to findScript.
-func (r *request) readWorkspace() (err error) {
-	if text := r.flags.String(flagWorkspace); text != "" {
-		if r.spec.Files.Workspace, err = r.directory(flagWorkspace, text); err == nil {
-			err = checkWorkspace("--"+flagWorkspace, r.spec.Files.Workspace)
+func (b *builder) readWorkspace() (err error) {
+	if text := b.asked.Workspace; text != "" {
+		if b.spec.Files.Workspace, err = b.directory("workspace", text); err == nil {
+			err = checkWorkspace("--workspace", b.spec.Files.Workspace)
 		}
 	}
 	return err
 }
 
 // directory resolves a directory of the host, symbolic links included.
-func (r *request) directory(flag, text string) (string, error) {
-	real, err := resolve("--"+flag, r.host.absolute(text), text)
-	if err == nil && !isDirectory(real) {
+func (b *builder) directory(flag, text string) (string, error) {
+	real, err := resolve("--"+flag, b.host.Absolute(text), text)
+	if err == nil && !host.IsDirectory(real) {
 		return "", invalid(flag, "name a directory", "%s is not a directory", text)
 	}
 	return real, err
@@ -78,22 +79,9 @@ func isLoop(path string) bool {
 	return errors.Is(err, unix.ELOOP)
 }
 
-// sharedDirs hold more than one agent's files: showing all of one because a
-// script lies in it would show what nobody meant to show.
-var sharedDirs = []string{"/", "/bin", "/boot", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt",
-	"/opt", "/root", "/run", "/sbin", "/srv", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin",
-	"/usr/sbin", "/usr/share", "/var", "/var/lib", "/var/tmp"}
-
-// kernelDirs are the kernel's own file systems.
-var kernelDirs = []string{"/proc", "/sys", "/dev"}
-
-func inKernel(path string) bool {
-	return slices.ContainsFunc(kernelDirs, func(dir string) bool { return within(path, dir) })
-}
-
-// checkWorkspace is rootfs's own rule, told before anything is made.
+// checkWorkspace applies rootfs's own rule early, before anything is made.
 func checkWorkspace(step, dir string) error {
-	if !slices.Contains(sharedDirs, dir) && !inKernel(dir) {
+	if !slices.Contains(host.SharedDirs, dir) && !host.InKernel(dir) {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: dir + " cannot be the workspace: it is a directory of the system",
@@ -101,46 +89,46 @@ func checkWorkspace(step, dir string) error {
 }
 
 // readVolumes reads docker's SOURCE:TARGET[:ro|rw].
-func (r *request) readVolumes() error {
-	for _, text := range r.flags.StringSlice(flagVolume) {
-		bind, err := r.parseVolume(text)
+func (b *builder) readVolumes() error {
+	for _, text := range b.asked.Volumes {
+		bind, err := b.parseVolume(text)
 		if err != nil {
 			return err
 		}
-		r.spec.Files.Binds = append(r.spec.Files.Binds, bind)
+		b.spec.Files.Binds = append(b.spec.Files.Binds, bind)
 	}
 	return nil
 }
 
-// parseVolume refuses what docker would make up: named and anonymous volumes,
-// and sources that do not exist.
-func (r *request) parseVolume(text string) (bind agent.Bind, err error) {
+// parseVolume refuses what docker would create: named and anonymous volumes, and sources
+// that do not exist.
+func (b *builder) parseVolume(text string) (bind agent.Bind, err error) {
 	const form = "write SOURCE:TARGET or SOURCE:TARGET:ro"
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return bind, invalid(flagVolume, form, "%q is not a volume", text)
+		return bind, invalid("volume", form, "%q is not a volume", text)
 	}
 	if len(parts) == 3 {
 		for _, option := range strings.Split(parts[2], ",") {
 			if option != "ro" && option != "rw" {
-				return bind, invalid(flagVolume, form, "%q of %q is not an option", option, text)
+				return bind, invalid("volume", form, "%q of %q is not an option", option, text)
 			}
 			bind.ReadOnly = option == "ro"
 		}
 	}
 	if !strings.Contains(parts[0], "/") && !strings.HasPrefix(parts[0], ".") {
-		return bind, invalid(flagVolume, "for a directory write ./"+parts[0]+":"+parts[1], "%q would be a named volume; clove has none", parts[0])
+		return bind, invalid("volume", "for a directory write ./"+parts[0]+":"+parts[1], "%q would be a named volume; clove has none", parts[0])
 	}
-	err = r.placeBind(flagVolume, parts[0], parts[1], &bind)
+	err = b.placeBind("volume", parts[0], parts[1], &bind)
 	return bind, err
 }
 
 // placeBind resolves both sides of a bind.
-func (r *request) placeBind(flag, source, target string, bind *agent.Bind) (err error) {
-	if bind.Source, err = resolve("--"+flag, r.host.absolute(source), source); err != nil {
+func (b *builder) placeBind(flag, source, target string, bind *agent.Bind) (err error) {
+	if bind.Source, err = resolve("--"+flag, b.host.Absolute(source), source); err != nil {
 		return err
 	}
-	if bind.Source == "/" || inKernel(bind.Source) {
+	if bind.Source == "/" || host.InKernel(bind.Source) {
 		return invalid(flag, "name the directory that the agent needs", "%s is not shown to agents", bind.Source)
 	}
 	bind.Target, err = parseTarget(flag, target)
@@ -157,40 +145,40 @@ func parseTarget(flag, text string) (string, error) {
 	case slices.Contains(strings.Split(text, "/"), ".."):
 		return "", invalid(flag, hint, `target %q has ".." in it`, text)
 	case target == "/":
-		return "", invalid(flag, "to replace the whole root use --"+flagRootfs, "target / is the root itself")
-	case inKernel(target):
+		return "", invalid(flag, "to replace the whole root use --rootfs", "target / is the root itself")
+	case host.InKernel(target):
 		return "", invalid(flag, hint, "target %s is the kernel's own", target)
 	}
 	return target, nil
 }
 
 // readTmpfs reads docker's TARGET[:OPTIONS].
-func (r *request) readTmpfs() error {
-	for _, text := range r.flags.StringSlice(flagTmpfs) {
+func (b *builder) readTmpfs() error {
+	for _, text := range b.asked.Tmpfs {
 		target, options, _ := strings.Cut(text, ":")
 		mount := agent.Tmpfs{}
 		var err error
-		if mount.Target, err = parseTarget(flagTmpfs, target); err != nil {
+		if mount.Target, err = parseTarget("tmpfs", target); err != nil {
 			return err
 		}
 		for _, option := range strings.FieldsFunc(options, func(c rune) bool { return c == ',' }) {
-			if err := setTmpfsOption(flagTmpfs, &mount, option); err != nil {
+			if err := setTmpfsOption("tmpfs", &mount, option); err != nil {
 				return err
 			}
 		}
-		r.spec.Files.Tmpfs = append(r.spec.Files.Tmpfs, mount)
+		b.spec.Files.Tmpfs = append(b.spec.Files.Tmpfs, mount)
 	}
 	return nil
 }
 
-// setTmpfsOption refuses options that could not be held, such as noexec.
+// setTmpfsOption refuses options that clove does not enforce, such as noexec.
 func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) {
 	key, value, _ := strings.Cut(option, "=")
 	switch key {
 	case "rw", "nosuid", "nodev": // they always hold
 		return nil
 	case "size":
-		mount.SizeBytes, err = parseSize(flag, value, 4096)
+		mount.SizeBytes, err = ParseSize(flag, value, 4096)
 		return err
 	case "mode":
 		mode, err := strconv.ParseUint(value, 8, 32)
@@ -203,36 +191,36 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 	return invalid(flag, "it takes size=SIZE and mode=MODE", "%q is not an option", option)
 }
 
-// checkTargets refuses two things at one place: the later would hide the
-// earlier, and who asks for both is mistaken about one.
-func (r *request) checkTargets() error {
+// checkTargets refuses two mounts at one target: the later would hide the earlier, which
+// cannot be meant.
+func (b *builder) checkTargets() error {
 	var seen []string
-	for _, b := range r.spec.Files.Binds {
-		seen = append(seen, b.Target)
+	for _, bind := range b.spec.Files.Binds {
+		seen = append(seen, bind.Target)
 	}
-	for _, t := range r.spec.Files.Tmpfs {
+	for _, t := range b.spec.Files.Tmpfs {
 		seen = append(seen, t.Target)
 	}
 	for i, target := range seen {
 		if slices.Contains(seen[:i], target) {
-			return invalid(flagVolume, "choose another target for one of them", "two things are to appear at %s", target)
+			return invalid("volume", "choose another target for one of them", "two mounts have the target %s", target)
 		}
-		if target == agent.WorkspaceDir && (r.script != "" || r.spec.Files.Workspace != "") {
-			return invalid(flagVolume, "to show another directory there use --"+flagWorkspace, "the workspace already appears at %s", target)
+		if target == agent.WorkspaceDir && (b.asked.Script != "" || b.spec.Files.Workspace != "") {
+			return invalid("volume", "to show another directory there use --workspace", "the workspace already appears at %s", target)
 		}
 	}
 	return nil
 }
 
 // readWorkdir: the directory need not exist here; clove-init finds out inside.
-func (r *request) readWorkdir() error {
-	text := r.flags.String(flagWorkdir)
+func (b *builder) readWorkdir() error {
+	text := b.asked.Workdir
 	if text == "" {
 		return nil
 	}
 	if !path.IsAbs(text) || slices.Contains(strings.Split(text, "/"), "..") {
-		return invalid(flagWorkdir, "write an absolute path inside the sandbox, for example "+agent.WorkspaceDir, "%q is not an absolute path", text)
+		return invalid("workdir", "write an absolute path inside the sandbox, for example "+agent.WorkspaceDir, "%q is not an absolute path", text)
 	}
-	r.spec.Dir = path.Clean(text)
+	b.spec.Dir = path.Clean(text)
 	return nil
 }

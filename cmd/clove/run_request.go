@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/host"
+)
+
+// runSpec builds the spec of a command line of run. The spec that comes with an error is for
+// the record of the refusal.
+func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
+	request := requestOf(c)
+	err := refuseEmpty(runFlags(), c)
+	if err == nil {
+		request.Script, request.Args, err = splitWords(c.Args().Slice(), c.String(flagEntry), h)
+	}
+	if err == nil {
+		err = checkSwitches(c)
+	}
+	if err != nil {
+		spec := policies.Standard()
+		spec.ID = id
+		return spec, err
+	}
+	return build.Spec(request, h, id)
+}
+
+// requestOf copies flags. A flag that the command does not have is empty.
+func requestOf(c *cli.Context) build.Request {
+	return build.Request{
+		Policy: c.String(flagPolicy),
+
+		Memory: c.String(flagMemory), MemorySwap: c.String(flagMemorySwap), CPUs: c.String(flagCPUs), CPUSet: c.String(flagCPUSet),
+		Pids: c.String(flagPids), Ulimits: c.StringSlice(flagUlimit), CPUTime: c.String(flagCPUTime), Timeout: c.String(flagTimeout),
+		StopTimeout: c.String(flagStopTimeout), StopSignal: c.String(flagStopSignal), StartTimeout: c.String(flagStartTimeout),
+		Output: c.String(flagOutput), Disk: c.String(flagDisk), Shm: c.String(flagShm),
+
+		Volumes: c.StringSlice(flagVolume), Mounts: c.StringSlice(flagMount), Tmpfs: c.StringSlice(flagTmpfs), ReadOnly: c.Bool(flagReadOnly),
+		Rootfs: c.String(flagRootfs), Workspace: c.String(flagWorkspace), Python: c.String(flagPython),
+
+		Env: c.StringSlice(flagEnv), EnvFiles: c.StringSlice(flagEnvFile), Workdir: c.String(flagWorkdir), User: c.String(flagUser),
+		Name: c.String(flagName), Labels: c.StringSlice(flagLabel), Hostname: c.String(flagHostname),
+
+		Network: c.String(flagNetwork), Allow: c.StringSlice(flagAllow), Deny: c.StringSlice(flagDeny), Publish: c.StringSlice(flagPublish),
+		HostPorts: c.StringSlice(flagHostPort), DNS: c.StringSlice(flagDNS), Hosts: c.StringSlice(flagAddHost),
+		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
+
+		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),
+
+		Detached: c.Bool(flagDetach), Restart: c.String(flagRestart), Schedule: c.String(flagSchedule), KeepFiles: c.Bool(flagKeep),
+		After: c.StringSlice(flagAfter), Priority: c.String(flagPriority),
+
+		Interactive: c.Bool(flagInteractive), Terminal: c.Bool(flagTTY), Remove: c.Bool(flagRemove),
+	}
+}
+
+// splitWords separates SCRIPT from the agent's words behind "--", before which --entrypoint
+// puts a program.
+func splitWords(words []string, entry string, h host.Host) (script string, args []string, err error) {
+	own := words
+	if end := slices.Index(words, terminator); end >= 0 {
+		own, args = words[:end], words[end+1:]
+	}
+	switch {
+	case entry != "" && len(own) > 0:
+		return "", nil, invalid(flagEntry, "leave it away, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
+			"a script is run by its own interpreter")
+	case entry != "":
+		return "", slices.Concat([]string{entry}, args), nil
+	case len(own) > 1:
+		return "", nil, secondWord(own, h.Absolute(own[0]))
+	case len(own) == 0:
+		return "", args, nil
+	case own[0] == "":
+		return "", nil, invalid("", "clove run SCRIPT", "the script's name is empty")
+	}
+	return own[0], args, nil
+}
+
+// secondWord refuses two words before "--": arguments of a script, which belong behind it, or
+// docker's IMAGE COMMAND. path is where the first word would be a script.
+func secondWord(own []string, path string) error {
+	rest := strings.Join(own[1:], " ")
+	hint := "arguments of the agent stand behind --: clove run " + own[0] + " -- " + rest
+	if _, err := os.Stat(path); err != nil {
+		hint = fmt.Sprintf("there is no script %.64q, and there are no images; a program of the host's runs as clove run -- %s", own[0], rest)
+	}
+	return invalid("", hint, "there is a second word, %q, before --", own[1])
+}
+
+// checkSwitches checks flags that are no part of a spec: what docker has to be asked for and
+// clove always does, and what goes with or without -d only.
+func checkSwitches(c *cli.Context) error {
+	if c.IsSet(flagInit) && !c.Bool(flagInit) {
+		return invalid(flagInit, "leave the flag away", "every sandbox has an init process of clove's")
+	}
+	for _, text := range c.StringSlice(flagOption) {
+		switch key, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "="); {
+		case key == "no-new-privileges" && value != "false": // no agent can gain any
+		case key == "seccomp":
+			return invalid(flagOption, "write --"+flagSeccomp+" "+value, "the seccomp profile has a flag of its own")
+		default:
+			return invalid(flagOption, "only no-new-privileges is accepted, and it always applies; every agent is protected in the same way", "%q is not supported", text)
+		}
+	}
+	if !c.Bool(flagDetach) {
+		if c.String(flagDelay) != "" {
+			return invalid(flagDelay, "add -d", "only cloved can do that")
+		}
+		return nil
+	}
+	for _, flag := range []string{flagResult, flagNetworkLog} {
+		if c.String(flag) != "" {
+			return invalid(flag, "leave it away: clove inspect and clove wait --json show the record", "it does not go together with -d")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies/host"
+)
+
+// unseen returns the first word of a command that names a file of the caller's folder, if the
+// agent had no workspace to find it in; else empty.
+func unseen(spec agent.Spec, dir string) string {
+	if spec.Files.Workspace != "" || spec.Files.Rootfs != "" {
+		return ""
+	}
+	for i, word := range spec.Command {
+		inPath := i == 0 && !strings.Contains(word, "/")
+		if !inPath && word != "" && !strings.HasPrefix(word, "-") && filepath.IsLocal(word) && host.IsFile(filepath.Join(dir, word)) {
+			return word
+		}
+	}
+	return ""
+}
+
+// reportUnseen names the flag that shows the caller's folder.
+func (p *program) reportUnseen(spec agent.Spec, dir string) {
+	if word := unseen(spec, dir); word != "" {
+		p.say("clove", cyan, word+" is a file of this folder, which the agent does not see")
+		p.say("hint", cyan, "--workspace . shows the folder to a command; clove run SCRIPT does so by itself")
+	}
+}

@@ -1,0 +1,114 @@
+package build
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/docker/go-units"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+)
+
+// ParseSize reads a size of at least floor bytes. field is the name, without dashes, that an
+// error begins with; so it is below.
+func ParseSize(field, text string, floor int64) (int64, error) {
+	n, err := agent.ParseSize(text)
+	if err != nil {
+		f := agent.FailureOf(err)
+		return 0, invalid(field, f.Hint, "%s", f.Message)
+	}
+	if n < floor {
+		return 0, invalid(field, "give at least "+size(floor), "%s is too small, the least is %s", text, size(floor))
+	}
+	return n, nil
+}
+
+// ParseClock reads a duration: Go's, or a number of seconds. It is not negative and at most
+// agent.ClockCeiling.
+func ParseClock(field, text string) (time.Duration, error) {
+	const hint = "write seconds or a duration, for example 90, 1.5s, 10m or 2h30m"
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		seconds, serr := strconv.ParseFloat(text, 64)
+		if serr != nil || math.IsNaN(seconds) {
+			return 0, invalid(field, hint, "%q is not a duration", text)
+		}
+		d = time.Duration(max(-1, min(seconds, agent.ClockCeiling.Seconds()+1)) * float64(time.Second))
+	}
+	switch {
+	case d < 0:
+		return 0, invalid(field, hint, "%q is negative", text)
+	case d > agent.ClockCeiling:
+		return 0, invalid(field, "leave the flag away for no limit", "%q is more than a hundred years", text)
+	}
+	return d, nil
+}
+
+// ParsePort reads a port from 1 to 65535 in its one decimal form.
+func ParsePort(text string) (uint16, error) {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err == nil && (port == 0 || text[0] == '0' || text[0] == '+') {
+		err = strconv.ErrRange
+	}
+	return uint16(port), err
+}
+
+// ParseSignal reads TERM, SIGTERM, term and 15.
+func ParseSignal(field, text string) (syscall.Signal, error) {
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
+		return syscall.Signal(n), nil
+	}
+	word := strings.ToUpper(text)
+	if !strings.HasPrefix(word, "SIG") {
+		word = "SIG" + word
+	}
+	if number := unix.SignalNum(word); number != 0 {
+		return number, nil
+	}
+	return 0, invalid(field, "write a name such as TERM or HUP, or a number from 1 to 64", "%q is not a signal", text)
+}
+
+// namedUsers are those that every agent's /etc/passwd has.
+var namedUsers = []agent.User{policies.AgentUser, policies.RootUser}
+
+// ParseUser reads NAME|UID[:GID]. A uid without a name has a group of its own
+// number: docker's choice, group 0, would share the sandbox root's files.
+func ParseUser(text string) (agent.User, error) {
+	const hint = "write agent, root or numbers such as 1000:1000, at most 65532"
+	name, group, hasGroup := strings.Cut(text, ":")
+	user, err := findUser(name)
+	if err != nil {
+		return agent.User{}, invalid("user", hint, "there is no user %q inside", name)
+	}
+	if hasGroup {
+		named, err := findUser(group)
+		if err != nil {
+			return agent.User{}, invalid("user", hint, "there is no group %q inside", group)
+		}
+		user.GID = named.GID
+	}
+	return user, nil
+}
+
+// findUser knows the two names and every number. All but root share the agent's home
+// directory: it belongs to the user that the agent runs as.
+func findUser(text string) (agent.User, error) {
+	for _, known := range namedUsers {
+		if text == known.Name || text == strconv.FormatUint(uint64(known.UID), 10) {
+			return known, nil
+		}
+	}
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || id > agent.MaxUser {
+		return agent.User{}, strconv.ErrRange
+	}
+	return agent.User{Name: strconv.FormatUint(id, 10), UID: uint32(id), GID: uint32(id), Home: policies.AgentUser.Home}, nil
+}
+
+// size shows a number of bytes as users write it.
+func size(bytes int64) string { return units.BytesSize(float64(bytes)) }

@@ -1,0 +1,80 @@
+package host
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+// Host is what building a spec needs to know of this machine and of the caller.
+type Host struct {
+	Environ    []string    // the caller's environment, KEY=VALUE
+	Dir        string      // the caller's working directory, absolute
+	UID        int         // the caller's effective user ID; only root may show directories beside the workspace
+	CPUs       []int       // numbers of the online CPUs, ascending
+	StackBytes uint64      // soft RLIMIT_STACK: execve(2) takes a quarter of it for arguments and environment
+	Machine    elf.Machine // of the programs that run here
+	Base       []string    // directories that appear inside at the same path
+}
+
+// BaseDirs are the parts of a host's base system that hold programs.
+var BaseDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc/alternatives"}
+
+// machines are the ELF machines of the platforms that clove is built for.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV}
+
+// Current describes this machine and this process. It reads few and small files, because
+// every clove run pays for it.
+func Current() (Host, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return Host{}, &agent.Error{Kind: agent.KindInvalid, Message: "the working directory is gone", Hint: "cd to one that exists", Err: err}
+	}
+	h := Host{Environ: os.Environ(), Dir: dir, UID: os.Geteuid(), Machine: machines[goruntime.GOARCH], Base: BaseDirs}
+	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err == nil {
+		h.CPUs, err = ParseCPUs(strings.TrimSpace(string(online)))
+	}
+	if err != nil {
+		// Without /sys: the CPUs that this process may use.
+		for cpu := range goruntime.NumCPU() {
+			h.CPUs = append(h.CPUs, cpu)
+		}
+	}
+	var stack unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil {
+		return Host{}, agent.Failed("getrlimit", err)
+	}
+	h.StackBytes = stack.Cur
+	return h, nil
+}
+
+// Lookup returns a variable of the caller's environment.
+func (h Host) Lookup(key string) (value string, set bool) {
+	for _, entry := range h.Environ {
+		if k, v, _ := strings.Cut(entry, "="); k == key {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Absolute is filepath.Abs from the caller's directory.
+func (h Host) Absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(h.Dir, path)
+}
+
+// InBase reports whether a clean path is part of the base system, which every agent sees.
+func (h Host) InBase(path string) bool {
+	return slices.ContainsFunc(h.Base, func(dir string) bool { return Within(path, dir) })
+}
