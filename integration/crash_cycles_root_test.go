@@ -167,7 +167,8 @@ func (s *storm) killEarly() {
 	cmd.Wait()
 }
 
-// killSupervisor takes the keeper of a long-lived agent away.
+// killSupervisor kills the supervisor of a long-lived agent, and waits for its end: on a
+// slow machine the next cloved looks earlier than the kernel has closed its files.
 func (s *storm) killSupervisor() {
 	w := s.writers[s.random.IntN(len(s.writers))]
 	w.mu.Lock() // its writer may be asking
@@ -183,6 +184,7 @@ func (s *storm) killSupervisor() {
 	if err := unix.Kill(keeper, unix.SIGKILL); err != nil && !restarts {
 		s.t.Errorf("supervisor %d of %v: %v", keeper, p.names, err)
 	}
+	awaitExit(s.t, keeper)
 }
 
 // look compares what the new cloved says with the model; a deep look reads the
