@@ -67,7 +67,7 @@ func (c *cache) load(s *store.Store) error {
 	if c.loaded { // a caller that follows events continues where it was
 		limit = ringSize
 	}
-	past, last, err := s.Occurrences(0, limit)
+	past, last, err := s.Events(0, limit)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *cache) load(s *store.Store) error {
 
 // advance reads the runs that something happened to.
 func (c *cache) advance(s *store.Store) error {
-	news, last, err := s.Occurrences(c.last, ringSize)
+	news, last, err := s.Events(c.last, ringSize)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (s *Store) Check() ([]string, error) {
 		a.everyRun()
 		a.everyName()
 		a.everyLease()
-		a.everyOccurrence()
+		a.everyEvent()
 		// Last, because bbolt reads in a goroutine of its own, beyond the edge:
 		// pages that cannot be read were found out above.
 		for err := range t.tx.Check() {
@@ -49,7 +49,7 @@ func (a *audit) schema() {
 	if version, err := schemaOf(a.tx); err != nil || version != newestSchema(migrations) {
 		a.problem("schema: %d is not %d (%v)", version, newestSchema(migrations), err)
 	}
-	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases), string(bucketOccurrences)}
+	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases), string(bucketEvents)}
 	for name := range each(a.tx.Cursor()) {
 		if !slices.Contains(known, string(name)) {
 			a.problem("schema: bucket %q is not part of it", name)

@@ -19,7 +19,7 @@ type migration struct {
 // among them, is a new step at the end.
 var migrations = []migration{
 	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets},
-	{to: 2, what: "make the bucket occurrences", apply: makeOccurrences},
+	{to: 2, what: "make the bucket occurrences", apply: makeEvents},
 }
 
 // newestSchema is what this build reads and writes.
@@ -63,7 +63,7 @@ func makeBuckets(tx *bbolt.Tx) error {
 	return nil
 }
 
-func makeOccurrences(tx *bbolt.Tx) error {
-	_, err := tx.CreateBucket(bucketOccurrences)
+func makeEvents(tx *bbolt.Tx) error {
+	_, err := tx.CreateBucket(bucketEvents)
 	return err
 }

@@ -62,12 +62,12 @@ func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
 	return value, err
 }
 
-// History returns the last occurrences, at most limit, oldest first.
+// History returns the newest events, at most limit, oldest first.
 func (s *Store) History(limit int) ([]agent.Occurrence, error) {
-	_, last, err := s.Occurrences(^uint64(0)-1, 0)
+	_, last, err := s.Events(^uint64(0)-1, 0)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := s.Occurrences(last-min(last, uint64(limit)), limit)
+	found, _, err := s.Events(last-min(last, uint64(limit)), limit)
 	return found, err
 }

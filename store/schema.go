@@ -26,36 +26,36 @@ import (
 //	leases
 //	└── <range: 4 bytes, big endian> → id of the live run that has it
 //	occurrences                  (its bbolt sequence: the last number given)
-//	└── <number: 8 bytes, big endian> → agent.Occurrence as JSON; the last maxOccurrences
+//	└── <number: 8 bytes, big endian> → agent.Occurrence as JSON; the last maxEvents
 //
 // names and leases are indexes: each says nothing that a run does not say, and
 // each is written in the transaction that writes the run. Big endian makes the
 // order of the keys the order of the ranges, so the lowest gap is found by
 // walking them once. Check holds all of it to account.
 var (
-	bucketMeta        = []byte("meta")
-	bucketRuns        = []byte("runs")
-	bucketNames       = []byte("names")
-	bucketLeases      = []byte("leases")
-	bucketOccurrences = []byte("occurrences")
+	bucketMeta   = []byte("meta")
+	bucketRuns   = []byte("runs")
+	bucketNames  = []byte("names")
+	bucketLeases = []byte("leases")
+	bucketEvents = []byte("occurrences") // released under this name
 
 	keySchema = []byte("schema")
 )
 
 // tables are the buckets of one transaction.
 type tables struct {
-	tx          *bbolt.Tx
-	runs        *bbolt.Bucket
-	names       *bbolt.Bucket
-	leases      *bbolt.Bucket
-	occurrences *bbolt.Bucket
-	forgot      bool // a run was removed: its text is to be erased
+	tx     *bbolt.Tx
+	runs   *bbolt.Bucket
+	names  *bbolt.Bucket
+	leases *bbolt.Bucket
+	events *bbolt.Bucket
+	forgot bool // a run was removed: its text is to be erased
 }
 
 func tablesOf(tx *bbolt.Tx) (*tables, error) {
 	t := &tables{tx: tx, runs: tx.Bucket(bucketRuns), names: tx.Bucket(bucketNames), leases: tx.Bucket(bucketLeases),
-		occurrences: tx.Bucket(bucketOccurrences)}
-	if t.runs == nil || t.names == nil || t.leases == nil || t.occurrences == nil {
+		events: tx.Bucket(bucketEvents)}
+	if t.runs == nil || t.names == nil || t.leases == nil || t.events == nil {
 		return nil, fmt.Errorf("%w: a bucket of its schema is missing", errDamaged)
 	}
 	return t, nil
