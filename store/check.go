@@ -114,10 +114,11 @@ var rules = []struct {
 
 // expect notes what the indexes should say of run.
 func (a *audit) expect(run *agent.Run) {
-	if other, taken := a.byName[run.Spec.Name]; taken {
-		a.problem("run %q: its name %q is also that of %q", run.Spec.ID, run.Spec.Name, other)
+	name := run.Name().String()
+	if other, taken := a.byName[name]; taken {
+		a.problem("run %q: its name %q is also that of %q", run.Spec.ID, name, other)
 	}
-	a.byName[run.Spec.Name] = run.Spec.ID
+	a.byName[name] = run.Spec.ID
 	if run.Lease == nil {
 		return
 	}

@@ -44,7 +44,7 @@ func (s *Store) KeepContainer(c agent.Container, record agent.Record) (agent.Run
 		if run, err = t.containerRun(c, record, before); err != nil {
 			return err
 		}
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run),
+		return errors.Join(t.putName(run), t.put(run),
 			t.note(run, agent.WhatContainer, "container "+c.ID), t.cutContainers())
 	})
 	return run, err
@@ -59,10 +59,10 @@ func (t *tables) containerRun(c agent.Container, record agent.Record, before *ag
 	}
 	if before != nil {
 		run.Spec.Name, run.Previous = before.Spec.Name, before.Record
-	} else if t.names.Get([]byte(run.Spec.Name)) != nil {
+	} else if _, taken := t.Named(run.Name()); taken {
 		run.Spec.Name = c.LongName()
 	}
-	if holder := t.names.Get([]byte(run.Spec.Name)); holder != nil && string(holder) != string(run.Spec.ID) {
+	if holder, taken := t.Named(run.Name()); taken && holder != run.Spec.ID {
 		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: fmt.Sprintf("the name %q is taken by run %s", run.Spec.Name, holder)}
 	}
 	record.ID, record.Name = run.Spec.ID, run.Spec.Name
@@ -73,7 +73,7 @@ func (t *tables) containerRun(c agent.Container, record agent.Record, before *ag
 // are neighbours in the index: no other run's name has their prefix.
 func (t *tables) cutContainers() error {
 	var ids []agent.ID
-	cursor, prefix := t.names.Cursor(), []byte(agent.ContainerPrefix)
+	cursor, prefix := t.names.Cursor(), nameKey(agent.RunName{Name: agent.ContainerPrefix})
 	for name, id := cursor.Seek(prefix); bytes.HasPrefix(name, prefix); name, id = cursor.Next() {
 		ids = append(ids, agent.ID(id))
 	}

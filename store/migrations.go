@@ -20,6 +20,7 @@ type migration struct {
 var migrations = []migration{
 	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets},
 	{to: 2, what: "make the bucket occurrences", apply: makeEvents},
+	{to: 3, what: "key the names by owner", apply: keyNamesByOwner},
 }
 
 // newestSchema is what this build reads and writes.

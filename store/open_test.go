@@ -131,7 +131,7 @@ func TestOpenRefusesOthersFiles(t *testing.T) {
 		kind agent.Kind
 		says string
 	}{
-		"newer schema":      {func(tx *bbolt.Tx) error { return setSchema(tx, 3) }, agent.KindInvalid, "has schema 3, this clove knows up to 2"},
+		"newer schema":      {func(tx *bbolt.Tx) error { return setSchema(tx, 4) }, agent.KindInvalid, "has schema 4, this clove knows up to 3"},
 		"another program's": {bucket("network"), agent.KindInvalid, "not clove"},
 		"meta of another":   {bucket("meta"), agent.KindInvalid, "not clove"},
 	}
@@ -190,7 +190,7 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 	steps := append(slices.Clone(migrations),
 		migration{newestSchema(migrations) + 1, "add a bucket", func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("half")); return err }},
 		migration{newestSchema(migrations) + 2, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
-	if err := s.upgrade(steps); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 4)") {
+	if err := s.upgrade(steps); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 5)") {
 		t.Errorf("got %v", err)
 	} // the closing check finds the bucket or the schema, should they have stayed
 }

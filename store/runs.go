@@ -19,10 +19,10 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 		run.Created = time.Now().UTC()
 	}
 	err := s.update(func(t *tables) error {
-		if err := t.nameFree(run.Spec); err != nil {
+		if err := t.nameFree(run); err != nil {
 			return err
 		}
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run), t.note(run, agent.WhatQueued, ""))
+		return errors.Join(t.putName(run), t.put(run), t.note(run, agent.WhatQueued, ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -57,8 +57,7 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 		if run.Created.IsZero() {
 			run.Created = time.Now().UTC()
 		}
-		id := []byte(run.Spec.ID)
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run),
+		return errors.Join(t.putName(run), t.leases.Put(rangeKey(index), []byte(run.Spec.ID)), t.put(run),
 			t.note(run, agent.WhatBegun, ""))
 	})
 	if err != nil {
@@ -81,7 +80,7 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		// as a new run it would belong to nobody.
 		return run, Unqueued(run.Spec.Name)
 	default:
-		return run, t.nameFree(run.Spec)
+		return run, t.nameFree(run)
 	}
 	queued.Spec = run.Spec
 	queued.DropStaleLayer()
@@ -133,20 +132,20 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 			return &agent.Error{Kind: agent.KindConflict, Step: step, Hint: "wait for its end",
 				Message: fmt.Sprintf("run %s (%s) is %s, and its supervisor knows it by its name", run.Spec.Name, id, run.State)}
 		}
-		old := run.Spec.Name
+		old := run.Name()
 		run.Spec.Name = name
 		if err := checkName(run.Spec); err != nil {
 			return err
 		}
-		if err := t.nameFree(agent.Spec{Name: name}); err != nil {
+		if err := t.nameFree(agent.Run{Owner: run.Owner, Spec: agent.Spec{Name: name}}); err != nil {
 			return err
 		}
 		if run.Record != nil {
 			run.Record.Name = name
 		}
 		renamed = *run
-		return errors.Join(t.names.Delete([]byte(old)), t.names.Put([]byte(name), []byte(id)), t.put(*run),
-			t.note(*run, agent.WhatRenamed, "was "+old))
+		return errors.Join(t.names.Delete(nameKey(old)), t.putName(*run), t.put(*run),
+			t.note(*run, agent.WhatRenamed, "was "+old.Name))
 	})
 	return renamed, err
 }
@@ -206,7 +205,7 @@ func (s *Store) Remove(id agent.ID) error {
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
 	t.forgot = true
-	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
+	return errors.Join(t.names.Delete(nameKey(run.Name())), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
 }
 
 // move is the only writer of State: the caller's change first, then what
@@ -253,14 +252,14 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 // identity is what the indexes and the state table own of a run.
 type identity struct {
 	id       agent.ID
-	name     string
+	name     agent.RunName
 	state    agent.State
 	idRange  int
 	recorded bool
 }
 
 func identityOf(run agent.Run) identity {
-	i := identity{run.Spec.ID, run.Spec.Name, run.State, -1, run.Record != nil}
+	i := identity{run.Spec.ID, run.Name(), run.State, -1, run.Record != nil}
 	if run.Lease != nil {
 		i.idRange = run.Lease.IDRange
 	}
@@ -293,24 +292,25 @@ func checkName(spec agent.Spec) error {
 	return nil
 }
 
-// nameFree refuses a name or id that a kept run has.
-func (t *tables) nameFree(spec agent.Spec) error {
-	if t.runs.Get([]byte(spec.ID)) != nil {
-		return broken("run %s exists", spec.ID)
+// nameFree rejects an id that a stored run has, and a name that one of the same
+// owner has.
+func (t *tables) nameFree(wanted agent.Run) error {
+	if t.Has(wanted.Spec.ID) {
+		return broken("run %s exists", wanted.Spec.ID)
 	}
-	holder := t.names.Get([]byte(spec.Name))
-	if holder == nil {
+	holder, taken := t.Named(wanted.Name())
+	if !taken {
 		return nil
 	}
-	run, err := t.mustGet(agent.ID(holder))
+	run, err := t.mustGet(holder)
 	if err != nil {
 		return err
 	}
 	conflict := &agent.Error{Kind: agent.KindConflict, Step: "name",
-		Message: fmt.Sprintf("the name %q is taken by run %s, which is %s", spec.Name, holder, run.State),
+		Message: fmt.Sprintf("the name %q is taken by run %s, which is %s", run.Spec.Name, holder, run.State),
 		Hint:    "choose another --name, or wait for its end"}
-	if run.State == agent.StateEnded {
-		conflict.Hint = "choose another --name, or remove the old run: clove rm " + spec.Name
+	if run.State == agent.StateEnded { // with its owner: root may have a run of that name too
+		conflict.Hint = "choose another --name, or remove the old run: clove rm " + run.Name().For(0)
 	}
 	return conflict
 }

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The file, schema 2. Names in <> are keys that vary; → is a value.
+// The file, schema 3. Names in <> are keys that vary; → is a value.
 //
 //	meta
 //	├── schema                   → "2", decimal
@@ -22,7 +22,7 @@ import (
 //	runs
 //	└── <id>                     → agent.Run as JSON
 //	names
-//	└── <name>                   → id of the one run, live or ended, that has it
+//	└── <uid>/<name>             → id of the one run, live or ended, of this owner that has it
 //	leases
 //	└── <range: 4 bytes, big endian> → id of the live run that has it
 //	occurrences                  (its bbolt sequence: the last number given)
@@ -77,6 +77,14 @@ func (t *tables) put(run agent.Run) error {
 	}
 	return t.runs.Put([]byte(run.Spec.ID), value)
 }
+
+// putName enters the run's name in the index.
+func (t *tables) putName(run agent.Run) error {
+	return t.names.Put(nameKey(run.Name()), []byte(run.Spec.ID))
+}
+
+// nameKey is the key of a run's name in the index.
+func nameKey(name agent.RunName) []byte { return []byte(name.String()) }
 
 func decode(id, value []byte) (*agent.Run, error) {
 	run := new(agent.Run)
