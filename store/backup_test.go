@@ -19,7 +19,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	run, err := s.Begin(newRun("old"))
 	must(t, err)
 	must(t, s.update(func(tb *tables) error {
-		return firstOf(tb.tx.DeleteBucket(bucketEvents), setSchema(tb.tx, 1))
+		return firstOf(tb.tx.DeleteBucket(bucketEvents), runsFormat.setSchema(tb.tx, 1))
 	}))
 	must(t, s.Close())
 
@@ -37,7 +37,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	must(t, err)
 	defer kept.Close()
 	must(t, kept.View(func(tx *bbolt.Tx) error {
-		if version, err := schemaOf(tx); err != nil || version != 1 || tx.Bucket(bucketRuns).Get([]byte(run.Spec.ID)) == nil {
+		if version, err := runsFormat.schemaOf(tx); err != nil || version != 1 || tx.Bucket(bucketRuns).Get([]byte(run.Spec.ID)) == nil {
 			t.Errorf("the copy has schema %d, %v", version, err)
 		}
 		return nil

@@ -53,7 +53,7 @@ var spoilings = map[string]struct {
 		_, err := tb.tx.CreateBucket([]byte("foreign"))
 		return err
 	}, `bucket "foreign"`},
-	"other schema":       {func(tb *tables, _, _ agent.ID) error { return setSchema(tb.tx, 99) }, "schema: 99"},
+	"other schema":       {func(tb *tables, _, _ agent.ID) error { return runsFormat.setSchema(tb.tx, 99) }, "schema: 99"},
 	"state unknown":      {edit(func(r *agent.Run) { r.State = "limbo" }), "its state is not one"},
 	"name invalid":       {edit(func(r *agent.Run) { r.Spec.Name = "a/b" }), "its name is not valid"},
 	"no creation":        {edit(func(r *agent.Run) { *r = agent.Run{Spec: r.Spec, State: r.State, Lease: r.Lease} }), "no time of creation"},

@@ -38,12 +38,12 @@ func prepareDir(dir string) error {
 // its first pages in place, so a crash halfway would leave a file that is
 // neither empty nor valid. The caller holds the lock, so the temporary name
 // can only be the left-over of a process that died here.
-func create(path string) error {
+func (f format) create(path string) error {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := build(temp); err != nil {
+	if err := f.build(temp); err != nil {
 		os.Remove(temp)
 		return err
 	}
@@ -56,11 +56,11 @@ func create(path string) error {
 	return errors.Join(atomicfile.Sync(dir), atomicfile.Sync(filepath.Dir(dir)))
 }
 
-func build(path string) error {
+func (f format) build(path string) error {
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
+	err = db.Update(f.migrate)
 	return errors.Join(err, db.Close(), atomicfile.Sync(path))
 }

@@ -23,36 +23,33 @@ var migrations = []migration{
 	{to: 3, what: "key the names by owner", apply: keyNamesByOwner},
 }
 
-// newestSchema is what this build reads and writes.
-func newestSchema(steps []migration) int { return steps[len(steps)-1].to }
-
 // migrate applies the steps that the file lacks. It runs in one transaction,
 // so a file is never left between two schemas.
-func migrate(tx *bbolt.Tx, steps []migration) error {
-	version, err := schemaOf(tx)
+func (f format) migrate(tx *bbolt.Tx) error {
+	version, err := f.schemaOf(tx)
 	if err != nil {
 		return err
 	}
-	for _, step := range steps {
+	for _, step := range f.steps {
 		if step.to <= version {
 			continue
 		}
 		if err := step.apply(tx); err != nil {
 			return fmt.Errorf("cannot %s (schema %d): %w", step.what, step.to, err)
 		}
-		if err := setSchema(tx, step.to); err != nil {
+		if err := f.setSchema(tx, step.to); err != nil {
 			return fmt.Errorf("cannot note schema %d: %w", step.to, err)
 		}
 	}
 	return nil
 }
 
-func setSchema(tx *bbolt.Tx, version int) error {
+func (f format) setSchema(tx *bbolt.Tx, version int) error {
 	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 	if err != nil {
 		return err
 	}
-	return meta.Put(keySchema, []byte(strconv.Itoa(version)))
+	return meta.Put(f.version, []byte(strconv.Itoa(version)))
 }
 
 func makeBuckets(tx *bbolt.Tx) error {

@@ -87,7 +87,7 @@ func TestSchema2IsMigrated(t *testing.T) {
 	}
 	names := map[string]string{"first": "00000000000000a1", "roots": "00000000000000a2", "second": "00000000000000a3", "theirs": "00000000000000a4"}
 	path := writeBolt(t, func(tx *bbolt.Tx) error {
-		err := migrate(tx, migrations[:2])
+		err := withSteps(migrations[:2]).migrate(tx)
 		for id, value := range values {
 			err = firstOf(err, tx.Bucket(bucketRuns).Put([]byte(id), []byte(value)))
 		}
@@ -121,7 +121,7 @@ func TestSchema2IsMigrated(t *testing.T) {
 func TestAMigrationThatFailsLeavesSchema2(t *testing.T) {
 	t.Parallel()
 	path := writeBolt(t, func(tx *bbolt.Tx) error {
-		return firstOf(migrate(tx, migrations[:2]), tx.Bucket(bucketRuns).Put([]byte("00000000000000a1"), []byte("{")))
+		return firstOf(withSteps(migrations[:2]).migrate(tx), tx.Bucket(bucketRuns).Put([]byte("00000000000000a1"), []byte("{")))
 	})
 	noEpilogue(t, path)
 	before, err := os.ReadFile(path)

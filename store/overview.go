@@ -29,10 +29,10 @@ type BucketOverview struct {
 
 // Overview reads every bucket, also one that is not of the schema.
 func (s *Store) Overview() (Overview, error) {
-	o := Overview{Path: s.path, Newest: newestSchema(migrations)}
+	o := Overview{Path: s.path, Newest: s.format.newest()}
 	err := s.view(func(t *tables) (err error) {
 		o.Bytes, o.Revision, o.PageSize = t.tx.Size(), t.tx.ID(), s.db.Info().PageSize
-		if o.Schema, err = schemaOf(t.tx); err != nil {
+		if o.Schema, err = s.format.schemaOf(t.tx); err != nil {
 			return err
 		}
 		return t.tx.ForEach(func(name []byte, b *bbolt.Bucket) error {

@@ -38,8 +38,6 @@ var (
 	bucketNames  = []byte("names")
 	bucketLeases = []byte("leases")
 	bucketEvents = []byte("occurrences") // released under this name
-
-	keySchema = []byte("schema")
 )
 
 // tables are the buckets of one transaction.
@@ -123,7 +121,7 @@ func rangeOf(key []byte) (int, bool) {
 var errForeign = errors.New("not a file of clove's")
 
 // schemaOf returns the schema version of the file; 0 for one without a bucket.
-func schemaOf(tx *bbolt.Tx) (int, error) {
+func (f format) schemaOf(tx *bbolt.Tx) (int, error) {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
 		if first, _ := tx.Cursor().First(); first != nil {
@@ -131,7 +129,7 @@ func schemaOf(tx *bbolt.Tx) (int, error) {
 		}
 		return 0, nil
 	}
-	version, err := strconv.Atoi(string(meta.Get(keySchema)))
+	version, err := strconv.Atoi(string(meta.Get(f.version)))
 	if err != nil || version < 1 {
 		return 0, errForeign
 	}
