@@ -64,8 +64,8 @@ func pageProblems(tx *bbolt.Tx) (problems []string) {
 	return problems
 }
 
-// everyRun decodes each run and holds it to the rules. One that cannot be decoded
-// is told of, and does not keep the others from being looked at.
+// everyRun decodes each run and applies the rules to it. A run that cannot be decoded
+// is one problem, and the others are still checked.
 func (a *audit) everyRun() {
 	for key, value := range each(a.runs.Cursor()) {
 		run, err := decode(key, value)
@@ -119,7 +119,7 @@ var rules = []struct {
 	}},
 }
 
-// expect notes what the indexes should say of run.
+// expect collects the entries that the indexes should have for run.
 func (a *audit) expect(run *agent.Run) {
 	name := run.Name().String()
 	if other, taken := a.byName[name]; taken {

@@ -23,7 +23,7 @@ var errDamaged = errors.New("the file is damaged")
 type callerPanic struct{ value any }
 
 // causes lists what can be wrong with the file, each with what to do. The
-// first whose test holds is told; %[1]s is the file.
+// first whose test holds is reported; %[1]s is the file.
 var causes = []struct {
 	is      func(error) bool
 	kind    agent.Kind

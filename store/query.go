@@ -35,7 +35,8 @@ func (s *Store) List() ([]agent.Run, error) {
 	var ids, values [][]byte
 	err := s.view(func(t *tables) error {
 		return t.runs.ForEach(func(id, value []byte) error {
-			// Copied here: only this goroutine survives a page that cannot be read.
+			// Copied here: a fault on a page that cannot be read becomes an error in
+			// this goroutine only (database.edge).
 			ids, values = append(ids, bytes.Clone(id)), append(values, bytes.Clone(value))
 			return nil
 		})
@@ -59,8 +60,8 @@ func (s *Store) List() ([]agent.Run, error) {
 	return all, nil
 }
 
-// onAllCPUs does the same with each of so many: reading a long history is
-// nothing but decoding.
+// onAllCPUs calls do for each i below number, on all CPUs: the cost of reading a long
+// history is decoding it.
 func onAllCPUs(number int, do func(i int) error) error {
 	parts := runtime.GOMAXPROCS(0)
 	failed := make([]error, parts)

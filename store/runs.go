@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Enqueue stores a new run that waits for its turn: it takes the name and
-// nothing else. Begin starts it.
+// Enqueue stores a new run in StateQueued. It has its name from now on, and no id
+// range before Begin.
 func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 	if err := checkNew(run); err != nil {
 		return agent.Run{}, err
@@ -33,7 +33,7 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 // Begin stores a run in StateStarting: a new one, or one that was queued. It
 // takes the name and the lowest free id range, which it writes into run.Lease;
 // the lease's other fields are the caller's. Created is set unless the caller
-// did, and what the queue knows of the run is kept.
+// did. Of a queued run everything but its spec stays as it was stored.
 func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	if err := checkNew(run); err != nil {
 		return agent.Run{}, err
@@ -76,8 +76,8 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	case queued != nil && queued.State == agent.StateQueued:
 	case run.Spec.Detached:
-		// It was queued once. Whoever ended or removed it since was told so, and
-		// as a new run it would belong to nobody.
+		// It was queued once, and somebody has ended or removed it since. Stored as a
+		// new run it would have no owner.
 		return run, Unqueued(run.Spec.Name)
 	default:
 		return run, t.nameFree(run)
@@ -96,8 +96,8 @@ func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error)
 	})
 }
 
-// Amend changes what is not the store's of a run, and notes what happened to
-// it. A run's name is changed by Rename.
+// Amend changes fields of a run that no index and no state depends on, and logs
+// the event what. Rename changes the name.
 func (s *Store) Amend(id agent.ID, what agent.What, detail string, change func(*agent.Run)) (agent.Run, error) {
 	var amended agent.Run
 	err := s.update(func(t *tables) error {
@@ -150,8 +150,8 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 	return renamed, err
 }
 
-// Apply moves run id by event e and stores what change made of it; change may
-// be nil. It is the way of every event but the last, which is Finish's.
+// Apply moves run id by event e, and stores the fields that change sets; change may
+// be nil. Events that end or queue a run have methods of their own.
 func (s *Store) Apply(id agent.ID, e agent.Event, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
 		switch next {
@@ -185,7 +185,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 	})
 }
 
-// Remove forgets an ended run and frees its name. Its layer is the caller's.
+// Remove deletes an ended run and frees its name. The caller removes its layer.
 func (s *Store) Remove(id agent.ID) error {
 	return s.update(func(t *tables) error {
 		run, err := t.mustGet(id)
@@ -201,15 +201,15 @@ func (s *Store) Remove(id agent.ID) error {
 	})
 }
 
-// forget removes an ended run and its name; its lease is gone already.
+// forget deletes an ended run and its name; an ended run has no lease.
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
 	t.forgot = true
 	return errors.Join(t.names.Delete(nameKey(run.Name())), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.WhatRemoved, ""))
 }
 
-// move is the only writer of State: the caller's change first, then what
-// settle adds, then the state that the table gives.
+// move takes a stored run to the state that the table gives for e. The order is the
+// caller's change, then settle, then the state: neither of the two can overwrite it.
 func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	settle func(*tables, *agent.Run, agent.State) error) (agent.Run, error) {
 	var moved agent.Run
@@ -249,7 +249,7 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	return moved, nil
 }
 
-// identity is what the indexes and the state table own of a run.
+// identity is the part of a run that the indexes and the state table depend on.
 type identity struct {
 	id       agent.ID
 	name     agent.RunName
@@ -266,7 +266,7 @@ func identityOf(run agent.Run) identity {
 	return i
 }
 
-// checkNew refuses a run that no index could hold.
+// checkNew rejects a run whose id or name the indexes cannot have.
 func checkNew(run agent.Run) error {
 	if !run.Spec.ID.Valid() {
 		return broken("%q is not an id", run.Spec.ID)
@@ -280,7 +280,7 @@ func checkNew(run agent.Run) error {
 	return nil
 }
 
-// checkName refuses a name that is none, or that looks like another run's id.
+// checkName rejects a name that breaks the grammar, or that looks like another run's id.
 func checkName(spec agent.Spec) error {
 	if err := agent.ValidateName(spec.Name); err != nil {
 		return err
@@ -315,13 +315,13 @@ func (t *tables) nameFree(wanted agent.Run) error {
 	return conflict
 }
 
-// Unqueued tells that a run was ended or removed while it waited for its turn.
+// Unqueued is the error of a run that was ended or removed while it was queued.
 func Unqueued(name string) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
 }
 
-// wrongRecord holds a record against its run, lest the end of one agent is told of
-// another: "" if nothing is wrong with it.
+// wrongRecord checks that a record is its run's, so that the end of one agent is not
+// reported for another. It returns "" if it is.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {
 	case record.ID != spec.ID:
@@ -334,7 +334,7 @@ func wrongRecord(spec agent.Spec, record agent.Record) string {
 	return ""
 }
 
-// broken reports a mistake of the calling code.
+// broken is the error for a mistake in the calling code.
 func broken(format string, arguments ...any) error {
 	return &agent.Error{Kind: agent.KindInternal, Step: step, Message: fmt.Sprintf(format, arguments...)}
 }

@@ -18,7 +18,7 @@ import (
 //
 //	meta
 //	├── schema                   → "2", decimal
-//	└── drained                  → "yes"; absent: cloved starts what is its turn
+//	└── drained                  → "yes"; absent: cloved starts queued runs
 //	runs
 //	└── <id>                     → agent.Run as JSON
 //	names
@@ -31,7 +31,7 @@ import (
 // names and leases are indexes: each says nothing that a run does not say, and
 // each is written in the transaction that writes the run. Big endian makes the
 // order of the keys the order of the ranges, so the lowest gap is found by
-// walking them once. Check holds all of it to account.
+// walking them once. Check compares all of it.
 var (
 	bucketMeta   = []byte("meta")
 	bucketRuns   = []byte("runs")
@@ -92,8 +92,8 @@ func decode(id, value []byte) (*agent.Run, error) {
 	return run, nil
 }
 
-// lowestFreeRange returns the first id range that nobody leases, or false when
-// all are taken.
+// lowestFreeRange returns the first id range without a lease, or false when all are
+// leased.
 func (t *tables) lowestFreeRange() (int, bool) {
 	free := 0
 	for key := range each(t.leases.Cursor()) {
@@ -117,7 +117,8 @@ func rangeOf(key []byte) (int, bool) {
 	return int(binary.BigEndian.Uint32(key)), true
 }
 
-// errForeign says that a bbolt file is sound and somebody else's.
+// errForeign is of a bbolt file that is sound and of another program, or of another
+// format of clove's.
 var errForeign = errors.New("not a file of clove's")
 
 // schemaOf returns the schema version of the file; 0 for one without a bucket.

@@ -48,7 +48,7 @@ func (s *Store) update(f func(*tables) error) (err error) {
 	return err
 }
 
-// commit runs f in a transaction, and tells whether a run was removed by it.
+// commit runs f in a transaction, and reports whether f removed a run.
 func (s *Store) commit(f func(*tables) error) (forgot bool, err error) {
 	s.pages.RLock()
 	defer s.pages.RUnlock()
