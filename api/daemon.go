@@ -12,6 +12,8 @@ const (
 	MethodInfo   = "daemon.info"
 	MethodReload = "daemon.reload"
 	MethodDrain  = "daemon.drain"
+	MethodBackup = "daemon.backup"
+	MethodCheck  = "daemon.check"
 	MethodCancel = "request.cancel"
 	// These two are clove-oci's.
 	MethodGuard     = "network.guard"
@@ -36,6 +38,16 @@ type InfoResult struct {
 // DrainParams turns the drain on or off.
 type DrainParams struct {
 	On bool `json:"on"`
+}
+
+// BackupParams names the file that the copy of kernel.db is written to.
+type BackupParams struct {
+	File string `json:"file"` // absolute; it must not exist
+}
+
+// CheckResult is what is wrong with kernel.db, in words; empty if it is sound.
+type CheckResult struct {
+	Problems []string `json:"problems"`
 }
 
 // GuardParams ask for network rules in a container that an engine made.

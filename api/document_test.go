@@ -36,6 +36,8 @@ Batches, notifications (requests without an id) and requests in any order work a
 
 - **Caller.** The kernel reports who is at your end of the socket. Root sees and may do everything. A member of cloved's group
   sees and controls the runs that it started; to it no others exist. Nobody else may connect.
+- **Names of runs** are unique for each user. Where a method takes a run, a name means the caller's own run, and UID/NAME a run of the user with that number, which
+  only root sees. An id, or the beginning of exactly one, works for every caller who sees the run.
 - **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends a stream.
 - **Sessions** are streams in both directions. A session has a connection to itself: its request is the first there.
   The caller sends ` + "`session.input`" + `, ` + "`session.close_input`" + `, ` + "`session.resize`" + ` and ` + "`session.detach`" + `; cloved sends ` + "`session.output`" + `.

@@ -26,7 +26,8 @@ type StartParams struct {
 	Size *SessionSize `json:"size,omitempty"`
 }
 
-// RunParams names one run: an id, the beginning of exactly one, or a name.
+// RunParams names one run: an id, the beginning of exactly one, a name of the caller's,
+// or UID/NAME.
 type RunParams struct {
 	Run string `json:"run"`
 }

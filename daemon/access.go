@@ -83,7 +83,7 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		if err := d.cache.refresh(); err != nil {
 			return agent.Run{}, err
 		}
-		run, err := d.cache.resolve(p.Run, peer.sees)
+		run, err := d.cache.resolve(p.Run, peer)
 		if err == nil && !ofRecords[m.Name] {
 			err = run.CheckOwn()
 		}

@@ -31,7 +31,7 @@ func TestAccessMatrix(t *testing.T) {
 		api.AccessOwner:  {"root": passes, "owner": passes, "other": api.CodeNotFound},
 		api.AccessRoot:   {"root": passes, "owner": api.CodeDenied, "other": api.CodeDenied},
 	}
-	params, err := json.Marshal(api.RunParams{Run: "mine"})
+	params, err := json.Marshal(api.RunParams{Run: "1000/mine"})
 	must(t, err)
 	for _, m := range api.Methods {
 		for identity, peer := range map[string]caller{"root": rootCaller, "owner": ownerCaller, "other": otherCaller} {
@@ -84,14 +84,14 @@ func TestOthersCannotTellWhatExists(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("secret", ownerCaller.owner, agent.StateEnded)
 	m, _ := api.Find(api.MethodRunGet)
-	for _, ref := range []string{"secret", string(run.Spec.ID), string(run.Spec.ID)[:6]} {
+	for ref, unknown := range map[string]string{"secret": "xsecret", "1000/secret": "1000/xsecret", string(run.Spec.ID): "x" + string(run.Spec.ID), string(run.Spec.ID)[:6]: "x" + string(run.Spec.ID)[:6]} {
 		params, _ := json.Marshal(api.RunParams{Run: ref})
 		if _, err := r.d.dispatcher().allow(ownerCaller.principal, m, params); err != nil {
 			t.Errorf("the owner names it %q: %v", ref, err)
 		}
 		_, hidden := r.d.dispatcher().allow(otherCaller.principal, m, params)
 		wantCode(t, hidden, api.CodeNotFound)
-		absent, _ := json.Marshal(api.RunParams{Run: "x" + ref})
+		absent, _ := json.Marshal(api.RunParams{Run: unknown})
 		_, missing := r.d.dispatcher().allow(otherCaller.principal, m, absent)
 		if a, b := api.ErrorOf(hidden), api.ErrorOf(missing); len(a.Message)+1 != len(b.Message) || a.Data != b.Data {
 			t.Errorf("%q and %q differ in more than the name", a.Message, b.Message)

@@ -22,7 +22,7 @@ type cache struct {
 	loaded   bool
 	last     uint64                  // number of the newest event that was read
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
-	names    map[string]agent.ID
+	names    map[agent.RunName]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
 	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer
 	first    uint64                       // number of the newest event that past leaves out until reach
@@ -30,7 +30,7 @@ type cache struct {
 }
 
 func newCache(r records) *cache {
-	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[string]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
+	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[agent.RunName]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
 }
 
 // refresh reads what changed since the last time; it costs two small reads
@@ -67,7 +67,7 @@ func (c *cache) load(s *store.Store) error {
 	if c.loaded { // a caller that follows events continues where it was
 		limit = ringSize
 	}
-	past, last, err := s.Occurrences(0, limit)
+	past, last, err := s.Events(0, limit)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *cache) load(s *store.Store) error {
 
 // advance reads the runs that something happened to.
 func (c *cache) advance(s *store.Store) error {
-	news, last, err := s.Occurrences(c.last, ringSize)
+	news, last, err := s.Events(c.last, ringSize)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *cache) advance(s *store.Store) error {
 func (c *cache) put(run *agent.Run) {
 	c.drop(run.Spec.ID)
 	c.runs[run.Spec.ID] = run
-	c.names[run.Spec.Name] = run.Spec.ID
+	c.names[run.Name()] = run.Spec.ID
 }
 
 func (c *cache) drop(id agent.ID) {
@@ -136,8 +136,8 @@ func (c *cache) drop(id agent.ID) {
 	}
 	delete(c.runs, id)
 	delete(c.briefs, id)
-	if c.names[old.Spec.Name] == id { // a later run may have the name by now
-		delete(c.names, old.Spec.Name)
+	if c.names[old.Name()] == id { // a later run may have the name by now
+		delete(c.names, old.Name())
 	}
 }
 
@@ -182,13 +182,13 @@ func (c *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
 // current returns the runs that have not ended, and those that one of them comes
 // after. The other ended runs are nothing to the queue, and there may be many.
 func (c *cache) current() []agent.Run {
-	first := map[string]bool{}
+	first := map[agent.RunName]bool{}
 	for _, run := range c.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
-		for _, name := range run.Spec.After {
+		for _, name := range run.AfterNames() {
 			first[name] = true
 		}
 	}
-	return c.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Spec.Name] })
+	return c.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Name()] })
 }
 
 func (c *cache) get(id agent.ID) (agent.Run, bool) {
@@ -200,32 +200,49 @@ func (c *cache) get(id agent.ID) (agent.Run, bool) {
 	return agent.Run{}, false
 }
 
-// minPrefix is the shortest part of an id that is taken for one.
-const minPrefix = 4
-
-// resolve finds the run that ref means among those that the caller may see: an
-// id, a name, or the beginning of exactly one id.
-func (c *cache) resolve(ref string, seen func(*agent.Run) bool) (agent.Run, error) {
+// resolve finds the run that ref means for the caller (agent.Resolve).
+func (c *cache) resolve(ref string, peer principal) (agent.Run, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range []agent.ID{agent.ID(ref), c.names[ref]} {
-		if run, found := c.runs[id]; found && seen(run) {
-			return *run, nil
+	id, err := agent.Resolve(visible{c, peer}, ref, peer.owner.UID)
+	if err != nil {
+		return agent.Run{}, api.ErrorOf(err)
+	}
+	return *c.runs[id], nil
+}
+
+// visible is the agent.Index of what one caller may see. The cache's mu is held.
+type visible struct {
+	*cache
+	peer principal
+}
+
+func (v visible) Has(id agent.ID) bool {
+	run, found := v.runs[id]
+	return found && v.peer.sees(run)
+}
+
+func (v visible) Named(name agent.RunName) (agent.ID, bool) {
+	id, found := v.names[name]
+	return id, found && v.Has(id)
+}
+
+func (v visible) Elsewhere(name string) (other agent.RunName, found bool) {
+	for n, id := range v.names {
+		if n.Name == name && v.Has(id) && (!found || n.UID < other.UID) {
+			other, found = n, true
 		}
 	}
-	var matches []agent.Run
-	for id, run := range c.runs {
-		if len(ref) >= minPrefix && strings.HasPrefix(string(id), ref) && seen(run) {
-			matches = append(matches, *run)
+	return other, found
+}
+
+func (v visible) Beginning(prefix string) (ids []agent.ID) {
+	for id := range v.runs {
+		if len(ids) < 2 && strings.HasPrefix(string(id), prefix) && v.Has(id) {
+			ids = append(ids, id)
 		}
 	}
-	switch len(matches) {
-	case 1:
-		return matches[0], nil
-	case 0:
-		return agent.Run{}, api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "there is no run %q", ref)
-	}
-	return agent.Run{}, api.Failure(api.CodeParams, "give more digits of the id", "%q begins more than one id", ref)
+	return ids
 }
 
 // tally counts the runs in each state, and the memory that live ones may have.

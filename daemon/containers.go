@@ -18,7 +18,7 @@ func (o containers) record(c *call, p api.ContainerParams) (any, error) {
 		return nil, api.Failure(api.CodeParams, "clove-oci tells of containers", "%q is no way to end", r.Status)
 	}
 	var run agent.Run
-	err := o.records.change(func(s *store.Store) (err error) { run, err = s.Account(p.Container, r); return err })
+	err := o.records.change(func(s *store.Store) (err error) { run, err = s.KeepContainer(p.Container, r); return err })
 	if err != nil {
 		return nil, err
 	}

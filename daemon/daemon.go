@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
+	"clove.run/clove/store"
 )
 
 // Options are what a Daemon is made of.
@@ -40,6 +41,7 @@ type Daemon struct {
 	started    time.Time
 	records    records
 	cache      *cache
+	kernel     *store.Kernel // while it serves
 	reconciler *reconciler
 	guards     guards
 	sandboxes  sandboxes
@@ -93,7 +95,11 @@ const drainTime = 10 * time.Second
 // Serve answers on the listener and keeps the agents until ctx ends; then it
 // lets what is being answered come to its end. ready is called when it serves.
 // The agents go on without it.
-func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) error {
+func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) (err error) {
+	if err := d.openKernel(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.kernel.Close()) }()
 	if err := d.cache.refresh(); err != nil {
 		return err
 	}

@@ -20,16 +20,17 @@ func (e events) methods() map[string]handler {
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (e events) wanted(c *call, p api.EventParams) func(agent.RunEvent) bool {
+func (e events) wanted(c *call, p api.EventParams) (func(agent.RunEvent) bool, error) {
 	id := agent.ID(p.Run)
-	if run, err := e.cache.resolve(p.Run, c.peer.sees); err == nil && p.Run != "" {
+	if run, err := e.cache.resolve(p.Run, c.peer.principal); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
+	name, err := agent.ParseRunName(p.Run, c.peer.owner.UID)
 	return func(o agent.RunEvent) bool {
 		return c.peer.covers(o.ID, o.Owner) &&
 			(len(p.What) == 0 || slices.Contains(p.What, o.Kind)) &&
-			(p.Run == "" || o.Name == p.Run || o.ID == id)
-	}
+			(p.Run == "" || agent.RunName{UID: o.Owner.UID, Name: o.Name} == name || o.ID == id)
+	}, err
 }
 
 // follow gives what happened after a number, and with follow what
@@ -38,7 +39,10 @@ func (e events) follow(c *call, p api.EventParams) (any, error) {
 	if err := e.cache.refresh(); err != nil {
 		return nil, err
 	}
-	wanted := e.wanted(c, p)
+	wanted, err := e.wanted(c, p)
+	if err != nil {
+		return nil, err
+	}
 	var after uint64
 	if p.After != nil {
 		after = *p.After

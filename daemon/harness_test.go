@@ -118,14 +118,14 @@ func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{},
 }
 
 // end plays the agent's end.
-func (r *rig) end(name string, code int) {
+func (r *rig) end(ref string, code int) {
 	r.t.Helper()
 	must(r.t, r.records.with(func(s *store.Store) error {
-		run, err := s.Get(name)
+		run, err := s.Get(ref)
 		if err != nil {
 			return err
 		}
-		_, err = s.Finish(run.Spec.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: run.Spec.ID, Name: name,
+		_, err = s.Finish(run.Spec.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: run.Spec.ID, Name: run.Spec.Name,
 			Status: agent.StatusExited, ExitCode: code, Ended: time.Now()}, nil)
 		return err
 	}))
@@ -196,7 +196,7 @@ func (r *rig) add(name string, owner agent.Owner, state agent.State) agent.Run {
 		must(r.t, err)
 	}
 	if state == agent.StateEnded {
-		r.end(name, 0)
+		r.end(string(s.ID), 0)
 	}
 	return run
 }

@@ -144,7 +144,7 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 		"memory that brings its swap along": {MemoryBytes: number(129 << 20)},
 	} {
 		c := r.as(ownerCaller)
-		c.run, _ = r.d.cache.resolve("mine", ownerCaller.sees)
+		c.run, _ = r.d.cache.resolve("mine", ownerCaller.principal)
 		_, err := r.d.live().update(c, api.UpdateParams{Update: u})
 		if err == nil {
 			t.Errorf("%s: allowed", what)

@@ -226,13 +226,13 @@ func heapBytes() uint64 {
 func TestRequestsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.add("long", member.owner, agent.StateRunning)
+	long := r.add("long", member.owner, agent.StateRunning)
 	must(t, r.d.cache.refresh())
 	bytes := newSlots("bytes of requests and unread answers", 0, 40*requestCost)
 	waits := func(n int) string {
 		calls := make([]string, n)
 		for i := range calls {
-			calls[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"run.wait","params":{"run":"long"}}`, i)
+			calls[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"run.wait","params":{"run":%q}}`, i, long.Spec.ID)
 		}
 		return "[" + strings.Join(calls, ",") + "]"
 	}
@@ -259,7 +259,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	third := r.talk(member, newLedger(member.owner.UID, bytes))
 	say(t, third, waits(30))
 	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
-	r.end("long", 0)
+	r.end(string(long.Spec.ID), 0)
 	must(t, r.d.cache.refresh()) // nobody else looks at the store here
 	if _, err := third.Line(rpc.MaxLine); err != nil {
 		t.Error(err)

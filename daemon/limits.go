@@ -41,50 +41,56 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 	return nil
 }
 
-// comesAfter returns the names of the runs that must come first. It refuses a run
-// that does not exist, and one that waits for this one itself.
-func (l limits) comesAfter(c *call, name string, after []string) ([]string, error) {
-	if len(after) == 0 {
-		return nil, nil // without one there is no circle
-	}
+// comesAfter returns the runs that must come first by their names, as the caller
+// writes them, and refuses those that do not exist.
+func (l limits) comesAfter(c *call, after []string) ([]string, error) {
 	var names []string
 	for _, reference := range after {
-		first, err := l.cache.resolve(reference, c.peer.sees)
+		first, err := l.cache.resolve(reference, c.peer.principal)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, first.Spec.Name)
-	}
-	if chain := circle(name, names, l.cache.all(func(*agent.Run) bool { return true })); chain != "" {
-		return nil, api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
+		names = append(names, first.Name().For(c.peer.owner.UID))
 	}
 	return names, nil
 }
 
-// circle returns how a run called name would come after itself; empty: it does not.
-func circle(name string, after []string, runs []agent.Run) string {
-	behind := map[string][]string{}
-	for _, run := range runs {
-		behind[run.Spec.Name] = run.Spec.After
+// noCircle rejects a run that would wait for runs that wait for it themselves.
+func (l limits) noCircle(name agent.RunName, after []agent.RunName) error {
+	if len(after) == 0 {
+		return nil // nothing of the past is read
 	}
-	seen := map[string]bool{}
-	var walk func(names []string, path string) string
-	walk = func(names []string, path string) string {
+	if chain := circle(name, after, l.cache.all(func(*agent.Run) bool { return true })); chain != "" {
+		return api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
+	}
+	return nil
+}
+
+// circle returns how a run called name would come after itself; empty: it does not.
+func circle(name agent.RunName, after []agent.RunName, runs []agent.Run) string {
+	behind := map[agent.RunName][]agent.RunName{}
+	for _, run := range runs {
+		behind[run.Name()] = run.AfterNames()
+	}
+	seen := map[agent.RunName]bool{}
+	var walk func(names []agent.RunName, path string) string
+	walk = func(names []agent.RunName, path string) string {
 		for _, first := range names {
+			path := path + " after " + first.For(name.UID)
 			if first == name {
-				return path + " after " + first
+				return path
 			}
 			if seen[first] {
 				continue
 			}
 			seen[first] = true
-			if found := walk(behind[first], path+" after "+first); found != "" {
+			if found := walk(behind[first], path); found != "" {
 				return found
 			}
 		}
 		return ""
 	}
-	return walk(after, name)
+	return walk(after, name.Name)
 }
 
 // maxUserSpec bounds what a run of a user holds of cloved's memory and of the store, in

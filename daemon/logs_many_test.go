@@ -59,7 +59,7 @@ func TestManyLinesInOneNotification(t *testing.T) {
 	}
 	c := r.serve()
 	got := 0
-	must(t, c.Logs(context.Background(), api.LogsParams{RunParams: api.RunParams{Run: "a"}}, func(part []api.LogLine) error { got += len(part); return nil }))
+	must(t, c.Logs(context.Background(), api.LogsParams{RunParams: api.RunParams{Run: "1000/a"}}, func(part []api.LogLine) error { got += len(part); return nil }))
 	if got != lines {
 		t.Errorf("%d lines over the socket", got)
 	}

@@ -51,7 +51,7 @@ func TestMatrixOverConnections(t *testing.T) {
 		for i, who := range identities {
 			want := []api.Code{expected.root, expected.owner, expected.member, api.CodeDenied}[i]
 			run := r.add("run-"+string(agent.NewID()), agent.Owner{UID: 64001, GID: 64001}, agent.StateEnded)
-			got := codeOf(askAs(t, threads[who.name], path, m.Name, paramsFor(t, expected, run.Spec.Name)))
+			got := codeOf(askAs(t, threads[who.name], path, m.Name, paramsFor(t, expected, run.Name().String())))
 			refused := got == api.CodeDenied || got == api.CodeNotFound || got == api.CodeMethod || got == api.CodeParams || got == api.CodeInternal
 			if want == passes && refused || want != passes && got != want {
 				t.Errorf("%s as %s: code %d, want %d", m.Name, who.name, got, want)

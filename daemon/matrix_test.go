@@ -30,6 +30,8 @@ var matrix = map[string]row{
 	api.MethodInfo:   forAll,
 	api.MethodReload: forRoot,
 	api.MethodDrain:  forRoot,
+	api.MethodBackup: forRoot.with(`-"file":"/"`),
+	api.MethodCheck:  forRoot,
 	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
 	api.MethodGuard:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
 	api.MethodCancel: forAll.with(`-"id":"none"`),

@@ -21,7 +21,7 @@ func (c *cache) reach(after uint64) error {
 		return nil
 	}
 	var older []agent.RunEvent
-	err := c.records.with(func(s *store.Store) (err error) { older, _, err = s.Occurrences(0, ringSize); return err })
+	err := c.records.with(func(s *store.Store) (err error) { older, _, err = s.Events(0, ringSize); return err })
 	if err != nil {
 		return err
 	}

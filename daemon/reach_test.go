@@ -58,7 +58,7 @@ func TestUsersStayBelowTheCeiling(t *testing.T) {
 	must(t, r.d.cache.refresh())
 	for _, who := range []caller{ownerCaller, rootCaller} {
 		c := r.as(who)
-		c.run, _ = r.d.cache.resolve("mine", who.sees)
+		c.run, _ = r.d.cache.resolve("1000/mine", who.principal)
 		c.run.Spec.Network = agent.NetworkAllowlist
 		rules := allowed("evil.test")
 		_, err := r.d.live().update(c, api.UpdateParams{Update: agent.Update{Rules: &rules}})

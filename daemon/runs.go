@@ -63,11 +63,14 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 		return nil, err
 	}
 	var err error
-	if spec.After, err = r.limits.comesAfter(c, spec.Name, spec.After); err != nil {
+	if spec.After, err = r.limits.comesAfter(c, spec.After); err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
 	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Queue: agent.NewQueueState(spec, now)}
+	if err := r.limits.noCircle(run.Name(), run.AfterNames()); err != nil {
+		return nil, err
+	}
 	if p.DelayNS > 0 && spec.Foreground {
 		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
 	}
@@ -159,15 +162,7 @@ func (r runs) admit(c *call, run agent.Run) error {
 		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
 	}
 	_, err := r.records.enqueue(run)
-	return r.mask(c, err)
-}
-
-// mask hides whose run has a name: users must not learn of each other's runs.
-func (r runs) mask(c *call, err error) error {
-	if err == nil || c.peer.root() || agent.KindOf(err) != agent.KindConflict {
-		return err
-	}
-	return api.Failure(api.CodeConflict, "choose another --name", "the name is taken")
+	return err
 }
 
 // result is the run as it is now.
@@ -196,7 +191,7 @@ func (r runs) hold(c *call, ref string) (release func(), err error) {
 	r.reconciler.names.RLock()
 	if err = r.cache.refresh(); err == nil {
 		var run agent.Run
-		if run, err = r.cache.resolve(ref, c.peer.sees); err == nil && run.Spec.ID == c.run.Spec.ID {
+		if run, err = r.cache.resolve(ref, c.peer.principal); err == nil && run.Spec.ID == c.run.Spec.ID {
 			return r.reconciler.names.RUnlock, nil
 		}
 	}
@@ -240,18 +235,18 @@ func (r runs) rename(c *call, p api.RenameParams) (any, error) {
 	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
-	run, err := r.cache.resolve(p.Run, c.peer.sees)
+	run, err := r.cache.resolve(p.Run, c.peer.principal)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.reconciler.at(run.Spec.ID):
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
 	}
-	if _, err := r.limits.comesAfter(c, p.Name, run.Spec.After); agent.KindOf(err) == agent.KindInvalid {
+	if err := r.limits.noCircle(agent.RunName{UID: run.Owner.UID, Name: p.Name}, run.AfterNames()); err != nil {
 		return nil, err
 	}
 	if run, err = r.records.rename(run.Spec.ID, p.Name); err != nil {
-		return nil, r.mask(c, err)
+		return nil, err
 	}
 	return r.show(run), nil
 }

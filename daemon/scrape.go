@@ -134,7 +134,7 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 			defer mu.Unlock()
 			switch {
 			case err == nil:
-				agents = append(agents, metrics.Usage{Name: run.Spec.Name, Stats: result.Stats})
+				agents = append(agents, metrics.Usage{Name: run.Name().For(peer.owner.UID), Stats: result.Stats})
 			case agent.KindOf(err) != agent.KindConflict: // a conflict: the run has ended meanwhile
 				leftOut++
 			}

@@ -116,12 +116,12 @@ func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
 	for what, row := range map[string]struct {
 		peer caller
 		want []string
-	}{"root": {rootCaller, []string{"mine", "not-mine"}}, "owner": {ownerCaller, []string{"mine"}}, "nobody": {caller{principal: principal{owner: agent.Owner{UID: 9}}}, nil}} {
+	}{"root": {rootCaller, []string{"1000/mine", "1001/not-mine"}}, "owner": {ownerCaller, []string{"mine"}}, "nobody": {caller{principal: principal{owner: agent.Owner{UID: 9}}}, nil}} {
 		agents, leftOut := r.d.usageOf(context.WithValue(within(t), scraper{}, row.peer))
 		var names []string
 		for _, a := range agents {
 			names = append(names, a.Name)
-			if want := map[string]int64{"mine": 7, "not-mine": 8}[a.Name]; *a.Stats.MemoryBytes != want {
+			if want := map[string]int64{"mine": 7, "1000/mine": 7, "1001/not-mine": 8}[a.Name]; *a.Stats.MemoryBytes != want {
 				t.Errorf("%s has %d", a.Name, *a.Stats.MemoryBytes)
 			}
 		}

@@ -54,11 +54,11 @@ func TestDaemonWorkspaceOfAUser(t *testing.T) {
 		if r := d.as(memberUID, group, args...); r.code != 0 {
 			t.Fatalf("%s", r.stderr)
 		}
-		follow := d.follow("logs", "-f", "reader")
+		follow := d.follow("logs", "-f", members("reader"))
 		if got := []string{follow.line(), follow.line()}; strings.Contains(strings.Join(got, ""), "SECRET") {
 			t.Errorf("%v: %q", flags, got)
 		}
-		d.ok("rm", "-f", "reader")
+		d.ok("rm", "-f", members("reader"))
 	}
 	rooted := userDir(t, nil)
 	if err := os.Chown(rooted, 0, 0); err != nil {
@@ -73,8 +73,8 @@ func TestDaemonWorkspaceOfAUser(t *testing.T) {
 	if r := d.as(memberUID, group, "run", "-d", "--name", "thief", "--workspace", rooted, "--", "sh", "-c", "cat /workspace/key; echo done"); r.code != 0 {
 		t.Fatalf("%s", r.stderr)
 	}
-	d.clove("wait", "thief")
-	if text := d.ok("logs", "thief"); strings.Contains(text, "SECRET") || !strings.Contains(text, "done") {
+	d.clove("wait", members("thief"))
+	if text := d.ok("logs", members("thief")); strings.Contains(text, "SECRET") || !strings.Contains(text, "done") {
 		t.Errorf("a user's agent reads what only root may: %q", text)
 	}
 }
@@ -89,7 +89,7 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 	if r := d.as(memberUID, group, "run", "-d", "--name", "w", "--workspace", dir, "--", "sh", "-c", script); r.code != 0 {
 		t.Fatalf("%s", r.stderr)
 	}
-	follow := d.follow("logs", "-f", "w")
+	follow := d.follow("logs", "-f", members("w"))
 	for follow.line() != "ready" {
 	}
 	if r := d.as(memberUID, group, "diff", "w"); r.code != 0 || !strings.Contains(r.stdout, "C /workspace/a\n") || !strings.Contains(r.stdout, "D /workspace/gone\n") {
@@ -148,13 +148,13 @@ func TestDaemonWorkspaceSwapped(t *testing.T) {
 	if r := d.as(memberUID, group, "run", "-d", "--name", "w", "--workspace", dir, "--", "sh", "-c", "rm /workspace/key; echo planted >/workspace/new"); r.code != 0 {
 		t.Fatalf("%s", r.stderr)
 	}
-	d.clove("wait", "w")
+	d.clove("wait", members("w"))
 	for _, err := range []error{os.Rename(dir, dir+".old"), os.Symlink(secret, dir)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text := d.ok("diff", "--json", "w"); !strings.Contains(text, fmt.Sprintf(`"size": %d`, len("TOPSECRET"))) && !strings.Contains(text, fmt.Sprintf(`"size":%d`, len("TOPSECRET"))) {
+	if text := d.ok("diff", "--json", members("w")); !strings.Contains(text, fmt.Sprintf(`"size": %d`, len("TOPSECRET"))) && !strings.Contains(text, fmt.Sprintf(`"size":%d`, len("TOPSECRET"))) {
 		t.Errorf("the control, root's own diff, does not see the file: %s", text)
 	}
 	if r := d.as(memberUID, group, "diff", "--json", "w"); strings.Contains(r.stdout, `9,`) && strings.Contains(r.stdout, "key") {

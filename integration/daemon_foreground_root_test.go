@@ -80,7 +80,7 @@ func TestForegroundOfAMemberEndsWithIt(t *testing.T) {
 		t.Fatal(line)
 	}
 	c, ctx := d.connect()
-	s, err := c.Foreground(ctx, api.AttachParams{RunParams: api.RunParams{Run: "front"}})
+	s, err := c.Foreground(ctx, api.AttachParams{RunParams: api.RunParams{Run: members("front")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestForegroundOfAMemberThatNeverComes(t *testing.T) {
 		t.Fatal(answer)
 	}
 	c, ctx := d.connect()
-	result, err := c.Wait(ctx, "raw")
+	result, err := c.Wait(ctx, members("raw"))
 	if err != nil || result.Record.Status != agent.StatusKilled {
 		t.Errorf("%+v, %v", result.Record, err)
 	}
@@ -170,10 +170,10 @@ func TestForegroundOfAMemberStoppedByRoot(t *testing.T) {
 	if exits(t, cmd.Process.Pid, time.Second) {
 		t.Error("it did not wait for its reader")
 	}
-	d.ok("stop", "-t", "1s", "stuck")
+	d.ok("stop", "-t", "1s", members("stuck"))
 	go io.Copy(io.Discard, read)
 	cmd.Wait()
-	if state := d.inspect("stuck"); state.Record == nil || state.Record.Stopped == nil {
+	if state := d.inspect(members("stuck")); state.Record == nil || state.Record.Stopped == nil {
 		t.Errorf("%+v", state.Record)
 	}
 }

@@ -6,14 +6,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
 )
 
 // The users of these tests need no entry in /etc/passwd: the kernel's ids are
@@ -62,7 +66,7 @@ func TestDaemonUsers(t *testing.T) {
 		uid    uint32
 		groups []uint32
 		sees   string
-	}{{"the owner", memberUID, group, "mine"}, {"another member", otherUID, group, ""}, {"root", 0, nil, "mine roots"}} {
+	}{{"the owner", memberUID, group, "mine"}, {"another member", otherUID, group, ""}, {"root", 0, nil, members("mine") + " roots"}} {
 		r := d.as(c.uid, c.groups, "ps")
 		var names []string
 		for _, line := range strings.Split(strings.TrimSpace(r.stdout), "\n")[1:] {
@@ -144,6 +148,58 @@ func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 		t.Errorf("%s", answer)
 	}
 }
+
+// Two members and root have a run of one name at the same time. Each means their own
+// by it, a name that another user has looks like one that nobody has, and root names
+// the others' with their owner.
+func TestDaemonUsersWithOneName(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	group := []uint32{groupID}
+	for _, uid := range []uint32{memberUID, otherUID, 0} {
+		if r := d.as(uid, group, "run", "-d", "--name", "web", "--", "sh", "-c", fmt.Sprintf("echo of %d; sleep 1000", uid)); r.code != 0 {
+			t.Fatalf("%d: %s", uid, r.stderr)
+		}
+	}
+	logged := func(uid uint32, run string) string {
+		t.Helper()
+		for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
+			r := d.as(uid, group, "logs", run)
+			if r.stdout+r.stderr != "" || time.Now().After(deadline) {
+				return r.stdout + r.stderr
+			}
+		}
+	}
+	for _, uid := range []uint32{memberUID, otherUID, 0} {
+		want := fmt.Sprintf("of %d\n", uid)
+		for who, run := range map[uint32]string{uid: "web", 0: ownersName(uid, "web")} {
+			if who == 0 && uid == 0 {
+				run = "0/web"
+			}
+			if got := logged(who, run); got != want {
+				t.Errorf("%d reads of %s %q, want %q", who, run, got, want)
+			}
+		}
+	}
+	d.ok("stop", "-t", "0s", "web")
+	d.ok("rm", "web")
+	if r := d.clove("rm", "-f", "web"); r.code == 0 || !strings.Contains(r.stderr, members("web")) {
+		t.Errorf("root's bare name is another's run: %d, %s", r.code, r.stderr)
+	}
+	d.ok("rm", "-f", members("web"))
+	for _, run := range []string{"web", members("web"), ownersName(otherUID, "web")} {
+		if r := d.as(memberUID, group, "inspect", run); r.code == 0 || !strings.Contains(r.stderr, "there is no run") || strings.Contains(r.stderr, "another user") {
+			t.Errorf("a member's %s: %d, %s", run, r.code, r.stderr)
+		}
+	}
+	if r := d.clove("ps", "--format", "{{.Names}}"); r.stdout != ownersName(otherUID, "web")+"\n" {
+		t.Errorf("left: %q", r.stdout)
+	}
+}
+
+// members is how root writes the name of the member's run, and ownersName that of anybody's.
+func members(name string) string { return ownersName(memberUID, name) }
+
+func ownersName(uid uint32, name string) string { return agent.RunName{UID: uid, Name: name}.For(0) }
 
 // raw sends bytes to the socket as somebody, and returns the first line of the answer.
 func (d *cloved) raw(uid uint32, text string) string {

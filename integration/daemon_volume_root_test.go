@@ -34,8 +34,8 @@ cp /bin/true /data/bit; chmod 4755 /data/bit; echo out >/data/out; echo done`
 		if r.code != 0 {
 			t.Fatalf("%s", r.stderr)
 		}
-		d.clove("wait", name)
-		text := d.clove("logs", name)
+		d.clove("wait", members(name))
+		text := d.clove("logs", members(name))
 		all := text.stdout + text.stderr
 		for _, want := range []string{"mine\n", "/data/secret: Permission denied", "'/closed/x': Permission denied", "/closed/shown: Permission denied", "'/read/x': Read-only", "done\n"} {
 			if !strings.Contains(all, want) {
@@ -106,7 +106,7 @@ func TestDaemonVolumeSwapped(t *testing.T) {
 	if r := d.as(memberUID, group, "run", "-d", "--name", "w", "-v", source+":/data", "--", "sh", "-c", "ls /data; echo done"); r.code != 0 {
 		t.Fatalf("%s", r.stderr)
 	}
-	d.clove("wait", "w")
+	d.clove("wait", members("w"))
 	if err := os.Rename(source, source+".away"); err != nil {
 		t.Fatal(err)
 	}

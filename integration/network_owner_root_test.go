@@ -128,8 +128,8 @@ while True:
 		if r.code != 0 {
 			t.Fatalf("a published port as %d: %s", uid, r.stderr)
 		}
-		defer d.ok("rm", "-f", name)
-		if line := d.follow("logs", "-f", name).line(); line != "up" {
+		defer d.ok("rm", "-f", ownersName(uid, name))
+		if line := d.follow("logs", "-f", ownersName(uid, name)).line(); line != "up" {
 			t.Fatalf("%q", line)
 		}
 		said, err := n.call(n.there, address)
@@ -161,9 +161,10 @@ func TestMetadataAndTheHostAreForRootsAgents(t *testing.T) {
 		if r.code != 0 {
 			return r.stderr, ""
 		}
-		d.ok("wait", "one")
-		defer d.ok("rm", "one")
-		return "", d.ok("logs", "one")
+		one := ownersName(uid, "one")
+		d.ok("wait", one)
+		defer d.ok("rm", one)
+		return "", d.ok("logs", one)
 	}
 	for target, address := range map[string]string{"metadata": metadataAddress, metadataAddress: metadataAddress, "host": ownAddress, ownAddress: ownAddress} {
 		if refused, said := reaches(0, target, address); said != "200\n" {

@@ -97,7 +97,7 @@ func TestMetricsOfRealAgents(t *testing.T) {
 		t.Errorf("whoever asks hears of agents: %s", text)
 	}
 	all := scrape(t, "unix", socket, "?agents=1")
-	if !strings.Contains(all, `clove_agent_pids{agent="long"} `) || !strings.Contains(all, `clove_agent_pids{agent="members"} `) {
+	if !strings.Contains(all, `clove_agent_pids{agent="long"} `) || !strings.Contains(all, `clove_agent_pids{agent="`+members("members")+`"} `) {
 		t.Error(all)
 	}
 	for who, ids := range map[string][2]uint32{"the owner": {memberUID, groupID}, "another member": {otherUID, groupID}, "a stranger": {strangerUID, strangerUID}} {

@@ -147,8 +147,8 @@ func (l *launch) register() (err error) {
 	}
 	err = l.runtime.withStore(enter)
 	if agent.KindOf(err) == agent.KindConflict && len(dead) > 0 {
-		// The run that has the name may be dead: then it is recorded as lost, and the name is free.
-		named := slices.DeleteFunc(slices.Clone(dead), func(run agent.Run) bool { return run.Spec.Name != l.spec.Name })
+		// The run of root's that has the name may be dead: then it is recorded as lost, and the name is free.
+		named := slices.DeleteFunc(slices.Clone(dead), func(run agent.Run) bool { return run.Name() != agent.RunName{Name: l.spec.Name} })
 		l.aside(func() { l.runtime.reap(named) }) // what fails here is reported by `clove check`
 		err = l.runtime.withStore(enter)
 	}

@@ -74,8 +74,12 @@ func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.o
 // layerSuffix follows the run's id in the name of its layer's image.
 const layerSuffix = ".img"
 
-func (p Paths) identity() string                { return filepath.Join(p.State, "installation") }
-func (p Paths) database() string                { return filepath.Join(p.State, "clove.db") }
+func (p Paths) identity() string { return filepath.Join(p.State, "installation") }
+func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
+
+// Kernel is the file for what agents share. While cloved lives, nobody else opens it.
+func (p Paths) Kernel() string { return filepath.Join(p.State, "kernel.db") }
+
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
 func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }
@@ -171,6 +175,35 @@ func SupervisorCgroup() (*os.File, error) {
 // The layers of ended runs are not in it.
 func (r *Runtime) Backup(to string) error {
 	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
+}
+
+// kernelTimeout is short: cloved keeps the file for as long as it lives.
+const kernelTimeout = 100 * time.Millisecond
+
+// withKernel runs one use of kernel.db while no cloved has it. Where the file does
+// not exist no cloved has been, and there is nothing to use.
+func (r *Runtime) withKernel(use func(*store.Kernel) error) error {
+	if !exists(r.paths.Kernel()) {
+		return nil
+	}
+	k, err := store.OpenKernel(r.paths.Kernel(), kernelTimeout)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(k), k.Close())
+}
+
+// BackupKernel writes a copy of kernel.db to a file that does not exist yet. The error
+// is of KindBusy while cloved lives: then cloved is to be asked.
+func (r *Runtime) BackupKernel(to string) error {
+	return r.withKernel(func(k *store.Kernel) error { return k.Backup(to) })
+}
+
+// CheckKernel returns what is wrong with kernel.db, in words. The error is of KindBusy
+// while cloved lives: then cloved is to be asked.
+func (r *Runtime) CheckKernel() (problems []string, err error) {
+	err = r.withKernel(func(k *store.Kernel) error { problems, err = k.Check(); return err })
+	return problems, err
 }
 
 // detect asks what cgroups this host has.

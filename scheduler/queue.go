@@ -61,10 +61,10 @@ func (q Queue) Decide(runs []agent.Run) Decision {
 
 // order is the queue in its order, and all runs by name. One that is marked for
 // stop is not in it: it leaves with the next Settle.
-func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[string]*agent.Run) {
-	byName = map[string]*agent.Run{}
+func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[agent.RunName]*agent.Run) {
+	byName = map[agent.RunName]*agent.Run{}
 	for i := range runs {
-		byName[runs[i].Spec.Name] = &runs[i]
+		byName[runs[i].Name()] = &runs[i]
 		if phase := runs[i].Phase(); phase == agent.PhaseWaiting || phase == agent.PhaseScheduled {
 			queue = append(queue, q.held(&runs[i]))
 		}
@@ -158,7 +158,7 @@ func wait(kind, format string, values ...any) Wait { return Wait{kind, fmt.Sprin
 
 // unready says what a run waits for that is not room on the host, and brings
 // wake forward to the time that it waits for.
-func (q Queue) unready(run *agent.Run, byName map[string]*agent.Run, wake *time.Time) Wait {
+func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake *time.Time) Wait {
 	switch due := run.Queue.NotBefore; {
 	case q.Draining:
 		return wait(ForDrain, "cloved is drained for maintenance, until clove drain --undo")
@@ -170,8 +170,8 @@ func (q Queue) unready(run *agent.Run, byName map[string]*agent.Run, wake *time.
 		*wake = Sooner(*wake, due)
 		return wait(ForTime, "it starts at %s", due.Format(time.RFC3339))
 	}
-	for _, name := range run.Spec.After {
-		if reason := comesFirst(run, byName[name], name); reason != "" {
+	for _, name := range run.AfterNames() {
+		if reason := comesFirst(byName[name], name.For(run.Owner.UID)); reason != "" {
 			return Wait{ForOrder, reason}
 		}
 	}
@@ -182,9 +182,8 @@ func (q Queue) unready(run *agent.Run, byName map[string]*agent.Run, wake *time.
 }
 
 // comesFirst says why a run that must come first has not; empty: it has.
-func comesFirst(run, first *agent.Run, name string) string {
-	// The name may have become another user's: how their run does is not shown.
-	if first == nil || run.Owner.UID != 0 && first.Owner.UID != run.Owner.UID {
+func comesFirst(first *agent.Run, name string) string {
+	if first == nil {
 		return fmt.Sprintf("it comes after %s, which does not exist", name)
 	}
 	last := first.LastRecord()

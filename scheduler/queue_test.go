@@ -156,9 +156,9 @@ func TestBackoffDoublesToItsBound(t *testing.T) {
 	}
 }
 
-// A name that has become somebody else's is one that does not exist: neither
-// is the other run waited for, nor is told how it does. Root's runs may wait
-// for anybody's.
+// A bare name means a run of the same owner: another user's run of that name is
+// neither waited for, nor does its state show. Root's runs may wait for any user's,
+// whose name then has its owner.
 func TestAfterARunOfAnothers(t *testing.T) {
 	t.Parallel()
 	waiting := agent.Run{State: agent.StateQueued, Owner: agent.Owner{UID: 1000}}
@@ -176,6 +176,10 @@ func TestAfterARunOfAnothers(t *testing.T) {
 		t.Errorf("behind another's: %+v", d)
 	}
 	waiting.Owner.UID = 0
+	if d := decide(); len(d.Start) != 0 {
+		t.Error("root's bare name means another user's run")
+	}
+	waiting.Spec.After = []string{"1001/db"}
 	if d := decide(); len(d.Start) != 1 {
 		t.Errorf("root's: %v", d.Waiting)
 	}

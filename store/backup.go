@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.etcd.io/bbolt"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
 )
@@ -15,12 +17,12 @@ import (
 // older clove that wrote it can use it again. A copy that is there already is
 // of an upgrade that did not come to its end, and as good. Nobody writes
 // meanwhile: the lock is ours.
-func (s *Store) backup(version int) error {
-	path := fmt.Sprintf("%s.schema%d", s.path, version)
+func (d *database) backup(version int) error {
+	path := fmt.Sprintf("%s.schema%d", d.path, version)
 	if _, err := os.Lstat(path); version == 0 || err == nil {
 		return nil // a new file has nothing to keep
 	}
-	source, err := os.Open(s.path)
+	source, err := os.Open(d.path)
 	if err != nil {
 		return err
 	}
@@ -28,16 +30,18 @@ func (s *Store) backup(version int) error {
 	return atomicfile.Replace(path, 0o600, func(copied *os.File) error { _, err := io.Copy(copied, source); return err })
 }
 
-// Backup writes a sound copy of the file to the path to, which must not exist.
-// Others wait for as long as it takes to copy. A file that is not sound is
-// refused: its copy would be taken for a good one.
-func (s *Store) Backup(to string) error {
-	problems, err := s.Check()
+// Backup writes a consistent copy of the file to the path to, which must not exist.
+// Other processes wait until it is written. A file in which Check finds problems is
+// refused: its copy would be mistaken for a good one.
+func (s *Store) Backup(to string) error { return s.copy(to, s.Check) }
+
+func (d *database) copy(to string, check func() ([]string, error)) error {
+	problems, err := check()
 	if err != nil {
 		return err
 	}
 	if len(problems) > 0 {
-		return explain(s.path, fmt.Errorf("%w: %s", errDamaged, problems[0]))
+		return explain(d.path, fmt.Errorf("%w: %s", errDamaged, problems[0]))
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return &agent.Error{Kind: agent.KindConflict, Step: "backup", Message: to + " is there already", Hint: "name a file that is not"}
@@ -48,7 +52,7 @@ func (s *Store) Backup(to string) error {
 	}
 	defer os.Remove(temporary.Name()) // it has another name when all went well
 	// Not through a path of bbolt's: the mode of CreateTemp is for root alone.
-	err = s.view(func(t *tables) error { _, err := t.tx.WriteTo(temporary); return err })
+	err = d.view(func(tx *bbolt.Tx) error { _, err := tx.WriteTo(temporary); return err })
 	err = errors.Join(err, temporary.Sync(), temporary.Close())
 	if err == nil {
 		err = os.Link(temporary.Name(), to) // never over another file

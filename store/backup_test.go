@@ -19,7 +19,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	run, err := s.Begin(newRun("old"))
 	must(t, err)
 	must(t, s.update(func(tb *tables) error {
-		return firstOf(tb.tx.DeleteBucket(bucketOccurrences), setSchema(tb.tx, 1))
+		return firstOf(tb.tx.DeleteBucket(bucketEvents), runsFormat.setSchema(tb.tx, 1))
 	}))
 	must(t, s.Close())
 
@@ -37,7 +37,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	must(t, err)
 	defer kept.Close()
 	must(t, kept.View(func(tx *bbolt.Tx) error {
-		if version, err := schemaOf(tx); err != nil || version != 1 || tx.Bucket(bucketRuns).Get([]byte(run.Spec.ID)) == nil {
+		if version, err := runsFormat.schemaOf(tx); err != nil || version != 1 || tx.Bucket(bucketRuns).Get([]byte(run.Spec.ID)) == nil {
 			t.Errorf("the copy has schema %d, %v", version, err)
 		}
 		return nil
@@ -58,25 +58,25 @@ func TestNewFileHasNoCopy(t *testing.T) {
 }
 
 // What happened is numbered in the transaction that did it, and the oldest goes.
-func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
+func TestEventsAreNumberedAndBounded(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	s.db.NoSync = true
 	run, err := s.Enqueue(newRun("one"))
 	must(t, err)
 	must(t, s.update(func(tb *tables) error {
-		for range maxOccurrences {
+		for range maxEvents {
 			if err := tb.note(run, agent.RunUpdated, ""); err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
-	all, last, err := s.Occurrences(0, 2*maxOccurrences)
-	if err != nil || len(all) != maxOccurrences || last != maxOccurrences+1 || all[0].Sequence != 2 {
+	all, last, err := s.Events(0, 2*maxEvents)
+	if err != nil || len(all) != maxEvents || last != maxEvents+1 || all[0].Sequence != 2 {
 		t.Errorf("%d of %d, from %d, %v", len(all), last, all[0].Sequence, err)
 	}
-	some, _, err := s.Occurrences(last-3, 2)
+	some, _, err := s.Events(last-3, 2)
 	if err != nil || len(some) != 2 || some[0].Sequence != last-2 {
 		t.Errorf("%+v, %v", some, err)
 	}
@@ -86,7 +86,7 @@ func TestOccurrencesAreNumberedAndBounded(t *testing.T) {
 	if after, err := Revision(s.path); err != nil || after <= before {
 		t.Errorf("revision %d after %d, %v", after, before, err)
 	}
-	some, _, err = s.Occurrences(last, 10)
+	some, _, err = s.Events(last, 10)
 	if err != nil || len(some) != 2 || some[1].Kind != agent.RunRemoved || some[1].State != "" || some[0].ExitCode == nil {
 		t.Errorf("%+v, %v", some, err)
 	}

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
+
+	"go.etcd.io/bbolt"
 
 	"clove.run/clove/agent"
 )
@@ -13,18 +16,12 @@ import (
 func (s *Store) Check() ([]string, error) {
 	var problems []string
 	err := s.view(func(t *tables) error {
-		a := &audit{tables: t, byName: map[string]agent.ID{}, byRange: map[int]agent.ID{}}
-		a.schema()
+		a := &audit{tables: t, problems: s.format.problems(t.tx), byName: map[string]agent.ID{}, byRange: map[int]agent.ID{}}
 		a.everyRun()
 		a.everyName()
 		a.everyLease()
-		a.everyOccurrence()
-		// Last, because bbolt reads in a goroutine of its own, beyond the edge:
-		// pages that cannot be read were found out above.
-		for err := range t.tx.Check() {
-			a.problem("pages: %v", err)
-		}
-		problems = a.problems
+		a.everyEvent()
+		problems = append(a.problems, pageProblems(t.tx)...)
 		return nil
 	})
 	return problems, err
@@ -43,22 +40,32 @@ func (a *audit) problem(format string, arguments ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, arguments...))
 }
 
-// schema: the file has this build's version, and no bucket besides. A stranger's
-// bucket would be carried along for ever, by every backup too.
-func (a *audit) schema() {
-	if version, err := schemaOf(a.tx); err != nil || version != newestSchema(migrations) {
-		a.problem("schema: %d is not %d (%v)", version, newestSchema(migrations), err)
+// problems checks that the file has this build's version and no bucket besides its
+// own: another one would be copied for ever, into every backup too.
+func (f format) problems(tx *bbolt.Tx) (problems []string) {
+	if version, err := f.schemaOf(tx); err != nil || version != f.newest() {
+		problems = append(problems, fmt.Sprintf("schema: %d is not %d (%v)", version, f.newest(), err))
 	}
-	known := []string{string(bucketMeta), string(bucketRuns), string(bucketNames), string(bucketLeases), string(bucketOccurrences)}
-	for name := range each(a.tx.Cursor()) {
-		if !slices.Contains(known, string(name)) {
-			a.problem("schema: bucket %q is not part of it", name)
+	for name := range each(tx.Cursor()) {
+		if !slices.ContainsFunc(f.buckets, func(known []byte) bool { return bytes.Equal(known, name) }) {
+			problems = append(problems, fmt.Sprintf("schema: bucket %q is not part of it", name))
 		}
 	}
+	return problems
 }
 
-// everyRun decodes each run and holds it to the rules. One that cannot be decoded
-// is told of, and does not keep the others from being looked at.
+// pageProblems is bbolt's own check. It comes last: it reads in a goroutine of its
+// own, where a page that cannot be read would end the process, and what was read
+// before has found such pages.
+func pageProblems(tx *bbolt.Tx) (problems []string) {
+	for err := range tx.Check() {
+		problems = append(problems, fmt.Sprintf("pages: %v", err))
+	}
+	return problems
+}
+
+// everyRun decodes each run and applies the rules to it. A run that cannot be decoded
+// is one problem, and the others are still checked.
 func (a *audit) everyRun() {
 	for key, value := range each(a.runs.Cursor()) {
 		run, err := decode(key, value)
@@ -112,12 +119,13 @@ var rules = []struct {
 	}},
 }
 
-// expect notes what the indexes should say of run.
+// expect collects the entries that the indexes should have for run.
 func (a *audit) expect(run *agent.Run) {
-	if other, taken := a.byName[run.Spec.Name]; taken {
-		a.problem("run %q: its name %q is also that of %q", run.Spec.ID, run.Spec.Name, other)
+	name := run.Name().String()
+	if other, taken := a.byName[name]; taken {
+		a.problem("run %q: its name %q is also that of %q", run.Spec.ID, name, other)
 	}
-	a.byName[run.Spec.Name] = run.Spec.ID
+	a.byName[name] = run.Spec.ID
 	if run.Lease == nil {
 		return
 	}

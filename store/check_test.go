@@ -16,10 +16,10 @@ var spoilings = map[string]struct {
 }{
 	"name without run": {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), []byte("x")) }, `name "ghost"`},
 	"name of nobody":   {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), nil) }, `name "ghost"`},
-	"run without name": {func(tb *tables, _, _ agent.ID) error { return tb.names.Delete([]byte("live")) }, "index lacks it"},
+	"run without name": {func(tb *tables, _, _ agent.ID) error { return tb.names.Delete([]byte("0/live")) }, "index lacks it"},
 	"name of another run": {func(tb *tables, live, ended agent.ID) error {
-		return tb.names.Put([]byte("live"), []byte(ended))
-	}, `name "live"`},
+		return tb.names.Put([]byte("0/live"), []byte(ended))
+	}, `name "0/live"`},
 	"lease without run": {func(tb *tables, _, _ agent.ID) error { return tb.leases.Put(rangeKey(7), []byte("x")) }, "lease 00000007"},
 	"lease of an ended run": {func(tb *tables, _, ended agent.ID) error {
 		return tb.leases.Put(rangeKey(7), []byte(ended))
@@ -29,13 +29,13 @@ var spoilings = map[string]struct {
 	"range shared": {func(tb *tables, live, _ agent.ID) error {
 		run := newRun("twin")
 		run.State = agent.StateStarting
-		return firstOf(tb.put(run), tb.names.Put([]byte("twin"), []byte(run.Spec.ID)))
+		return firstOf(tb.put(run), tb.putName(run))
 	}, "id range 0 is also that of"},
 	"name shared": {func(tb *tables, _, _ agent.ID) error {
 		run := newRun("live")
 		run.State, run.Lease.IDRange = agent.StateStarting, 1
 		return firstOf(tb.put(run), tb.leases.Put(rangeKey(1), []byte(run.Spec.ID)))
-	}, `its name "live" is also that of`},
+	}, `its name "0/live" is also that of`},
 	"value that is no run": {func(tb *tables, live, _ agent.ID) error { return tb.runs.Put([]byte(live), []byte("{")) }, "damaged"},
 	"key that is no id": {func(tb *tables, live, _ agent.ID) error {
 		return tb.runs.Put([]byte("odd"), tb.runs.Get([]byte(live)))
@@ -53,7 +53,7 @@ var spoilings = map[string]struct {
 		_, err := tb.tx.CreateBucket([]byte("foreign"))
 		return err
 	}, `bucket "foreign"`},
-	"other schema":       {func(tb *tables, _, _ agent.ID) error { return setSchema(tb.tx, 99) }, "schema: 99"},
+	"other schema":       {func(tb *tables, _, _ agent.ID) error { return runsFormat.setSchema(tb.tx, 99) }, "schema: 99"},
 	"state unknown":      {edit(func(r *agent.Run) { r.State = "limbo" }), "its state is not one"},
 	"name invalid":       {edit(func(r *agent.Run) { r.Spec.Name = "a/b" }), "its name is not valid"},
 	"no creation":        {edit(func(r *agent.Run) { *r = agent.Run{Spec: r.Spec, State: r.State, Lease: r.Lease} }), "no time of creation"},

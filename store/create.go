@@ -14,9 +14,9 @@ import (
 	"clove.run/clove/internal/atomicfile"
 )
 
-// prepareDir makes the state directory, for its owner alone. One that others
-// may write to is refused: a file planted there would be read as root. It is
-// not repaired, because the path may be a mistake such as /tmp.
+// prepareDir makes the state directory with mode 0700. A directory that others may
+// write to is rejected: root would read a file that they put there. Its mode is not
+// repaired, because the path may be a mistake such as /tmp.
 func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -37,13 +37,13 @@ func prepareDir(dir string) error {
 // create makes the file with the newest schema, all or nothing: bbolt writes
 // its first pages in place, so a crash halfway would leave a file that is
 // neither empty nor valid. The caller holds the lock, so the temporary name
-// can only be the left-over of a process that died here.
-func create(path string) error {
+// can only have been left by a process that died here.
+func (f format) create(path string) error {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := build(temp); err != nil {
+	if err := f.build(temp); err != nil {
 		os.Remove(temp)
 		return err
 	}
@@ -56,11 +56,11 @@ func create(path string) error {
 	return errors.Join(atomicfile.Sync(dir), atomicfile.Sync(filepath.Dir(dir)))
 }
 
-func build(path string) error {
+func (f format) build(path string) error {
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
+	err = db.Update(f.migrate)
 	return errors.Join(err, db.Close(), atomicfile.Sync(path))
 }

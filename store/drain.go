@@ -1,9 +1,10 @@
 package store
 
-// keyDrained is there while nothing is to be started.
+// keyDrained exists while cloved is drained.
 var keyDrained = []byte("drained")
 
-// SetDrained notes whether cloved is drained for maintenance, which outlives it.
+// SetDrained stores whether cloved is drained for maintenance: a drain survives a
+// restart of cloved and of the host.
 func (s *Store) SetDrained(on bool) error {
 	return s.update(func(t *tables) error {
 		meta := t.tx.Bucket(bucketMeta)
@@ -14,7 +15,7 @@ func (s *Store) SetDrained(on bool) error {
 	})
 }
 
-// Drained tells whether cloved is drained.
+// Drained reports whether cloved is drained.
 func (s *Store) Drained() (drained bool, err error) {
 	err = s.view(func(t *tables) error {
 		meta := t.tx.Bucket(bucketMeta)

@@ -7,13 +7,12 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// erase overwrites what was removed: bbolt leaves the text of a run in pages that
-// no longer belong to anything until it needs them again. Values of an agent's environment are
-// in that text.
+// erase overwrites the free pages: bbolt leaves the text of a removed run there until
+// it needs them again, and the text contains the values of the agent's environment.
 //
-// It is as safe as the next transaction, which may write to the same pages: the
-// commit that freed them is on the disk. Nobody else reads or writes pages meanwhile. That it
-// is on the disk itself is left to the kernel, or to the next commit.
+// Writing to free pages is as safe as the next transaction, which may use them: the
+// commit that freed them is on the disk, and the lock s.pages keeps every reader and
+// writer away. The zeros reach the disk with the kernel's write-back or the next commit.
 func (s *Store) erase() error {
 	s.pages.Lock()
 	defer s.pages.Unlock()
@@ -39,7 +38,7 @@ func (s *Store) erase() error {
 	return nil
 }
 
-// freePages are the pages of the file that belong to nothing.
+// freePages returns the numbers of the pages that bbolt's free list has.
 func freePages(tx *bbolt.Tx, size int) ([]int, error) {
 	var free []int
 	for id := range int(tx.Size()) / size {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+	"time"
 
 	bbolterrors "go.etcd.io/bbolt/errors"
 
@@ -22,7 +23,7 @@ var errDamaged = errors.New("the file is damaged")
 type callerPanic struct{ value any }
 
 // causes lists what can be wrong with the file, each with what to do. The
-// first whose test holds is told; %[1]s is the file.
+// first whose test holds is reported; %[1]s is the file.
 var causes = []struct {
 	is      func(error) bool
 	kind    agent.Kind
@@ -70,14 +71,14 @@ func explain(path string, err error) error {
 		Hint: "see that its file system has space and works (df, dmesg)"}
 }
 
-// busy names who holds the file at path, whose lock was waited for in vain.
-func busy(path, lock, waited string) error {
+// busy names the process that holds lock, which was not free within waited.
+func (d *database) busy(lock string, waited time.Duration) error {
 	err := &agent.Error{Kind: agent.KindBusy, Step: step, Err: errBusy,
-		Message: fmt.Sprintf("%s is held by another process for more than %s", path, waited),
-		Hint:    "try again; fuser " + path + " names the process"}
+		Message: fmt.Sprintf("%s is held by another process for more than %s", d.path, waited),
+		Hint:    "try again; fuser " + d.path + " names the process"}
 	if holder, found := holderOf(lock); found {
-		err.Message = fmt.Sprintf("%s is held by %s for more than %s", path, holder, waited)
-		err.Hint = fmt.Sprintf("try again, or end it: kill %s frees the file and harms nothing in it", holder.pid)
+		err.Message = fmt.Sprintf("%s is held by %s for more than %s", d.path, holder, waited)
+		err.Hint = fmt.Sprintf(d.format.held, holder.pid)
 	}
 	return err
 }

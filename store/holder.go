@@ -16,9 +16,9 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("process %s (%s)", p.pid, p.command) }
 
-// holderOf finds who holds a flock on path; false when nobody that this
-// process may see does. It asks the kernel rather than a pid noted in the
-// file: a note outlives its writer, and cannot be made on a full disk.
+// holderOf finds the process that holds a flock on path; false if no process that
+// is visible here does. It reads /proc and not a pid in the file: such a note
+// outlives its writer, and cannot be written on a full disk.
 func holderOf(path string) (process, bool) {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -34,9 +34,9 @@ func holderOf(path string) (process, bool) {
 	return process{}, false
 }
 
-// holdsLock tells whether the descriptor, a /proc/PID/fd/N, is file and has a
-// flock. The name is compared first, because asking a descriptor for its file
-// can hang on a dead network file system and reading a link cannot.
+// holdsLock reports whether the descriptor, a /proc/PID/fd/N, is file and has a
+// flock. The name is compared first, because stat(2) of a
+// descriptor can hang on a dead network file system and reading a link cannot.
 func holdsLock(descriptor string, file os.FileInfo) bool {
 	target, err := os.Readlink(descriptor)
 	if err != nil || filepath.Base(target) != file.Name() {

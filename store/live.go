@@ -2,9 +2,9 @@ package store
 
 import "clove.run/clove/agent"
 
-// Live returns the wanted ones of the runs that hold a lease, in the order of
-// their id ranges. It reads those alone, so its cost does not grow with the
-// history, nor, where few are wanted, with what runs at once.
+// Live returns those of the runs with a lease that wanted accepts, in the order of
+// their id ranges. It decodes no others, so its cost does not grow with the number of
+// ended runs, nor, where few are wanted, with the number of live ones.
 func (s *Store) Live(wanted func(agent.ID) bool) ([]agent.Run, error) {
 	var live []agent.Run
 	err := s.view(func(t *tables) error {
@@ -23,8 +23,7 @@ func (s *Store) Live(wanted func(agent.ID) bool) ([]agent.Run, error) {
 	return live, err
 }
 
-// IDs returns the ids of all runs, live and ended, and reads nothing else of
-// them.
+// IDs returns the ids of all runs, live and ended, without decoding the runs.
 func (s *Store) IDs() (ids map[agent.ID]bool, err error) {
 	ids = map[agent.ID]bool{}
 	err = s.view(func(t *tables) error {
@@ -36,7 +35,7 @@ func (s *Store) IDs() (ids map[agent.ID]bool, err error) {
 	return ids, err
 }
 
-// Some returns the runs with these ids; one that there is not is left out.
+// Some returns the runs with these ids; an id without a run is skipped.
 func (s *Store) Some(ids []agent.ID) (runs []agent.Run, err error) {
 	err = s.view(func(t *tables) error {
 		for _, id := range ids {

@@ -17,8 +17,8 @@ var errBusy = errors.New("locked by another process")
 type fileLock struct{ file *os.File }
 
 // acquire waits for the lock on path until deadline, and fails with errBusy
-// then. The file is never removed: whoever locked a removed file would share
-// the lock with nobody.
+// then. The file is never removed: a process that locked a removed file and one that
+// made a new file would both hold the lock.
 func acquire(path string, deadline time.Time) (*fileLock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -35,10 +35,9 @@ func acquire(path string, deadline time.Time) (*fileLock, error) {
 	return &fileLock{file}, nil
 }
 
-// wait queues in the kernel rather than polling: a waiter is woken as soon as
-// the holder lets go, where a poll would leave it to chance who comes next. Two
-// hundred processes at once are through in less than half the time that
-// bbolt's poll alone takes them.
+// wait queues in the kernel, which wakes a waiter as soon as the lock is free; with
+// polling, chance decides which process is next. Two hundred processes at once need
+// less than half the time that they need with bbolt's polling alone.
 func wait(file *os.File, deadline time.Time) (*fileLock, error) {
 	locked := make(chan error, 1)
 	go func() { locked <- flock(file, unix.LOCK_EX) }()
@@ -52,8 +51,8 @@ func wait(file *os.File, deadline time.Time) (*fileLock, error) {
 		}
 		return &fileLock{file}, nil
 	case <-timer.C:
-		// A wait in the kernel cannot be called off. When its turn comes, or
-		// with this process, it ends and hands the turn on.
+		// A wait in the kernel cannot be cancelled. When it gets the lock, closing
+		// the file releases it for the next waiter.
 		go func() {
 			<-locked
 			file.Close()

@@ -21,9 +21,10 @@ const roleVariable = "CLOVE_STORE_TEST_ROLE"
 // roles are what such a process does. A line on its stdin, or its end, is the
 // parent's word to go on.
 var roles = map[string]func(path string, parent *bufio.Reader) error{
-	"hold":  hold,
-	"live":  live,
-	"storm": storm,
+	"hold":   hold,
+	"kernel": kernel,
+	"live":   live,
+	"storm":  storm,
 }
 
 func TestMain(m *testing.M) {
@@ -48,6 +49,17 @@ func hold(path string, parent *bufio.Reader) error {
 	fmt.Println("held")
 	parent.ReadString('\n')
 	return s.Close()
+}
+
+// kernel keeps kernel.db open until the parent says so.
+func kernel(path string, parent *bufio.Reader) error {
+	k, err := OpenKernel(path, patience)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	parent.ReadString('\n')
+	return k.Close()
 }
 
 // account is what a living process tells its parent.

@@ -19,39 +19,37 @@ type migration struct {
 // among them, is a new step at the end.
 var migrations = []migration{
 	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets},
-	{to: 2, what: "make the bucket occurrences", apply: makeOccurrences},
+	{to: 2, what: "make the bucket occurrences", apply: makeEvents},
+	{to: 3, what: "key the names by owner", apply: keyNamesByOwner},
 }
-
-// newestSchema is what this build reads and writes.
-func newestSchema(steps []migration) int { return steps[len(steps)-1].to }
 
 // migrate applies the steps that the file lacks. It runs in one transaction,
 // so a file is never left between two schemas.
-func migrate(tx *bbolt.Tx, steps []migration) error {
-	version, err := schemaOf(tx)
+func (f format) migrate(tx *bbolt.Tx) error {
+	version, err := f.schemaOf(tx)
 	if err != nil {
 		return err
 	}
-	for _, step := range steps {
+	for _, step := range f.steps {
 		if step.to <= version {
 			continue
 		}
 		if err := step.apply(tx); err != nil {
 			return fmt.Errorf("cannot %s (schema %d): %w", step.what, step.to, err)
 		}
-		if err := setSchema(tx, step.to); err != nil {
+		if err := f.setSchema(tx, step.to); err != nil {
 			return fmt.Errorf("cannot note schema %d: %w", step.to, err)
 		}
 	}
 	return nil
 }
 
-func setSchema(tx *bbolt.Tx, version int) error {
+func (f format) setSchema(tx *bbolt.Tx, version int) error {
 	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 	if err != nil {
 		return err
 	}
-	return meta.Put(keySchema, []byte(strconv.Itoa(version)))
+	return meta.Put(f.version, []byte(strconv.Itoa(version)))
 }
 
 func makeBuckets(tx *bbolt.Tx) error {
@@ -63,7 +61,7 @@ func makeBuckets(tx *bbolt.Tx) error {
 	return nil
 }
 
-func makeOccurrences(tx *bbolt.Tx) error {
-	_, err := tx.CreateBucket(bucketOccurrences)
+func makeEvents(tx *bbolt.Tx) error {
+	_, err := tx.CreateBucket(bucketEvents)
 	return err
 }

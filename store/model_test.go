@@ -26,9 +26,9 @@ func (m *model) ids() []agent.ID {
 	return ids
 }
 
-func (m *model) named(name string) bool {
+func (m *model) named(name agent.RunName) bool {
 	for _, run := range m.runs {
-		if run.Spec.Name == name {
+		if run.Name() == name {
 			return true
 		}
 	}
@@ -88,9 +88,13 @@ func (w *walk) open(t *rapid.T) {
 	w.s = s
 }
 
+func drawRun(t *rapid.T) agent.Run {
+	return runOf(rapid.SampledFrom([]uint32{0, 1000}).Draw(t, "owner"), rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "name"))
+}
+
 func (w *walk) begin(t *rapid.T) {
-	run := newRun(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "name"))
-	taken, index := w.named(run.Spec.Name), w.lowestFree()
+	run := drawRun(t)
+	taken, index := w.named(run.Name()), w.lowestFree()
 	got, err := w.s.Begin(run)
 	if taken != (err != nil) {
 		t.Fatalf("the name is taken: %v; got error %v", taken, err)
@@ -104,8 +108,8 @@ func (w *walk) begin(t *rapid.T) {
 }
 
 func (w *walk) enqueue(t *rapid.T) {
-	run := newRun(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "name"))
-	taken := w.named(run.Spec.Name)
+	run := drawRun(t)
+	taken := w.named(run.Name())
 	got, err := w.s.Enqueue(run)
 	if taken != (err != nil) {
 		t.Fatalf("the name is taken: %v; got error %v", taken, err)
@@ -212,7 +216,7 @@ func (w *walk) compare(t *rapid.T) {
 			(got.Lease == nil) != (want.Lease == nil) || (got.Record == nil) != (want.Record == nil) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
-		byName, err := w.s.Get(got.Spec.Name)
+		byName, err := w.s.Get(got.Name().String())
 		if err != nil || byName.Spec.ID != got.Spec.ID {
 			t.Fatalf("by name: %s, %v", byName.Spec.ID, err)
 		}

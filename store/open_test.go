@@ -106,6 +106,9 @@ func writeBolt(t *testing.T, fill func(*bbolt.Tx) error) string {
 	return path
 }
 
+// withSteps is the store's format with other migrations.
+func withSteps(steps []migration) format { return format{version: runsFormat.version, steps: steps} }
+
 func TestOpenMigratesAnOlderFile(t *testing.T) {
 	t.Parallel()
 	path := writeBolt(t, func(*bbolt.Tx) error { return nil }) // schema 0: no bucket yet
@@ -131,7 +134,7 @@ func TestOpenRefusesOthersFiles(t *testing.T) {
 		kind agent.Kind
 		says string
 	}{
-		"newer schema":      {func(tx *bbolt.Tx) error { return setSchema(tx, 3) }, agent.KindInvalid, "has schema 3, this clove knows up to 2"},
+		"newer schema":      {func(tx *bbolt.Tx) error { return runsFormat.setSchema(tx, 4) }, agent.KindInvalid, "has schema 4, this clove knows up to 3"},
 		"another program's": {bucket("network"), agent.KindInvalid, "not clove"},
 		"meta of another":   {bucket("meta"), agent.KindInvalid, "not clove"},
 	}
@@ -164,14 +167,14 @@ func TestMigrationsRunInOrderFromWhereTheFileStands(t *testing.T) {
 			if from == 0 {
 				return nil
 			}
-			return setSchema(tx, from)
+			return runsFormat.setSchema(tx, from)
 		})
 		noEpilogue(t, path)
 		db, err := bbolt.Open(path, 0o600, nil)
 		must(t, err)
-		must(t, db.Update(func(tx *bbolt.Tx) error { return migrate(tx, steps) }))
+		must(t, db.Update(func(tx *bbolt.Tx) error { return withSteps(steps).migrate(tx) }))
 		must(t, db.View(func(tx *bbolt.Tx) error {
-			if version, err := schemaOf(tx); version != 3 || err != nil {
+			if version, err := runsFormat.schemaOf(tx); version != 3 || err != nil {
 				t.Errorf("from %d: ended at %d, %v", from, version, err)
 			}
 			return nil
@@ -185,12 +188,12 @@ func TestMigrationsRunInOrderFromWhereTheFileStands(t *testing.T) {
 
 func TestFailedMigrationChangesNothing(t *testing.T) {
 	t.Parallel()
-	path := writeBolt(t, func(tx *bbolt.Tx) error { return migrate(tx, migrations) })
+	path := writeBolt(t, func(tx *bbolt.Tx) error { return runsFormat.migrate(tx) })
 	s := open(t, path)
 	steps := append(slices.Clone(migrations),
-		migration{newestSchema(migrations) + 1, "add a bucket", func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("half")); return err }},
-		migration{newestSchema(migrations) + 2, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
-	if err := s.upgrade(steps); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 4)") {
+		migration{runsFormat.newest() + 1, "add a bucket", func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("half")); return err }},
+		migration{runsFormat.newest() + 2, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
+	if err := s.upgrade(withSteps(steps)); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 5)") {
 		t.Errorf("got %v", err)
 	} // the closing check finds the bucket or the schema, should they have stayed
 }

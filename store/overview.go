@@ -29,10 +29,10 @@ type BucketOverview struct {
 
 // Overview reads every bucket, also one that is not of the schema.
 func (s *Store) Overview() (Overview, error) {
-	o := Overview{Path: s.path, Newest: newestSchema(migrations)}
+	o := Overview{Path: s.path, Newest: s.format.newest()}
 	err := s.view(func(t *tables) (err error) {
 		o.Bytes, o.Revision, o.PageSize = t.tx.Size(), t.tx.ID(), s.db.Info().PageSize
-		if o.Schema, err = schemaOf(t.tx); err != nil {
+		if o.Schema, err = s.format.schemaOf(t.tx); err != nil {
 			return err
 		}
 		return t.tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
@@ -62,12 +62,12 @@ func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
 	return value, err
 }
 
-// History returns the last occurrences, at most limit, oldest first.
+// History returns the newest events, at most limit, oldest first.
 func (s *Store) History(limit int) ([]agent.RunEvent, error) {
-	_, last, err := s.Occurrences(^uint64(0)-1, 0)
+	_, last, err := s.Events(^uint64(0)-1, 0)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := s.Occurrences(last-min(last, uint64(limit)), limit)
+	found, _, err := s.Events(last-min(last, uint64(limit)), limit)
 	return found, err
 }

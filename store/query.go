@@ -13,11 +13,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// minPrefix is the shortest part of an id that Get takes for one.
-const minPrefix = 4
-
-// Get returns the run that ref means: an id, a name, or the beginning of
-// exactly one id.
+// Get returns the run that ref means for root (agent.Resolve).
 func (s *Store) Get(ref string) (agent.Run, error) {
 	var found agent.Run
 	err := s.view(func(t *tables) error {
@@ -39,7 +35,8 @@ func (s *Store) List() ([]agent.Run, error) {
 	var ids, values [][]byte
 	err := s.view(func(t *tables) error {
 		return t.runs.ForEach(func(id, value []byte) error {
-			// Copied here: only this goroutine survives a page that cannot be read.
+			// Copied here: a fault on a page that cannot be read becomes an error in
+			// this goroutine only (database.edge).
 			ids, values = append(ids, bytes.Clone(id)), append(values, bytes.Clone(value))
 			return nil
 		})
@@ -63,8 +60,8 @@ func (s *Store) List() ([]agent.Run, error) {
 	return all, nil
 }
 
-// onAllCPUs does the same with each of so many: reading a long history is
-// nothing but decoding.
+// onAllCPUs calls do for each i below number, on all CPUs: the cost of reading a long
+// history is decoding it.
 func onAllCPUs(number int, do func(i int) error) error {
 	parts := runtime.GOMAXPROCS(0)
 	failed := make([]error, parts)
@@ -80,33 +77,43 @@ func onAllCPUs(number int, do func(i int) error) error {
 	return errors.Join(failed...)
 }
 
-// resolve finds the id that ref means. An id comes before a name and a name
-// before a prefix, so that a whole id or name is never ambiguous.
+// resolve returns the id that ref means. The store alone, without cloved, is root's.
 func (t *tables) resolve(ref string) (agent.ID, error) {
-	if t.runs.Get([]byte(ref)) != nil {
-		return agent.ID(ref), nil
-	}
-	if id := t.names.Get([]byte(ref)); id != nil {
-		return agent.ID(id), nil
-	}
-	matches := t.withPrefix(ref)
-	switch len(matches) {
-	case 0:
-		return "", notFound(ref)
-	case 1:
-		return matches[0], nil
-	}
-	return "", &agent.Error{Kind: agent.KindInvalid, Step: step,
-		Message: fmt.Sprintf("%q begins more than one id, %s and %s among them", ref, matches[0], matches[1]),
-		Hint:    "give more digits of the id"}
+	id, err := agent.Resolve(t, ref, 0)
+	return id, named(err)
 }
 
-// withPrefix returns the first two ids that begin with prefix: more are not
-// needed to know that it is ambiguous.
-func (t *tables) withPrefix(prefix string) []agent.ID {
-	if len(prefix) < minPrefix {
-		return nil
+// named gives the step of this package to an error that has none.
+func named(err error) error {
+	var known *agent.Error
+	if errors.As(err, &known) && known.Step == "" {
+		known.Step = step
 	}
+	return err
+}
+
+// Has implements agent.Index.
+func (t *tables) Has(id agent.ID) bool { return t.runs.Get([]byte(id)) != nil }
+
+// Named implements agent.Index.
+func (t *tables) Named(name agent.RunName) (agent.ID, bool) {
+	id := t.names.Get(nameKey(name))
+	return agent.ID(id), id != nil
+}
+
+// Elsewhere implements agent.Index. It reads the whole index of names, which only a
+// name that root has no run of costs.
+func (t *tables) Elsewhere(name string) (agent.RunName, bool) {
+	for key := range each(t.names.Cursor()) {
+		if other, err := agent.ParseRunName(string(key), 0); err == nil && other.Name == name {
+			return other, true
+		}
+	}
+	return agent.RunName{}, false
+}
+
+// Beginning implements agent.Index.
+func (t *tables) Beginning(prefix string) []agent.ID {
 	var ids []agent.ID
 	cursor := t.runs.Cursor()
 	for key, _ := cursor.Seek([]byte(prefix)); bytes.HasPrefix(key, []byte(prefix)) && len(ids) < 2; key, _ = cursor.Next() {
@@ -119,12 +126,7 @@ func (t *tables) withPrefix(prefix string) []agent.ID {
 func (t *tables) mustGet(id agent.ID) (*agent.Run, error) {
 	run, err := t.get([]byte(id))
 	if run == nil && err == nil {
-		err = notFound(string(id))
+		err = &agent.Error{Kind: agent.KindNotFound, Step: step, Message: fmt.Sprintf("there is no run %q", id), Hint: "clove ps -a lists the runs"}
 	}
 	return run, err
-}
-
-func notFound(ref string) error {
-	return &agent.Error{Kind: agent.KindNotFound, Step: step, Message: fmt.Sprintf("there is no run %q", ref),
-		Hint: "clove ps -a lists the runs"}
 }

@@ -13,9 +13,10 @@ const (
 	metaTxid     = 64
 )
 
-// Revision changes with every transaction that wrote to the file at path. It
-// waits for nobody and opens no database: who has the same revision as before
-// needs to read nothing.
+// Revision returns a number that changes with every transaction that wrote to the
+// file at path. It waits for no lock and opens no database. A caller who gets the same
+// revision as before has nothing to read. A transaction that is being written may show
+// already or not yet.
 func Revision(path string) (uint64, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Enqueue stores a new run that waits for its turn: it takes the name and
-// nothing else. Begin starts it.
+// Enqueue stores a new run in StateQueued. It has its name from now on, and no id
+// range before Begin.
 func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 	if err := checkNew(run); err != nil {
 		return agent.Run{}, err
@@ -19,10 +19,10 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 		run.Created = time.Now().UTC()
 	}
 	err := s.update(func(t *tables) error {
-		if err := t.nameFree(run.Spec); err != nil {
+		if err := t.nameFree(run); err != nil {
 			return err
 		}
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run), t.note(run, agent.RunQueued, ""))
+		return errors.Join(t.putName(run), t.put(run), t.note(run, agent.RunQueued, ""))
 	})
 	if err != nil {
 		return agent.Run{}, err
@@ -33,7 +33,7 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 // Begin stores a run in StateStarting: a new one, or one that was queued. It
 // takes the name and the lowest free id range, which it writes into run.Lease;
 // the lease's other fields are the caller's. Created is set unless the caller
-// did, and what the queue knows of the run is kept.
+// did. Of a queued run everything but its spec stays as it was stored.
 func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	if err := checkNew(run); err != nil {
 		return agent.Run{}, err
@@ -57,8 +57,7 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 		if run.Created.IsZero() {
 			run.Created = time.Now().UTC()
 		}
-		id := []byte(run.Spec.ID)
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), id), t.leases.Put(rangeKey(index), id), t.put(run),
+		return errors.Join(t.putName(run), t.leases.Put(rangeKey(index), []byte(run.Spec.ID)), t.put(run),
 			t.note(run, agent.RunStarting, ""))
 	})
 	if err != nil {
@@ -77,11 +76,11 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	case queued != nil && queued.State == agent.StateQueued:
 	case run.Spec.Detached:
-		// It was queued once. Whoever ended or removed it since was told so, and
-		// as a new run it would belong to nobody.
+		// It was queued once, and somebody has ended or removed it since. Stored as a
+		// new run it would have no owner.
 		return run, Unqueued(run.Spec.Name)
 	default:
-		return run, t.nameFree(run.Spec)
+		return run, t.nameFree(run)
 	}
 	queued.Spec = run.Spec
 	queued.DropStaleLayer()
@@ -97,8 +96,8 @@ func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error)
 	})
 }
 
-// Amend changes what is not the store's of a run, and notes what happened to
-// it. A run's name is changed by Rename.
+// Amend changes fields of a run that no index and no state depends on, and logs
+// the event what. Rename changes the name.
 func (s *Store) Amend(id agent.ID, what agent.RunEventKind, detail string, change func(*agent.Run)) (agent.Run, error) {
 	var amended agent.Run
 	err := s.update(func(t *tables) error {
@@ -133,26 +132,26 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 			return &agent.Error{Kind: agent.KindConflict, Step: step, Hint: "wait for its end",
 				Message: fmt.Sprintf("run %s (%s) is %s, and its supervisor knows it by its name", run.Spec.Name, id, run.State)}
 		}
-		old := run.Spec.Name
+		old := run.Name()
 		run.Spec.Name = name
 		if err := checkName(run.Spec); err != nil {
 			return err
 		}
-		if err := t.nameFree(agent.Spec{Name: name}); err != nil {
+		if err := t.nameFree(agent.Run{Owner: run.Owner, Spec: agent.Spec{Name: name}}); err != nil {
 			return err
 		}
 		if run.Record != nil {
 			run.Record.Name = name
 		}
 		renamed = *run
-		return errors.Join(t.names.Delete([]byte(old)), t.names.Put([]byte(name), []byte(id)), t.put(*run),
-			t.note(*run, agent.RunRenamed, "was "+old))
+		return errors.Join(t.names.Delete(nameKey(old)), t.putName(*run), t.put(*run),
+			t.note(*run, agent.RunRenamed, "was "+old.Name))
 	})
 	return renamed, err
 }
 
-// Apply moves run id by event e and stores what change made of it; change may
-// be nil. It is the way of every event but the last, which is Finish's.
+// Apply moves run id by event e, and stores the fields that change sets; change may
+// be nil. Events that end or queue a run have methods of their own.
 func (s *Store) Apply(id agent.ID, e agent.Event, change func(*agent.Run)) (agent.Run, error) {
 	return s.move(id, e, change, func(t *tables, run *agent.Run, next agent.State) error {
 		switch next {
@@ -186,7 +185,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 	})
 }
 
-// Remove forgets an ended run and frees its name. Its layer is the caller's.
+// Remove deletes an ended run and frees its name. The caller removes its layer.
 func (s *Store) Remove(id agent.ID) error {
 	return s.update(func(t *tables) error {
 		run, err := t.mustGet(id)
@@ -202,15 +201,15 @@ func (s *Store) Remove(id agent.ID) error {
 	})
 }
 
-// forget removes an ended run and its name; its lease is gone already.
+// forget deletes an ended run and its name; an ended run has no lease.
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
 	t.forgot = true
-	return errors.Join(t.names.Delete([]byte(run.Spec.Name)), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.RunRemoved, ""))
+	return errors.Join(t.names.Delete(nameKey(run.Name())), t.runs.Delete([]byte(run.Spec.ID)), t.note(run, agent.RunRemoved, ""))
 }
 
-// move is the only writer of State: the caller's change first, then what
-// settle adds, then the state that the table gives.
+// move takes a stored run to the state that the table gives for e. The order is the
+// caller's change, then settle, then the state: neither of the two can overwrite it.
 func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	settle func(*tables, *agent.Run, agent.State) error) (agent.Run, error) {
 	var moved agent.Run
@@ -250,24 +249,24 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	return moved, nil
 }
 
-// identity is what the indexes and the state table own of a run.
+// identity is the part of a run that the indexes and the state table depend on.
 type identity struct {
 	id       agent.ID
-	name     string
+	name     agent.RunName
 	state    agent.State
 	idRange  int
 	recorded bool
 }
 
 func identityOf(run agent.Run) identity {
-	i := identity{run.Spec.ID, run.Spec.Name, run.State, -1, run.Record != nil}
+	i := identity{run.Spec.ID, run.Name(), run.State, -1, run.Record != nil}
 	if run.Lease != nil {
 		i.idRange = run.Lease.IDRange
 	}
 	return i
 }
 
-// checkNew refuses a run that no index could hold.
+// checkNew rejects a run whose id or name the indexes cannot have.
 func checkNew(run agent.Run) error {
 	if !run.Spec.ID.Valid() {
 		return broken("%q is not an id", run.Spec.ID)
@@ -281,7 +280,7 @@ func checkNew(run agent.Run) error {
 	return nil
 }
 
-// checkName refuses a name that is none, or that looks like another run's id.
+// checkName rejects a name that breaks the grammar, or that looks like another run's id.
 func checkName(spec agent.Spec) error {
 	if err := agent.ValidateName(spec.Name); err != nil {
 		return err
@@ -293,35 +292,36 @@ func checkName(spec agent.Spec) error {
 	return nil
 }
 
-// nameFree refuses a name or id that a kept run has.
-func (t *tables) nameFree(spec agent.Spec) error {
-	if t.runs.Get([]byte(spec.ID)) != nil {
-		return broken("run %s exists", spec.ID)
+// nameFree rejects an id that a stored run has, and a name that one of the same
+// owner has.
+func (t *tables) nameFree(wanted agent.Run) error {
+	if t.Has(wanted.Spec.ID) {
+		return broken("run %s exists", wanted.Spec.ID)
 	}
-	holder := t.names.Get([]byte(spec.Name))
-	if holder == nil {
+	holder, taken := t.Named(wanted.Name())
+	if !taken {
 		return nil
 	}
-	run, err := t.mustGet(agent.ID(holder))
+	run, err := t.mustGet(holder)
 	if err != nil {
 		return err
 	}
 	conflict := &agent.Error{Kind: agent.KindConflict, Step: "name",
-		Message: fmt.Sprintf("the name %q is taken by run %s, which is %s", spec.Name, holder, run.State),
+		Message: fmt.Sprintf("the name %q is taken by run %s, which is %s", run.Spec.Name, holder, run.State),
 		Hint:    "choose another --name, or wait for its end"}
-	if run.State == agent.StateEnded {
-		conflict.Hint = "choose another --name, or remove the old run: clove rm " + spec.Name
+	if run.State == agent.StateEnded { // with its owner: root may have a run of that name too
+		conflict.Hint = "choose another --name, or remove the old run: clove rm " + run.Name().For(0)
 	}
 	return conflict
 }
 
-// Unqueued tells that a run was ended or removed while it waited for its turn.
+// Unqueued is the error of a run that was ended or removed while it was queued.
 func Unqueued(name string) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
 }
 
-// wrongRecord holds a record against its run, lest the end of one agent is told of
-// another: "" if nothing is wrong with it.
+// wrongRecord checks that a record is its run's, so that the end of one agent is not
+// reported for another. It returns "" if it is.
 func wrongRecord(spec agent.Spec, record agent.Record) string {
 	switch {
 	case record.ID != spec.ID:
@@ -334,7 +334,7 @@ func wrongRecord(spec agent.Spec, record agent.Record) string {
 	return ""
 }
 
-// broken reports a mistake of the calling code.
+// broken is the error for a mistake in the calling code.
 func broken(format string, arguments ...any) error {
 	return &agent.Error{Kind: agent.KindInternal, Step: step, Message: fmt.Sprintf(format, arguments...)}
 }

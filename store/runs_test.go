@@ -227,7 +227,7 @@ func TestAllRangesLeased(t *testing.T) {
 			run := newRun("")
 			run.State, run.Created, run.Lease.IDRange = agent.StateStarting, time.Unix(1, 0), i
 			id := []byte(run.Spec.ID)
-			if err := firstOf(tb.put(run), tb.names.Put(id, id), tb.leases.Put(rangeKey(i), id)); err != nil {
+			if err := firstOf(tb.put(run), tb.putName(run), tb.leases.Put(rangeKey(i), id)); err != nil {
 				return err
 			}
 		}

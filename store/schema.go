@@ -14,48 +14,46 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The file, schema 2. Names in <> are keys that vary; → is a value.
+// The file, schema 3. Names in <> are keys that vary; → is a value.
 //
 //	meta
 //	├── schema                   → "2", decimal
-//	└── drained                  → "yes"; absent: cloved starts what is its turn
+//	└── drained                  → "yes"; absent: cloved starts queued runs
 //	runs
 //	└── <id>                     → agent.Run as JSON
 //	names
-//	└── <name>                   → id of the one run, live or ended, that has it
+//	└── <uid>/<name>             → id of the one run, live or ended, of this owner that has it
 //	leases
 //	└── <range: 4 bytes, big endian> → id of the live run that has it
 //	occurrences                  (its bbolt sequence: the last number given)
-//	└── <number: 8 bytes, big endian> → agent.RunEvent as JSON; the last maxOccurrences
+//	└── <number: 8 bytes, big endian> → agent.RunEvent as JSON; the last maxEvents
 //
 // names and leases are indexes: each says nothing that a run does not say, and
 // each is written in the transaction that writes the run. Big endian makes the
 // order of the keys the order of the ranges, so the lowest gap is found by
-// walking them once. Check holds all of it to account.
+// walking them once. Check compares all of it.
 var (
-	bucketMeta        = []byte("meta")
-	bucketRuns        = []byte("runs")
-	bucketNames       = []byte("names")
-	bucketLeases      = []byte("leases")
-	bucketOccurrences = []byte("occurrences")
-
-	keySchema = []byte("schema")
+	bucketMeta   = []byte("meta")
+	bucketRuns   = []byte("runs")
+	bucketNames  = []byte("names")
+	bucketLeases = []byte("leases")
+	bucketEvents = []byte("occurrences") // released under this name
 )
 
 // tables are the buckets of one transaction.
 type tables struct {
-	tx          *bbolt.Tx
-	runs        *bbolt.Bucket
-	names       *bbolt.Bucket
-	leases      *bbolt.Bucket
-	occurrences *bbolt.Bucket
-	forgot      bool // a run was removed: its text is to be erased
+	tx     *bbolt.Tx
+	runs   *bbolt.Bucket
+	names  *bbolt.Bucket
+	leases *bbolt.Bucket
+	events *bbolt.Bucket
+	forgot bool // a run was removed: its text is to be erased
 }
 
 func tablesOf(tx *bbolt.Tx) (*tables, error) {
 	t := &tables{tx: tx, runs: tx.Bucket(bucketRuns), names: tx.Bucket(bucketNames), leases: tx.Bucket(bucketLeases),
-		occurrences: tx.Bucket(bucketOccurrences)}
-	if t.runs == nil || t.names == nil || t.leases == nil || t.occurrences == nil {
+		events: tx.Bucket(bucketEvents)}
+	if t.runs == nil || t.names == nil || t.leases == nil || t.events == nil {
 		return nil, fmt.Errorf("%w: a bucket of its schema is missing", errDamaged)
 	}
 	return t, nil
@@ -78,6 +76,14 @@ func (t *tables) put(run agent.Run) error {
 	return t.runs.Put([]byte(run.Spec.ID), value)
 }
 
+// putName enters the run's name in the index.
+func (t *tables) putName(run agent.Run) error {
+	return t.names.Put(nameKey(run.Name()), []byte(run.Spec.ID))
+}
+
+// nameKey is the key of a run's name in the index.
+func nameKey(name agent.RunName) []byte { return []byte(name.String()) }
+
 func decode(id, value []byte) (*agent.Run, error) {
 	run := new(agent.Run)
 	if err := json.Unmarshal(value, run); err != nil {
@@ -86,8 +92,8 @@ func decode(id, value []byte) (*agent.Run, error) {
 	return run, nil
 }
 
-// lowestFreeRange returns the first id range that nobody leases, or false when
-// all are taken.
+// lowestFreeRange returns the first id range without a lease, or false when all are
+// leased.
 func (t *tables) lowestFreeRange() (int, bool) {
 	free := 0
 	for key := range each(t.leases.Cursor()) {
@@ -111,11 +117,12 @@ func rangeOf(key []byte) (int, bool) {
 	return int(binary.BigEndian.Uint32(key)), true
 }
 
-// errForeign says that a bbolt file is sound and somebody else's.
+// errForeign is of a bbolt file that is sound and of another program, or of another
+// format of clove's.
 var errForeign = errors.New("not a file of clove's")
 
 // schemaOf returns the schema version of the file; 0 for one without a bucket.
-func schemaOf(tx *bbolt.Tx) (int, error) {
+func (f format) schemaOf(tx *bbolt.Tx) (int, error) {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
 		if first, _ := tx.Cursor().First(); first != nil {
@@ -123,7 +130,7 @@ func schemaOf(tx *bbolt.Tx) (int, error) {
 		}
 		return 0, nil
 	}
-	version, err := strconv.Atoi(string(meta.Get(keySchema)))
+	version, err := strconv.Atoi(string(meta.Get(f.version)))
 	if err != nil || version < 1 {
 		return 0, errForeign
 	}

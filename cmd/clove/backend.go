@@ -37,6 +37,12 @@ type cleaner interface {
 	Backup(to string) error
 }
 
+// kernel is kernel.db where no cloved has it; else the errors are of KindBusy.
+type kernel interface {
+	BackupKernel(to string) error
+	CheckKernel() ([]string, error)
+}
+
 // insides shows what clove debug looks at.
 type insides interface {
 	StoreOverview() (runtime.StoreOverview, error)
@@ -51,6 +57,7 @@ type backend interface {
 	archive
 	layers
 	cleaner
+	kernel
 	insides
 }
 

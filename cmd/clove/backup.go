@@ -1,19 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 )
 
 func (p *program) backupCommand() *cli.Command {
 	return &cli.Command{
 		Name: "backup", Usage: "write a sound copy of the records to a file", UsageText: "clove backup FILE",
-		Description: "While everything runs. The layers of ended runs and the logs are not in it: they are files\n" +
-			"below --root. To go back, stop cloved and the agents and put the copy in the place of clove.db.",
+		Description: "While everything runs. FILE is a copy of clove.db, and FILE.kernel, where there is a kernel.db, of that: the two\n" +
+			"belong together. The layers of ended runs and the logs are not in them: they are files below --root.\n" +
+			"To go back, stop cloved and the agents and put the copies in the places of clove.db and kernel.db.",
 		Action: p.backup,
 	}
 }
@@ -30,5 +34,34 @@ func (p *program) backup(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.Backup(to)
+	if err := b.Backup(to); err != nil {
+		return err
+	}
+	// In this order: what is reserved for a run is in kernel.db before the run is in
+	// clove.db, so a run in the copies has its reservation. One without a run is
+	// released when cloved starts.
+	err = p.onKernel(c, func() error { return b.BackupKernel(to + kernelSuffix) },
+		func(d *client.Client) error { return d.BackupKernel(c.Context, to+kernelSuffix) })
+	if err != nil {
+		return errors.Join(err, os.Remove(to)) // one without the other is no backup
+	}
+	return nil
+}
+
+// kernelSuffix follows a backup's name in that of the copy of kernel.db.
+const kernelSuffix = ".kernel"
+
+// onKernel uses kernel.db itself, or asks cloved to, which has the file for as long as
+// it lives.
+func (p *program) onKernel(c *cli.Context, own func() error, ask func(*client.Client) error) error {
+	err := own()
+	if err == nil || agent.KindOf(err) != agent.KindBusy {
+		return err
+	}
+	d, unreached := p.cloved(c)
+	if unreached != nil {
+		return err // it names the process that has the file
+	}
+	defer d.Close()
+	return ask(d)
 }

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/rpc"
 )
 
 func TestBackup(t *testing.T) {
@@ -20,5 +26,59 @@ func TestBackup(t *testing.T) {
 		if status, _, stderr := newBench(t).clove(args...); status != exitFailed || !strings.Contains(stderr, "one file") {
 			t.Errorf("%q: %d, %q", args, status, stderr)
 		}
+	}
+}
+
+// A backup takes kernel.db along: itself where no cloved has it, else cloved copies it.
+// Without the second copy there is no first.
+func TestBackupTakesKernelAlong(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "copy")
+	free := newBench(t)
+	if status, _, stderr := free.clove("backup", to); status != 0 || !slices.Equal(free.backend.kernel, []string{to + ".kernel"}) {
+		t.Errorf("%d, %s, %q", status, stderr, free.backend.kernel)
+	}
+	held := newBench(t)
+	held.backend.held = &agent.Error{Kind: agent.KindBusy, Message: "process 7 has it"}
+	f := held.cloved()
+	var asked api.BackupParams
+	f.answers[api.MethodBackup] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+		return api.Nothing{}, json.Unmarshal(params, &asked)
+	}
+	if status, _, stderr := held.clove("backup", to); status != 0 || asked.File != to+".kernel" {
+		t.Errorf("%d, %s, %+v", status, stderr, asked)
+	}
+	f.answers[api.MethodBackup] = func(*rpc.Conn, json.RawMessage) (any, error) {
+		return nil, api.Failure(api.CodeConflict, "", "it is there already")
+	}
+	if err := os.WriteFile(to, nil, 0o600); err != nil { // what the backend would have written
+		t.Fatal(err)
+	}
+	if status, _, stderr := held.clove("backup", to); status != exitFailed || !strings.Contains(stderr, "there already") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	if _, err := os.Stat(to); !os.IsNotExist(err) {
+		t.Errorf("half a backup is left: %v", err)
+	}
+}
+
+func TestCheckLooksAtKernel(t *testing.T) {
+	free := newBench(t)
+	free.backend.kernelProblems = []string{"pages: odd"}
+	if status, stdout, stderr := free.clove("check"); status != exitFailed || !strings.Contains(stdout, "kernel.db  pages: odd") {
+		t.Errorf("%d, %s%s", status, stdout, stderr)
+	}
+	held := newBench(t)
+	held.backend.held = &agent.Error{Kind: agent.KindBusy, Message: "process 7 has it"}
+	if status, _, stderr := held.clove("check"); status != exitFailed || !strings.Contains(stderr, "process 7 has it") {
+		t.Errorf("nobody to ask: %d, %s", status, stderr)
+	}
+	f := held.cloved()
+	f.answer(api.MethodCheck, api.CheckResult{Problems: []string{"schema: odd"}})
+	if status, stdout, stderr := held.clove("check"); status != exitFailed || !strings.Contains(stdout, "kernel.db  schema: odd") {
+		t.Errorf("%d, %s%s", status, stdout, stderr)
+	}
+	f.answer(api.MethodCheck, api.CheckResult{Problems: []string{}})
+	if status, stdout, stderr := held.clove("check"); status != 0 || stdout != "" {
+		t.Errorf("%d, %s%s", status, stdout, stderr)
 	}
 }

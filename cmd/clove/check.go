@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/client"
 	"clove.run/clove/runtime"
 )
 
@@ -27,6 +28,11 @@ func (p *program) check(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	kernel, err := p.kernelProblems(c, b)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, kernel...)
 	if err := p.printProblems(c.Bool(flagJSON), problems); err != nil {
 		return err
 	}
@@ -34,6 +40,16 @@ func (p *program) check(c *cli.Context) error {
 		return exitStatus(exitFailed)
 	}
 	return nil
+}
+
+func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.Problem, err error) {
+	var texts []string
+	err = p.onKernel(c, func() (err error) { texts, err = b.CheckKernel(); return err },
+		func(d *client.Client) (err error) { texts, err = d.CheckKernel(c.Context); return err })
+	for _, text := range texts {
+		problems = append(problems, runtime.Problem{Kind: runtime.ProblemStore, Subject: runtime.Paths{State: c.String(flagRoot)}.Kernel(), Message: text})
+	}
+	return problems, err
 }
 
 func (p *program) printProblems(asJSON bool, problems []runtime.Problem) error {

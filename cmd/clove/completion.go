@@ -60,7 +60,7 @@ func (p *program) completeRuns(c *cli.Context, all bool) error {
 		return err
 	}
 	for _, run := range listed.Runs {
-		if _, err := fmt.Fprintln(p.out, run.Spec.Name); err != nil {
+		if _, err := fmt.Fprintln(p.out, shown(run.Name())); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,9 @@ clove() { [[ $1 == completion ]] && case $2 in live-runs) echo web; echo worker 
 	if status, stdout, _ := b.clove("completion", "live-runs"); status != 0 || stdout != "live\n" {
 		t.Errorf("%d, %q", status, stdout)
 	}
-	if status, stdout, _ := b.clove("completion", "all-runs"); status != 0 || stdout != "live\nover\n" {
+	b.backend.runs = append(b.backend.runs, agent.Run{Owner: agent.Owner{UID: 1000}, Spec: agent.Spec{Name: "theirs"}, State: agent.StateEnded})
+	want := "live\nover\n" + shown(agent.RunName{UID: 1000, Name: "theirs"}) + "\n"
+	if status, stdout, _ := b.clove("completion", "all-runs"); status != 0 || stdout != want {
 		t.Errorf("%d, %q", status, stdout)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
 )
 
 func (p *program) cpCommand() *cli.Command {
@@ -21,10 +23,11 @@ type place struct {
 }
 
 // parsePlace tells NAME:PATH from a host path as docker does: a colon behind
-// a slash is a letter like any other.
+// a slash is a letter like any other, but in UID/NAME:/PATH.
 func parsePlace(text string) place {
 	run, path, found := strings.Cut(text, ":")
-	if !found || strings.Contains(run, "/") || run == "" || run == "." {
+	_, err := agent.ParseRunName(run, 0)
+	if !found || run == "" || run == "." || err != nil || strings.Contains(run, "/") && !strings.HasPrefix(path, "/") {
 		return place{path: text}
 	}
 	return place{run: run, path: path}

@@ -60,7 +60,8 @@ func TestUnpackOnlyWhatWasAsked(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	for text, want := range map[string]place{
-		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""},
+		"box:/a": {"box", "/a"}, "./box:/a": {path: "./box:/a"}, "/x:y": {path: "/x:y"}, "-": {path: "-"}, ":/a": {path: ":/a"}, "box:": {"box", ""}, "1000/box:/a": {"1000/box", "/a"},
+		"./1000/box:/a": {path: "./1000/box:/a"}, "1000/box:a": {path: "1000/box:a"}, "dir/box:/a": {path: "dir/box:/a"},
 	} {
 		if got := parsePlace(text); got != want {
 			t.Errorf("%q: %+v", text, got)

@@ -74,7 +74,7 @@ func (p *program) events(c *cli.Context) error {
 
 // eventLine is one line for people; names and details may come from agents.
 func eventLine(e agent.RunEvent) string {
-	line := fmt.Sprintf("%d %s %s %s (%s)", e.Sequence, e.Time.Local().Format("2006-01-02T15:04:05.000"), e.Kind, printable(e.Name), e.ID[:min(len(e.ID), shortID)])
+	line := fmt.Sprintf("%d %s %s %s (%s)", e.Sequence, e.Time.Local().Format("2006-01-02T15:04:05.000"), e.Kind, printable(shown(agent.RunName{UID: e.Owner.UID, Name: e.Name})), e.ID[:min(len(e.ID), shortID)])
 	if e.ExitCode != nil {
 		line += fmt.Sprintf(" %s %d", e.Status, *e.ExitCode)
 	}

@@ -38,11 +38,14 @@ type fakeBackend struct {
 	failure  error
 	during   func() // happens while the agent runs
 
-	spec    *agent.Spec
-	streams runtime.IO
-	removed []string
-	backup  string
-	consent *runtime.Consent // what the caller of Apply answered
+	spec           *agent.Spec
+	streams        runtime.IO
+	removed        []string
+	backup         string
+	held           error    // what a kernel.db that cloved has answers
+	kernel         []string // copies of it
+	kernelProblems []string
+	consent        *runtime.Consent // what the caller of Apply answered
 }
 
 func (f *fakeBackend) Run(_ context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error) {
@@ -92,6 +95,9 @@ func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) runtime.Cons
 func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
 func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
+
+func (f *fakeBackend) BackupKernel(to string) error   { f.kernel = append(f.kernel, to); return f.held }
+func (f *fakeBackend) CheckKernel() ([]string, error) { return f.kernelProblems, f.held }
 
 func (f *fakeBackend) StoreOverview() (runtime.StoreOverview, error) { return f.overview, f.failure }
 func (f *fakeBackend) Plan(run agent.Run) (string, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,7 +28,8 @@ func (p *program) psCommand() *cli.Command {
 	return &cli.Command{
 		Name: psName, Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]",
 		Description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
-			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.",
+			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
+			"Root sees the runs of other users as UID/NAME, which means them in every command.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "only their IDs, whole", DisableDefaultText: true},
@@ -125,7 +127,7 @@ func (p *program) printRuns(listed api.ListResult) error {
 	}
 	for _, run := range listed.Runs {
 		if reason := listed.Reasons[run.Spec.ID]; reason != "" {
-			p.say("clove", cyan, run.Spec.Name+" waits: "+reason)
+			p.say("clove", cyan, shown(run.Name())+" waits: "+reason)
 		}
 	}
 	return nil
@@ -183,7 +185,15 @@ func psRow(run agent.Run, now time.Time) []string {
 		words[0] = filepath.Base(words[0])
 	}
 	id := string(run.Spec.ID)
-	return []string{id[:min(len(id), shortID)], run.Spec.Name, state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
+	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
+}
+
+// shown is a run's name as the caller writes it: nobody but root sees runs of others.
+func shown(name agent.RunName) string {
+	if os.Geteuid() != 0 {
+		return name.Name
+	}
+	return name.For(0)
 }
 
 // age is how long ago something was, in its largest unit: rows have to fit.

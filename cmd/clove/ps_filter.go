@@ -21,7 +21,7 @@ const (
 
 // filterKeys say how a run matches a value.
 var filterKeys = map[string]func(run agent.Run, value string) bool{
-	filterName: func(run agent.Run, value string) bool { return strings.Contains(run.Spec.Name, value) },
+	filterName: func(run agent.Run, value string) bool { return strings.Contains(shown(run.Name()), value) },
 	filterState: func(run agent.Run, value string) bool {
 		return value == string(run.State) || value == stateWord(run)
 	},

@@ -43,7 +43,7 @@ func fieldsOf(run agent.Run, now time.Time) psFields {
 	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
 		labels = append(labels, key+"="+run.Spec.Labels[key])
 	}
-	f := psFields{ID: string(run.Spec.ID), Names: run.Spec.Name, Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
+	f := psFields{ID: string(run.Spec.ID), Names: row[nameColumn], Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
 		Status: stateWord(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: row[4], Ran: row[5],
 		Labels: printable(strings.Join(labels, ",")), labels: map[string]string{}}
 	maps.Copy(f.labels, run.Spec.Labels)

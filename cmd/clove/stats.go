@@ -123,7 +123,7 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	}
 	u.ID = found.Run.Spec.ID
 	u.Stats, err = d.Stats(c.Context, u.Run)
-	return found.Run.Spec.Name, err
+	return shown(found.Run.Name()), err
 }
 
 // printUsage draws the table in place of the last one where a person watches; a

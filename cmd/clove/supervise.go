@@ -75,7 +75,7 @@ func (p *program) endAll(c *cli.Context) error {
 		}
 		all.Go(func() {
 			if err := supervisor.End(ctx, c.String(flagRunDir), run.Spec.ID, min(run.Spec.Limits.StopGrace, longest)); err != nil {
-				failures[i] = &agent.Error{Step: "end", Message: fmt.Sprintf("cannot end %s", run.Spec.Name), Err: err}
+				failures[i] = &agent.Error{Step: "end", Message: fmt.Sprintf("cannot end %s", shown(run.Name())), Err: err}
 			}
 		})
 	}

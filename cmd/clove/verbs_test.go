@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,30 @@ func TestPsFilters(t *testing.T) {
 		if got := strings.Join(strings.Fields(stdout), " "); status != 0 || got != want {
 			t.Errorf("ps %s: %d, %q, %s; want %q", flags, status, got, stderr, want)
 		}
+	}
+}
+
+// Root sees a user's run with its owner, as every command takes it; a user sees none
+// but their own.
+func TestShown(t *testing.T) {
+	theirs, roots := agent.RunName{UID: 1000, Name: "web"}, agent.RunName{Name: "web"}
+	want := "1000/web"
+	if os.Geteuid() != 0 {
+		want = "web"
+	}
+	if shown(theirs) != want || shown(roots) != "web" {
+		t.Errorf("%s, %s", shown(theirs), shown(roots))
+	}
+	now := time.Now()
+	run := agent.Run{Owner: agent.Owner{UID: 1000}, Spec: agent.Spec{ID: "0123456789abcdef", Name: "web"}}
+	if row, fields := psRow(run, now), fieldsOf(run, now); row[nameColumn] != want || fields.Names != want {
+		t.Errorf("%q, %+v", row, fields)
+	}
+	if e := (agent.RunEvent{Name: "web", Owner: run.Owner}); !strings.Contains(eventLine(e), " "+want+" (") {
+		t.Error(eventLine(e))
+	}
+	if f := (filter{filterName, want}); !f.matches(run) {
+		t.Errorf("%+v does not match", f)
 	}
 }
 

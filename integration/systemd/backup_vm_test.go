@@ -21,7 +21,7 @@ func systemctl(t *testing.T, verb string, units ...string) {
 func TestSystemdBackup(t *testing.T) {
 	installed(t)
 	const copied, database = "/root/copy.db", "/var/lib/clove/clove.db"
-	t.Cleanup(func() { sh(t, "rm -f "+copied+" "+database+".damaged") })
+	t.Cleanup(func() { sh(t, "rm -f "+copied+" "+copied+".kernel "+database+".damaged") })
 	detach(t, "kept", "exit 3")
 	try(t, "clove", "wait", "kept")
 	detach(t, "live", counting)
@@ -34,6 +34,7 @@ func TestSystemdBackup(t *testing.T) {
 		t.Helper()
 		systemctl(t, "stop", ours...)
 		do(t, "install", "-m", "600", copied, database)
+		do(t, "install", "-m", "600", copied+".kernel", "/var/lib/clove/kernel.db")
 		systemctl(t, "start", "clove-agents.service", "clove.service")
 	}
 	back()

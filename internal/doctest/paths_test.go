@@ -16,8 +16,8 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
 )
 
-// examples are names that a document makes up; ID stands for a run's.
-var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID", "server.py", "9464/metrics", "clove.run/node", ".git/config", ".github/workflows"}
+// examples are names that a document makes up, those of runs among them; ID stands for a run's.
+var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID", "server.py", "9464/metrics", "clove.run/node", ".git/config", ".github/workflows", "UID/NAME", "1000/web"}
 
 // network is a range of addresses, which only looks like a path.
 var network = regexp.MustCompile(`^[0-9.]+/[0-9]+$`)

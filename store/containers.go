@@ -9,18 +9,19 @@ import (
 	"clove.run/clove/agent"
 )
 
-// MaxContainers is how many engines' containers are kept. Who starts containers
-// again and again must not fill the store of everybody; agents are not counted.
+// MaxContainers is how many records of OCI containers are kept, so that an engine
+// that starts containers again and again cannot fill the store. Agents are not counted.
 const MaxContainers = 1000
 
-// containersCut is how many of them go at once, so that not every record that
-// comes has the others read to find the oldest.
+// containersCut is how many are removed at once. To find the oldest all must be
+// read, which is too much work for each new record.
 const containersCut = MaxContainers / 10
 
-// Account keeps the record of a container that an engine ran, as a run of root's
-// that has ended. That of the same container, started again, is replaced, and
-// becomes the previous one; told twice of the same end, nothing changes.
-func (s *Store) Account(c agent.Container, record agent.Record) (agent.Run, error) {
+// KeepContainer stores the record of an OCI container as an ended run of root's.
+// The record of an earlier start of the same container becomes the previous one.
+// A record that is stored already, with the same start and end, changes nothing:
+// a monitor that was killed reports again.
+func (s *Store) KeepContainer(c agent.Container, record agent.Record) (agent.Run, error) {
 	if problem := wrongRecord(agent.Spec{ID: agent.ID(c.ID), Name: c.ID}, record); problem != "" {
 		return agent.Run{}, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("the record of container %s: %s", c.ID, problem)}
 	}
@@ -40,17 +41,17 @@ func (s *Store) Account(c agent.Container, record agent.Record) (agent.Run, erro
 			run = *before
 			return nil
 		}
-		if run, err = t.accountOf(c, record, before); err != nil {
+		if run, err = t.containerRun(c, record, before); err != nil {
 			return err
 		}
-		return errors.Join(t.names.Put([]byte(run.Spec.Name), []byte(run.Spec.ID)), t.put(run),
+		return errors.Join(t.putName(run), t.put(run),
 			t.note(run, agent.ContainerEnded, "container "+c.ID), t.cutContainers())
 	})
 	return run, err
 }
 
-// accountOf makes the run, with a name that is free or was its own before.
-func (t *tables) accountOf(c agent.Container, record agent.Record, before *agent.Run) (agent.Run, error) {
+// containerRun makes the run, under a name that is free or that it had before.
+func (t *tables) containerRun(c agent.Container, record agent.Record, before *agent.Run) (agent.Run, error) {
 	run := agent.Run{State: agent.StateEnded, Container: &c, Created: record.Started.UTC(), Started: record.Started.UTC(), Record: &record}
 	run.Spec = agent.Spec{ID: c.RunID(), Name: c.Name(), Command: record.Command}
 	if run.Created.IsZero() {
@@ -58,21 +59,21 @@ func (t *tables) accountOf(c agent.Container, record agent.Record, before *agent
 	}
 	if before != nil {
 		run.Spec.Name, run.Previous = before.Spec.Name, before.Record
-	} else if t.names.Get([]byte(run.Spec.Name)) != nil {
+	} else if _, taken := t.Named(run.Name()); taken {
 		run.Spec.Name = c.LongName()
 	}
-	if holder := t.names.Get([]byte(run.Spec.Name)); holder != nil && string(holder) != string(run.Spec.ID) {
+	if holder, taken := t.Named(run.Name()); taken && holder != run.Spec.ID {
 		return run, &agent.Error{Kind: agent.KindConflict, Step: step, Message: fmt.Sprintf("the name %q is taken by run %s", run.Spec.Name, holder)}
 	}
 	record.ID, record.Name = run.Spec.ID, run.Spec.Name
 	return run, nil
 }
 
-// cutContainers forgets the oldest containers when there are too many. Their
-// names stand together, for no other run's name begins as theirs do.
+// cutContainers removes the oldest containers when there are too many. Their names
+// are neighbours in the index: no other run's name has their prefix.
 func (t *tables) cutContainers() error {
 	var ids []agent.ID
-	cursor, prefix := t.names.Cursor(), []byte(agent.ContainerPrefix)
+	cursor, prefix := t.names.Cursor(), nameKey(agent.RunName{Name: agent.ContainerPrefix})
 	for name, id := cursor.Seek(prefix); bytes.HasPrefix(name, prefix); name, id = cursor.Next() {
 		ids = append(ids, agent.ID(id))
 	}

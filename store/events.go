@@ -11,11 +11,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// maxOccurrences bounds the bucket: who comes back after more than so many
-// reads the runs anew.
-const maxOccurrences = 8192
+// maxEvents bounds the bucket. A reader that missed more than so many events
+// reads all runs again.
+const maxEvents = 8192
 
-// whatOf names the state table's events as occurrences.
+// whatOf is the word in the log of events for each event of the state table.
 var whatOf = map[agent.Event]agent.RunEventKind{
 	agent.EventAdmitted: agent.RunStarting,
 	agent.EventStarted:  agent.RunStarted,
@@ -24,14 +24,14 @@ var whatOf = map[agent.Event]agent.RunEventKind{
 	agent.EventRequeued: agent.RunRequeued,
 }
 
-// note adds an occurrence in the transaction of what it tells, and drops the
-// oldest one beyond the bound.
+// note logs an event in the transaction that changes the run, so that neither is
+// stored without the other, and removes the oldest event beyond the bound.
 func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) error {
 	// gofail: var storeNoted string
 	// lastNoted = string(what)
 	// if err := failpoint(storeNoted, lastNoted); err != nil { return err }
 
-	number, err := t.occurrences.NextSequence()
+	number, err := t.events.NextSequence()
 	if err != nil {
 		return err
 	}
@@ -49,21 +49,20 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	if err != nil {
 		return err
 	}
-	if number > maxOccurrences {
-		err = t.occurrences.Delete(numberKey(number - maxOccurrences))
+	if number > maxEvents {
+		err = t.events.Delete(numberKey(number - maxEvents))
 	}
-	return errors.Join(err, t.occurrences.Put(numberKey(number), value))
+	return errors.Join(err, t.events.Put(numberKey(number), value))
 }
 
-// Occurrences returns what happened after the one with this number, at most
-// limit of them, oldest first, and the number of the last that there is. A gap
-// says that those in between have been dropped: the first one returned is then
-// not after+1.
-func (s *Store) Occurrences(after uint64, limit int) (found []agent.RunEvent, last uint64, err error) {
+// Events returns the events with a higher number than after, at most limit of
+// them, oldest first, and the number of the newest event. If the first one
+// returned is not after+1, the events in between have been removed.
+func (s *Store) Events(after uint64, limit int) (found []agent.RunEvent, last uint64, err error) {
 	var keys, values [][]byte
 	err = s.view(func(t *tables) error {
-		last = t.occurrences.Sequence()
-		cursor := t.occurrences.Cursor()
+		last = t.events.Sequence()
+		cursor := t.events.Cursor()
 		for key, value := cursor.Seek(numberKey(after + 1)); key != nil && len(keys) < limit; key, value = cursor.Next() {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 		}
@@ -75,7 +74,7 @@ func (s *Store) Occurrences(after uint64, limit int) (found []agent.RunEvent, la
 	found = make([]agent.RunEvent, len(keys))
 	err = onAllCPUs(len(keys), func(i int) error {
 		if err := json.Unmarshal(values[i], &found[i]); err != nil {
-			return fmt.Errorf("%w: occurrence %x: %w", errDamaged, keys[i], err)
+			return fmt.Errorf("%w: event %x: %w", errDamaged, keys[i], err)
 		}
 		return nil
 	})
@@ -84,13 +83,14 @@ func (s *Store) Occurrences(after uint64, limit int) (found []agent.RunEvent, la
 
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
-// everyOccurrence: numbers are those of their keys, and none is in the future.
-func (a *audit) everyOccurrence() {
-	last := a.occurrences.Sequence()
-	for key, value := range each(a.occurrences.Cursor()) {
+// everyEvent checks that each event has the number of its key, and that no number
+// is above the bucket's sequence.
+func (a *audit) everyEvent() {
+	last := a.events.Sequence()
+	for key, value := range each(a.events.Cursor()) {
 		var o agent.RunEvent
 		if err := json.Unmarshal(value, &o); err != nil || len(key) != 8 || o.Sequence != binary.BigEndian.Uint64(key) || o.Sequence > last {
-			a.problem("occurrence %x: it says %d of %d (%v)", key, o.Sequence, last, err)
+			a.problem("event %x: it says %d of %d (%v)", key, o.Sequence, last, err)
 		}
 	}
 }

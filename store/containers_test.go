@@ -21,7 +21,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	run, err := s.Account(ended("one", noon, 7))
+	run, err := s.KeepContainer(ended("one", noon, 7))
 	must(t, err)
 	got, err := s.Get("oci+one")
 	must(t, err)
@@ -29,7 +29,7 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 		got.Record.ID != got.Spec.ID || got.Record.Name != got.Spec.Name || got.Layer != "" || got.Lease != nil {
 		t.Errorf("%+v", got)
 	}
-	news, _, err := s.Occurrences(0, 10)
+	news, _, err := s.Events(0, 10)
 	must(t, err)
 	if len(news) != 1 || news[0].Kind != agent.ContainerEnded || *news[0].ExitCode != 7 || news[0].Status != agent.StatusExited || news[0].Sum != nil {
 		t.Errorf("%+v", news)
@@ -40,21 +40,21 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 	}
 }
 
-// TestAContainersRecordReplacesItsOwn, and no other's. Told twice, as by a
-// keeper that was killed in between, it is one.
+// TestAContainersRecordReplacesItsOwn, and no other's. Reported twice, as by a
+// monitor that was killed in between, it is one.
 func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	for _, code := range []int{3, 4} { // the second tells of the first one's end
-		_, err := s.Account(ended("one", noon, code))
+		_, err := s.KeepContainer(ended("one", noon, code))
 		must(t, err)
 	}
 	run, err := s.Get("oci+one")
 	must(t, err)
 	if run.Record.ExitCode != 3 || run.Previous != nil {
-		t.Errorf("told twice: %+v", run)
+		t.Errorf("reported twice: %+v", run)
 	}
-	_, err = s.Account(ended("one", noon.Add(time.Hour), 5))
+	_, err = s.KeepContainer(ended("one", noon.Add(time.Hour), 5))
 	must(t, err)
 	run, err = s.Get("oci+one")
 	must(t, err)
@@ -63,7 +63,7 @@ func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 	}
 	elsewhere, record := ended("one", noon, 6)
 	elsewhere.Directory = "/run/another/one"
-	other, err := s.Account(elsewhere, record)
+	other, err := s.KeepContainer(elsewhere, record)
 	must(t, err)
 	if run, err = s.Get("oci+one"); err != nil || run.Record.ExitCode != 5 || other.Spec.Name != elsewhere.LongName() {
 		t.Errorf("another engine's: %v, %+v, %s", err, run, other.Spec.Name)
@@ -79,7 +79,7 @@ func TestNobodyBecomesAContainer(t *testing.T) {
 	mine.Spec.ID = c.RunID()
 	_, err := s.Enqueue(mine)
 	must(t, err)
-	_, err = s.Account(c, record)
+	_, err = s.KeepContainer(c, record)
 	wantKind(t, err, agent.KindConflict)
 	if run, err := s.Get("mine"); err != nil || run.State != agent.StateQueued || run.Container != nil {
 		t.Errorf("%v, %+v", err, run)
@@ -100,7 +100,7 @@ func TestARecordThatIsNoContainers(t *testing.T) {
 	} {
 		c, record := ended("one", noon, 0)
 		change(&c, &record)
-		if _, err := s.Account(c, record); agent.KindOf(err) != agent.KindInvalid || err == nil {
+		if _, err := s.KeepContainer(c, record); agent.KindOf(err) != agent.KindInvalid || err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestARecordThatIsNoContainers(t *testing.T) {
 func TestAContainersRunStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	run, err := s.Account(ended("one", noon, 0))
+	run, err := s.KeepContainer(ended("one", noon, 0))
 	must(t, err)
 	for name, change := range map[string]func() error{
 		"restart": func() error { _, err := s.Requeue(run.Spec.ID, nil); return err },
@@ -134,7 +134,7 @@ func TestContainersDoNotFillTheStore(t *testing.T) {
 	mine, err := s.Enqueue(newRun("mine"))
 	must(t, err)
 	for i := range MaxContainers + 1 {
-		_, err := s.Account(ended(fmt.Sprintf("c%d", i), noon.Add(time.Duration(-i)*time.Minute), 0))
+		_, err := s.KeepContainer(ended(fmt.Sprintf("c%d", i), noon.Add(time.Duration(-i)*time.Minute), 0))
 		must(t, err)
 	}
 	runs, err := s.List()
@@ -143,7 +143,7 @@ func TestContainersDoNotFillTheStore(t *testing.T) {
 	if len(kept) != MaxContainers+1-containersCut || len(runs) != len(kept)+1 {
 		t.Errorf("%d containers of %d runs", len(kept), len(runs))
 	}
-	// They were told of from the newest to the oldest.
+	// They were reported from the newest to the oldest.
 	if oldest := kept[len(kept)-1]; oldest.Container.ID != fmt.Sprintf("c%d", MaxContainers-containersCut) {
 		t.Errorf("the oldest is %s", oldest.Container.ID)
 	}

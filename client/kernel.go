@@ -1,0 +1,19 @@
+package client
+
+import (
+	"context"
+
+	"clove.run/clove/api"
+)
+
+// BackupKernel has cloved copy kernel.db to a file that does not exist yet; for root.
+func (c *Client) BackupKernel(ctx context.Context, to string) error {
+	return c.Call(ctx, api.MethodBackup, api.BackupParams{File: to}, nil)
+}
+
+// CheckKernel has cloved check kernel.db, and returns what is wrong with it; for root.
+func (c *Client) CheckKernel(ctx context.Context) ([]string, error) {
+	var r api.CheckResult
+	err := c.Call(ctx, api.MethodCheck, api.Nothing{}, &r)
+	return r.Problems, err
+}

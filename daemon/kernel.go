@@ -1,0 +1,35 @@
+package daemon
+
+import (
+	"path/filepath"
+
+	"clove.run/clove/api"
+	"clove.run/clove/store"
+)
+
+// openKernel takes kernel.db for as long as cloved serves. It waits for clove backup
+// and clove check, which use the file only while no cloved has it.
+func (d *Daemon) openKernel() (err error) {
+	d.kernel, err = store.OpenKernel(d.options.Paths.Kernel(), storeTimeout)
+	return err
+}
+
+// shared serves the methods about kernel.db. It is made when the file is open.
+type shared struct{ kernel *store.Kernel }
+
+func (s shared) methods() map[string]handler {
+	return map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check)}
+}
+
+// backup copies kernel.db: no other process may open it.
+func (s shared) backup(_ *call, p api.BackupParams) (any, error) {
+	if !filepath.IsAbs(p.File) {
+		return nil, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
+	}
+	return api.Nothing{}, s.kernel.Backup(p.File)
+}
+
+func (s shared) check(_ *call, _ api.Nothing) (any, error) {
+	problems, err := s.kernel.Check()
+	return api.CheckResult{Problems: append([]string{}, problems...)}, err
+}
