@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -21,6 +22,10 @@ type fakeCloved struct {
 
 	mu    sync.Mutex
 	asked []rpc.Message
+
+	// order is counted up on both sides of each request and answer. A socket is no
+	// synchronisation for the race detector, and the answers share the tests' variables.
+	order atomic.Int64
 }
 
 // cloved makes the bench's commands find a daemon.
@@ -53,6 +58,7 @@ func (f *fakeCloved) serve(c *rpc.Conn) {
 		if err != nil {
 			return
 		}
+		f.order.Add(1)
 		f.mu.Lock()
 		f.asked = append(f.asked, m)
 		f.mu.Unlock()
@@ -61,7 +67,9 @@ func (f *fakeCloved) serve(c *rpc.Conn) {
 			_ = c.Respond(m.ID, nil, api.Failure(api.CodeMethod, "teach the fake", "there is no method %q", m.Method))
 			continue
 		}
-		if result, err := serve(c, m.Params); err != nil {
+		result, err := serve(c, m.Params)
+		f.order.Add(1)
+		if err != nil {
 			_ = c.Respond(m.ID, nil, api.ErrorOf(err))
 		} else {
 			_ = c.Respond(m.ID, result, nil)

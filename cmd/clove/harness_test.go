@@ -156,6 +156,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		},
 		dial: func(ctx context.Context, _ string) (*client.Client, error) {
 			if b.daemon != nil {
+				b.daemon.order.Add(1)
 				return client.Dial(ctx, b.daemon.path)
 			}
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run", Hint: "start it"}
@@ -169,6 +170,9 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		},
 	}
 	status = p.execute(args)
+	if b.daemon != nil {
+		b.daemon.order.Add(1)
+	}
 	return status, b.read(out.Name()), b.read(errs.Name())
 }
 
