@@ -48,8 +48,7 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 const sendPatience = 100 * time.Millisecond
 
 func (s *supervisor) send(m initproto.Message) error {
-	_ = s.conn.SetSendDeadline(time.Now().Add(sendPatience)) // a socket that is gone fails the send as well
-	return s.conn.Send(m)
+	return s.conn.SendWithin(sendPatience, m)
 }
 
 // setDeadline arms clove's own clocks: for the wall clock as it stands, and for a

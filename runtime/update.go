@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"time"
 
@@ -211,7 +212,11 @@ const extendPatience = 10 * time.Second
 
 // extend gives clove-init another wall clock and waits until it has it.
 func (s *supervisor) extend(wallClock time.Duration) error {
-	if err := s.send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}}); err != nil {
+	silent := &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock,
+		Message: fmt.Sprintf("clove-init did not answer within %s", extendPatience)}
+	if err := s.send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}}); errors.Is(err, os.ErrDeadlineExceeded) {
+		return silent
+	} else if err != nil {
 		return errEnded()
 	}
 	patience := time.NewTimer(extendPatience)
@@ -230,8 +235,7 @@ func (s *supervisor) extend(wallClock time.Duration) error {
 		case <-s.over.C:
 			s.killAgent() // one that does not answer does not hold its deadline either
 		case <-patience.C:
-			return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock,
-				Message: fmt.Sprintf("clove-init did not answer within %s", extendPatience)}
+			return silent
 		}
 	}
 	return errEnded()

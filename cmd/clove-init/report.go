@@ -18,8 +18,7 @@ type report struct {
 }
 
 func (r *report) send(m initproto.Message) {
-	_ = r.conn.SetSendDeadline(time.Now().Add(sendWait))
-	_ = r.conn.Send(m)
+	_ = r.conn.SendWithin(sendWait, m)
 }
 
 // last writes the exit file before it sends the message, so whoever receives the message

@@ -60,12 +60,13 @@ func (c *Conn) CloseSend() error {
 // connection cannot be used any more.
 func (c *Conn) SetReceiveDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
-// SetSendDeadline does the same for Send.
-func (c *Conn) SetSendDeadline(t time.Time) error { return c.socket.SetWriteDeadline(t) }
-
 // Send writes one message, with the descriptor of Started.Terminal if there is one; the
 // sender keeps its copy. It is safe for concurrent use.
-func (c *Conn) Send(m Message) error {
+func (c *Conn) Send(m Message) error { return c.SendWithin(0, m) }
+
+// SendWithin is Send that waits at most patience for a receiver that does not read; then
+// the error is os.ErrDeadlineExceeded. 0 waits for ever.
+func (c *Conn) SendWithin(patience time.Duration, m Message) error {
 	data, err := Encode(m)
 	if err != nil {
 		return err
@@ -78,22 +79,47 @@ func (c *Conn) Send(m Message) error {
 	binary.BigEndian.PutUint32(frame, uint32(len(data)))
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	if err := c.write(append(frame, data...), files); err != nil {
+	if err := c.write(append(frame, data...), files, patience); err != nil {
 		return fmt.Errorf("cannot send message: %w", err)
 	}
 	return nil
 }
 
 // write sends all of data. The files go with its first byte.
-func (c *Conn) write(data []byte, files []*os.File) error {
+func (c *Conn) write(data []byte, files []*os.File, patience time.Duration) error {
 	for len(data) > 0 {
-		n, err := passfd.Send(c.socket, data, files...)
+		n, err := c.writeSome(data, files, patience)
 		if err != nil {
 			return err
 		}
 		data, files = data[n:], nil
 	}
 	return nil
+}
+
+// writeSome tries before it waits and again when the time has passed: a deadline can pass
+// while this process is frozen or the host is busy, and a socket that has room must not
+// lose a message for that.
+func (c *Conn) writeSome(data []byte, files []*os.File, patience time.Duration) (int, error) {
+	n, err := passfd.TrySend(c.socket, data, files...)
+	if !errors.Is(err, unix.EAGAIN) {
+		return n, err
+	}
+	var deadline time.Time // zero: none
+	if patience != 0 {
+		deadline = time.Now().Add(patience)
+	}
+	if err := c.socket.SetWriteDeadline(deadline); err != nil {
+		return 0, err
+	}
+	n, err = passfd.Send(c.socket, data, files...)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	if late, again := passfd.TrySend(c.socket, data, files...); !errors.Is(again, unix.EAGAIN) {
+		return late, again
+	}
+	return 0, err
 }
 
 // Receive reads one message. io.EOF means that the other side is gone and nothing is left

@@ -15,6 +15,18 @@ import (
 // Send is one sendmsg(2) of data and, with its first byte, of files, which stay the
 // sender's. A stream may take less than all of the data: n says how much.
 func Send(socket syscall.Conn, data []byte, files ...*os.File) (n int, err error) {
+	return send(socket, data, files, func(raw syscall.RawConn, try func(fd uintptr) bool) error { return raw.Write(try) })
+}
+
+// TrySend is Send that does not wait: unix.EAGAIN where the socket is full. Unlike Send
+// it also tries when the socket's write deadline has passed.
+func TrySend(socket syscall.Conn, data []byte, files ...*os.File) (n int, err error) {
+	return send(socket, data, files, func(raw syscall.RawConn, try func(fd uintptr) bool) error {
+		return raw.Control(func(fd uintptr) { try(fd) })
+	})
+}
+
+func send(socket syscall.Conn, data []byte, files []*os.File, with func(syscall.RawConn, func(fd uintptr) bool) error) (n int, err error) {
 	rights, err := rightsOf(files)
 	if err != nil {
 		return 0, err
@@ -23,7 +35,7 @@ func Send(socket syscall.Conn, data []byte, files ...*os.File) (n int, err error
 	if err != nil {
 		return 0, err
 	}
-	failed := raw.Write(func(fd uintptr) bool {
+	failed := with(raw, func(fd uintptr) bool {
 		n, err = retry(func() (int, error) { return unix.SendmsgN(int(fd), data, rights, nil, unix.MSG_NOSIGNAL) })
 		return err != unix.EAGAIN
 	})
