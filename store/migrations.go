@@ -18,8 +18,8 @@ type migration struct {
 // step is never changed: a change of schema, a renamed field of agent.Run
 // among them, is a new step at the end.
 var migrations = []migration{
-	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets},
-	{to: 2, what: "make the bucket occurrences", apply: makeEvents},
+	{to: 1, what: "make the buckets runs, names and leases", apply: makeBuckets(bucketRuns, bucketNames, bucketLeases)},
+	{to: 2, what: "make the bucket occurrences", apply: makeBuckets(bucketEvents)},
 	{to: 3, what: "key the names by owner", apply: keyNamesByOwner},
 }
 
@@ -52,16 +52,13 @@ func (f format) setSchema(tx *bbolt.Tx, version int) error {
 	return meta.Put(f.version, []byte(strconv.Itoa(version)))
 }
 
-func makeBuckets(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketRuns, bucketNames, bucketLeases} {
-		if _, err := tx.CreateBucket(name); err != nil {
-			return err
+func makeBuckets(names ...[]byte) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		for _, name := range names {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
-}
-
-func makeEvents(tx *bbolt.Tx) error {
-	_, err := tx.CreateBucket(bucketEvents)
-	return err
 }

@@ -99,32 +99,49 @@ func (s *Store) Requeue(id agent.ID, change func(*agent.Run)) (agent.Run, error)
 // Amend changes fields of a run that no index and no state depends on, and logs
 // the event what. Rename changes the name.
 func (s *Store) Amend(id agent.ID, what agent.RunEventKind, detail string, change func(*agent.Run)) (agent.Run, error) {
-	var amended agent.Run
-	err := s.update(func(t *tables) error {
+	return s.edit(id, func(t *tables, run *agent.Run) error {
+		if err := changed(run, string(what), change); err != nil {
+			return err
+		}
+		return errors.Join(t.put(*run), t.note(*run, what, detail))
+	})
+}
+
+// edit runs f in one transaction with the stored run id, and returns what f made of it.
+func (s *Store) edit(id agent.ID, f func(*tables, *agent.Run) error) (edited agent.Run, err error) {
+	err = s.update(func(t *tables) error {
 		run, err := t.mustGet(id)
 		if err != nil {
 			return err
 		}
-		before := identityOf(*run)
-		called(change, run)
-		if identityOf(*run) != before {
-			return broken("%q changed what only the store may change of run %s", what, id)
-		}
-		amended = *run
-		return errors.Join(t.put(*run), t.note(*run, what, detail))
+		err = f(t, run)
+		edited = *run
+		return err
 	})
-	return amended, err
+	if err != nil {
+		return agent.Run{}, err
+	}
+	return edited, nil
+}
+
+// changed runs a caller's change, which may be nil. It must leave alone what the
+// indexes and the state table depend on.
+func changed(run *agent.Run, event string, change func(*agent.Run)) error {
+	if change == nil {
+		return nil
+	}
+	before := identityOf(*run)
+	called(change, run)
+	if identityOf(*run) != before {
+		return broken("event %q changed what only the store may change of run %s", event, before.id)
+	}
+	return nil
 }
 
 // Rename gives a run that is queued or has ended another name: a live one's
 // supervisor knows it by the old one.
 func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
-	var renamed agent.Run
-	err := s.update(func(t *tables) error {
-		run, err := t.mustGet(id)
-		if err != nil {
-			return err
-		}
+	return s.edit(id, func(t *tables, run *agent.Run) error {
 		if err := run.CheckOwn(); err != nil {
 			return err
 		}
@@ -143,11 +160,9 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		if run.Record != nil {
 			run.Record.Name = name
 		}
-		renamed = *run
 		return errors.Join(t.names.Delete(nameKey(old)), t.putName(*run), t.put(*run),
 			t.note(*run, agent.RunRenamed, "was "+old.Name))
 	})
-	return renamed, err
 }
 
 // Apply moves run id by event e, and stores the fields that change sets; change may
@@ -187,11 +202,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 
 // Remove deletes an ended run and frees its name. The caller removes its layer.
 func (s *Store) Remove(id agent.ID) error {
-	return s.update(func(t *tables) error {
-		run, err := t.mustGet(id)
-		if err != nil {
-			return err
-		}
+	_, err := s.edit(id, func(t *tables, run *agent.Run) error {
 		if run.State != agent.StateEnded {
 			return &agent.Error{Kind: agent.KindConflict, Step: step,
 				Message: fmt.Sprintf("run %s (%s) is %s, not ended", run.Spec.Name, id, run.State),
@@ -199,6 +210,7 @@ func (s *Store) Remove(id agent.ID) error {
 		}
 		return t.forget(*run)
 	})
+	return err
 }
 
 // forget deletes an ended run and its name; an ended run has no lease.
@@ -212,12 +224,7 @@ func (t *tables) forget(run agent.Run) error {
 // caller's change, then settle, then the state: neither of the two can overwrite it.
 func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 	settle func(*tables, *agent.Run, agent.State) error) (agent.Run, error) {
-	var moved agent.Run
-	err := s.update(func(t *tables) error {
-		run, err := t.mustGet(id)
-		if err != nil {
-			return err
-		}
+	return s.edit(id, func(t *tables, run *agent.Run) error {
 		if err := run.CheckOwn(); err != nil {
 			return err
 		}
@@ -226,27 +233,18 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 			return &agent.Error{Kind: agent.KindConflict, Step: step,
 				Message: fmt.Sprintf("run %s (%s) has moved on", run.Spec.Name, id), Err: err}
 		}
-		if change != nil {
-			before := identityOf(*run)
-			called(change, run)
-			if identityOf(*run) != before {
-				return broken("event %q changed what only the store may change of run %s", e, id)
-			}
+		if err := changed(run, string(e), change); err != nil {
+			return err
 		}
 		if err := settle(t, run, next); err != nil {
 			return err
 		}
 		run.State = next
-		moved = *run
 		if next == agent.StateEnded && run.Spec.Remove {
 			return errors.Join(t.note(*run, whatOf[e], ""), t.forget(*run))
 		}
 		return errors.Join(t.put(*run), t.note(*run, whatOf[e], ""))
 	})
-	if err != nil {
-		return agent.Run{}, err
-	}
-	return moved, nil
 }
 
 // identity is the part of a run that the indexes and the state table depend on.
