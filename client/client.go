@@ -121,6 +121,12 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
+// call is Call with a result of the method's own type.
+func call[R any](ctx context.Context, c *Client, method string, params any) (result R, err error) {
+	err = c.Call(ctx, method, params, &result)
+	return result, err
+}
+
 // Stream asks for a method that notifies before it answers.
 func (c *Client) Stream(ctx context.Context, method string, params, result any, note func(method string, params json.RawMessage) error) error {
 	conn, err := c.connect(ctx)
@@ -149,6 +155,17 @@ func request(ctx context.Context, conn *rpc.Conn, method string, params any) err
 }
 
 func fault(text json.RawMessage) error { return api.ParseError(text) }
+
+// notes gives each notification of a stream to each, as what it is.
+func notes[N any](each func(N) error) func(string, json.RawMessage) error {
+	return func(_ string, text json.RawMessage) error {
+		var note N
+		if err := json.Unmarshal(text, &note); err != nil {
+			return err
+		}
+		return each(note)
+	}
+}
 
 // lost is the error for a cloved that ended before its answer.
 func lost(err error) error {

@@ -22,16 +22,14 @@ func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) 
 }
 
 // RestartFresh is Restart with a new layer: what the agent wrote is lost.
-func (c *Client) RestartFresh(ctx context.Context, ref string, grace *time.Duration) (r api.RunResult, err error) {
+func (c *Client) RestartFresh(ctx context.Context, ref string, grace *time.Duration) (api.RunResult, error) {
 	stop := api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}
-	err = c.Call(ctx, api.MethodRunRestart, api.RestartParams{StopParams: stop, Fresh: true}, &r)
-	return r, err
+	return call[api.RunResult](ctx, c, api.MethodRunRestart, api.RestartParams{StopParams: stop, Fresh: true})
 }
 
 // Restart ends a run if it lives, and starts it again.
-func (c *Client) Restart(ctx context.Context, ref string, grace *time.Duration) (r api.RunResult, err error) {
-	err = c.Call(ctx, api.MethodRunRestart, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}, &r)
-	return r, err
+func (c *Client) Restart(ctx context.Context, ref string, grace *time.Duration) (api.RunResult, error) {
+	return call[api.RunResult](ctx, c, api.MethodRunRestart, api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)})
 }
 
 // Pause freezes a run; its wall clock goes on. It is a conflict when it is
@@ -46,7 +44,6 @@ func (c *Client) Resume(ctx context.Context, ref string) error {
 }
 
 // Update changes a live run's limits and rules: all that u names, or nothing.
-func (c *Client) Update(ctx context.Context, ref string, u agent.Update) (r api.RunResult, err error) {
-	err = c.Call(ctx, api.MethodRunUpdate, api.UpdateParams{RunParams: api.RunParams{Run: ref}, Update: u}, &r)
-	return r, err
+func (c *Client) Update(ctx context.Context, ref string, u agent.Update) (api.RunResult, error) {
+	return call[api.RunResult](ctx, c, api.MethodRunUpdate, api.UpdateParams{RunParams: api.RunParams{Run: ref}, Update: u})
 }

@@ -8,7 +8,6 @@ import (
 
 // Debug returns one part of what cloved is doing inside; for root.
 func (c *Client) Debug(ctx context.Context, part api.DebugPart) (string, error) {
-	var r api.DebugResult
-	err := c.Call(ctx, api.MethodDebug, api.DebugParams{Part: part}, &r)
+	r, err := call[api.DebugResult](ctx, c, api.MethodDebug, api.DebugParams{Part: part})
 	return r.Text, err
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 
 	"clove.run/clove/api"
 )
@@ -11,12 +10,6 @@ import (
 // no longer known: read the runs anew. The result's Last is where to go on, also
 // with another cloved. An error of each ends the stream and is returned.
 func (c *Client) Events(ctx context.Context, p api.EventParams, each func(api.EventNote) error) (r api.EventResult, err error) {
-	err = c.Stream(ctx, api.MethodEventFollow, p, &r, func(_ string, text json.RawMessage) error {
-		var note api.EventNote
-		if err := json.Unmarshal(text, &note); err != nil {
-			return err
-		}
-		return each(note)
-	})
+	err = c.Stream(ctx, api.MethodEventFollow, p, &r, notes(each))
 	return r, err
 }

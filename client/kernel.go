@@ -13,7 +13,6 @@ func (c *Client) BackupKernel(ctx context.Context, to string) error {
 
 // CheckKernel has cloved check kernel.db, and returns what is wrong with it; for root.
 func (c *Client) CheckKernel(ctx context.Context) ([]string, error) {
-	var r api.CheckResult
-	err := c.Call(ctx, api.MethodCheck, api.Nothing{}, &r)
+	r, err := call[api.CheckResult](ctx, c, api.MethodCheck, api.Nothing{})
 	return r.Problems, err
 }

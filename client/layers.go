@@ -22,11 +22,5 @@ func (c *Client) Apply(ctx context.Context, params api.ApplyParams, each func(ag
 }
 
 func eachChange(each func(agent.Change) error) func(string, json.RawMessage) error {
-	return func(_ string, text json.RawMessage) error {
-		var note api.ChangeNote
-		if err := json.Unmarshal(text, &note); err != nil {
-			return err
-		}
-		return each(note.Change)
-	}
+	return notes(func(note api.ChangeNote) error { return each(note.Change) })
 }

@@ -9,9 +9,8 @@ import (
 )
 
 // Info says what this cloved is.
-func (c *Client) Info(ctx context.Context) (r api.InfoResult, err error) {
-	err = c.Call(ctx, api.MethodInfo, api.Nothing{}, &r)
-	return r, err
+func (c *Client) Info(ctx context.Context) (api.InfoResult, error) {
+	return call[api.InfoResult](ctx, c, api.MethodInfo, api.Nothing{})
 }
 
 // Guard makes network rules hold in an engine's container, and answers when they do.
@@ -30,9 +29,8 @@ func (c *Client) Drain(ctx context.Context, on bool) error {
 }
 
 // Start asks for a run; see api.MethodRunStart for when it answers.
-func (c *Client) Start(ctx context.Context, p api.StartParams) (r api.RunResult, err error) {
-	err = c.Call(ctx, api.MethodRunStart, p, &r)
-	return r, err
+func (c *Client) Start(ctx context.Context, p api.StartParams) (api.RunResult, error) {
+	return call[api.RunResult](ctx, c, api.MethodRunStart, p)
 }
 
 // List returns the caller's runs, newest first; of root all. It asks until it has them,
@@ -43,8 +41,8 @@ func (c *Client) List(ctx context.Context, p api.ListParams) (api.ListResult, er
 		if most > 0 {
 			p.Limit = most - len(all.Runs)
 		}
-		var part api.ListResult
-		if err := c.Call(ctx, api.MethodRunList, p, &part); err != nil {
+		part, err := call[api.ListResult](ctx, c, api.MethodRunList, p)
+		if err != nil {
 			return api.ListResult{}, err
 		}
 		all.Runs = append(all.Runs, part.Runs...)
@@ -58,17 +56,15 @@ func (c *Client) List(ctx context.Context, p api.ListParams) (api.ListResult, er
 
 // Get returns the run with this id, name, or unique beginning of an id, in that
 // order. What the caller does not own is not found.
-func (c *Client) Get(ctx context.Context, ref string) (r api.RunResult, err error) {
-	err = c.Call(ctx, api.MethodRunGet, api.RunParams{Run: ref}, &r)
-	return r, err
+func (c *Client) Get(ctx context.Context, ref string) (api.RunResult, error) {
+	return call[api.RunResult](ctx, c, api.MethodRunGet, api.RunParams{Run: ref})
 }
 
 // Wait answers when the run has ended for good, and no policy starts it again.
 // It lasts as long as the run: ctx ends it earlier, and so does the end of
 // cloved, with an error of KindBusy; then ask the next cloved.
-func (c *Client) Wait(ctx context.Context, ref string) (r api.WaitResult, err error) {
-	err = c.Call(ctx, api.MethodRunWait, api.RunParams{Run: ref}, &r)
-	return r, err
+func (c *Client) Wait(ctx context.Context, ref string) (api.WaitResult, error) {
+	return call[api.WaitResult](ctx, c, api.MethodRunWait, api.RunParams{Run: ref})
 }
 
 // Remove forgets a run, its record, layer and log; with force it may be alive,
@@ -78,13 +74,11 @@ func (c *Client) Remove(ctx context.Context, ref string, force bool) error {
 }
 
 // Rename gives a run that does not execute another name.
-func (c *Client) Rename(ctx context.Context, ref, name string) (r api.RunResult, err error) {
-	err = c.Call(ctx, api.MethodRunRename, api.RenameParams{RunParams: api.RunParams{Run: ref}, Name: name}, &r)
-	return r, err
+func (c *Client) Rename(ctx context.Context, ref, name string) (api.RunResult, error) {
+	return call[api.RunResult](ctx, c, api.MethodRunRename, api.RenameParams{RunParams: api.RunParams{Run: ref}, Name: name})
 }
 
 // Prune removes the caller's ended runs.
-func (c *Client) Prune(ctx context.Context) (r api.PruneResult, err error) {
-	err = c.Call(ctx, api.MethodRunPrune, api.Nothing{}, &r)
-	return r, err
+func (c *Client) Prune(ctx context.Context) (api.PruneResult, error) {
+	return call[api.PruneResult](ctx, c, api.MethodRunPrune, api.Nothing{})
 }

@@ -9,15 +9,13 @@ import (
 
 // Stats returns what a live run uses. A figure that the host cannot supply is nil.
 func (c *Client) Stats(ctx context.Context, ref string) (agent.Stats, error) {
-	var r api.StatsResult
-	err := c.Call(ctx, api.MethodRunStats, api.RunParams{Run: ref}, &r)
+	r, err := call[api.StatsResult](ctx, c, api.MethodRunStats, api.RunParams{Run: ref})
 	return r.Stats, err
 }
 
 // Processes lists the processes of a live run with the ids that they have
 // inside. Their command lines come from the agent: do not trust them.
 func (c *Client) Processes(ctx context.Context, ref string) ([]agent.Process, error) {
-	var r api.ProcessesResult
-	err := c.Call(ctx, api.MethodRunProcesses, api.RunParams{Run: ref}, &r)
+	r, err := call[api.ProcessesResult](ctx, c, api.MethodRunProcesses, api.RunParams{Run: ref})
 	return r.Processes, err
 }
