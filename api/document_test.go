@@ -100,7 +100,7 @@ var who = map[Access]string{
 func words(codes []Code) string {
 	var list []string
 	for _, code := range codes {
-		row, _ := rowOf(func(r codeRow) bool { return r.Code == code })
+		row, _ := rowOf(code)
 		list = append(list, row.Word)
 	}
 	return strings.Join(list, ", ")

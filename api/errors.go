@@ -1,10 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 
 	"clove.run/clove/agent"
 )
@@ -60,13 +63,12 @@ var Codes = []codeRow{
 	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own", "open another connection for it"},
 }
 
-func rowOf(is func(codeRow) bool) (codeRow, bool) {
-	for _, row := range Codes {
-		if is(row) {
-			return row, true
-		}
+func rowOf(code Code) (codeRow, bool) {
+	i := slices.IndexFunc(Codes, func(row codeRow) bool { return row.Code == code })
+	if i < 0 {
+		return codeRow{}, false
 	}
-	return codeRow{}, false
+	return Codes[i], true
 }
 
 // Error is an error on the wire. It is also an error for Go callers, who find
@@ -93,7 +95,7 @@ func (e *Error) Unwrap() error { return e.Known() }
 // Known is the error as the rest of clove knows it.
 func (e *Error) Known() *agent.Error {
 	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint}
-	if row, found := rowOf(func(r codeRow) bool { return r.Code == e.Code }); found {
+	if row, found := rowOf(e.Code); found {
 		known.Kind = row.Kind
 	}
 	return known
@@ -101,7 +103,7 @@ func (e *Error) Known() *agent.Error {
 
 // Failure makes an error with a code of the set.
 func Failure(code Code, hint, format string, values ...any) *Error {
-	row, _ := rowOf(func(r codeRow) bool { return r.Code == code })
+	row, _ := rowOf(code)
 	hint = cmp.Or(hint, row.Hint)
 	return &Error{Code: code, Message: fmt.Sprintf(format, values...), Data: ErrorData{Word: row.Word, Hint: hint}}
 }
@@ -117,6 +119,9 @@ var codeOfKind = map[agent.Kind]Code{
 	agent.KindInternal:      CodeInternal,
 }
 
+// storageErrors come from a disk that is full or fails.
+var storageErrors = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
+
 // ErrorOf puts any error into the closed set.
 func ErrorOf(err error) *Error {
 	var own *Error
@@ -125,12 +130,30 @@ func ErrorOf(err error) *Error {
 	}
 	failure := agent.FailureOf(err)
 	code := codeOfKind[agent.KindOf(err)]
-	if code == CodeInternal && isStorage(err) {
+	if code == CodeInternal && slices.ContainsFunc(storageErrors, func(number syscall.Errno) bool { return errors.Is(err, number) }) {
 		code = CodeStorage
 	}
 	e := Failure(code, failure.Hint, "%s", failure.Message)
 	e.Data.Step = failure.Step
 	return e
+}
+
+// DecodeParams reads a method's parameters, in which no field may be unknown; none are {}.
+func DecodeParams(text json.RawMessage, into any) error {
+	if len(text) == 0 {
+		text = json.RawMessage("{}")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return Unreadable(err)
+	}
+	return nil
+}
+
+// Unreadable is the error of parameters that are not those of their method.
+func Unreadable(err error) *Error {
+	return Failure(CodeParams, "", "the parameters cannot be read: %v", err)
 }
 
 // ParseError reads an error object from the wire.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -28,23 +27,11 @@ type handler func(c *call, params json.RawMessage) (any, error)
 func handle[P any](serve func(*call, P) (any, error)) handler {
 	return func(c *call, text json.RawMessage) (any, error) {
 		var p P
-		if err := decodeParams(text, &p); err != nil {
+		if err := api.DecodeParams(text, &p); err != nil {
 			return nil, err
 		}
 		return serve(c, p)
 	}
-}
-
-func decodeParams(text json.RawMessage, into any) error {
-	if len(text) == 0 {
-		text = json.RawMessage("{}")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err)
-	}
-	return nil
 }
 
 // dispatcher gives requests to their handlers: it asks whether the caller may, counts
@@ -74,7 +61,7 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		var p api.RunParams
 		if len(params) > 0 {
 			if err := json.Unmarshal(params, &p); err != nil {
-				return agent.Run{}, api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err)
+				return agent.Run{}, api.Unreadable(err)
 			}
 		}
 		if p.Run == "" {

@@ -114,7 +114,7 @@ var nothing = json.RawMessage("{}")
 // cancelRequest ends another request of the connection.
 func (c *conversation) cancelRequest(params json.RawMessage) error {
 	var p api.CancelParams
-	if err := decodeParams(params, &p); err != nil {
+	if err := api.DecodeParams(params, &p); err != nil {
 		return err
 	}
 	c.cancel(p.ID)

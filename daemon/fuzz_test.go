@@ -20,7 +20,7 @@ func FuzzParams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, row int, text []byte) {
 		m := api.Methods[uint(row)%uint(len(api.Methods))]
 		into := reflect.New(reflect.TypeOf(m.Params))
-		if err := decodeParams(text, into.Interface()); err != nil {
+		if err := api.DecodeParams(text, into.Interface()); err != nil {
 			wantCode(t, err, api.CodeParams)
 			return
 		}

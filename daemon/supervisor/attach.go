@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 
@@ -28,9 +27,7 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	if !decode(c, request, &p) {
 		return
 	}
-	if p.Size != nil {
-		_ = v.streams.resize(*p.Size) // a size that does not fit is no reason to refuse
-	}
+	v.streams.fit(p.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
 	defer c.WhenGone(leave)()
@@ -61,23 +58,20 @@ func (s *supervisor) result() api.AttachResult {
 
 // decode reads a session's parameters, or answers that it cannot.
 func decode(c *rpc.Conn, request rpc.Message, into any) bool {
-	decoder := json.NewDecoder(bytes.NewReader(request.Params))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
+	err := api.DecodeParams(request.Params, into)
 	if err != nil {
-		_ = c.Respond(request.ID, nil, api.Failure(api.CodeParams, "docs/api.md lists each method's parameters", "the parameters cannot be read: %v", err))
+		_ = conclude(c, request, nil, err)
 	}
 	return err == nil
 }
 
-// conclude answers a session with its result or its error. That the caller has
-// gone meanwhile is no failure: nobody is left to be told.
-func conclude(c *rpc.Conn, request rpc.Message, result any, err error) {
+// conclude answers a request with its result or its error. A session ignores that its
+// caller has gone meanwhile: nobody is left who could be notified.
+func conclude(c *rpc.Conn, request rpc.Message, result any, err error) error {
 	if err != nil {
-		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
-		return
+		return c.Respond(request.ID, nil, api.ErrorOf(err))
 	}
-	_ = c.Respond(request.ID, result, nil)
+	return c.Respond(request.ID, result, nil)
 }
 
 // listenTo acts on what the caller of a session says, until it has gone or
@@ -103,7 +97,7 @@ func listenTo(ctx context.Context, c *rpc.Conn, s *streams, own func(rpc.Message
 		case api.NoteResize:
 			var p api.SessionSize
 			if json.Unmarshal(m.Params, &p) == nil {
-				_ = s.resize(p)
+				s.fit(&p)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (v *server) copyIn(c *rpc.Conn, request rpc.Message) {
 	}()
 	err := v.live.CopyIn(ctx, p.Path, from)
 	from.Close()
-	conclude(c, request, api.Nothing{}, err)
+	_ = conclude(c, request, api.Nothing{}, err)
 }
 
 var errCut = errors.New("the caller left before the archive's end")
@@ -74,5 +74,5 @@ func (v *server) copyOut(c *rpc.Conn, request rpc.Message) {
 	if ferr := to.Flush(); err == nil {
 		err = ferr
 	}
-	conclude(c, request, api.Nothing{}, err)
+	_ = conclude(c, request, api.Nothing{}, err)
 }

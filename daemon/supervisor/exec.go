@@ -17,12 +17,10 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 	}
 	s, err := openStreams(p.Exec.Terminal, p.Stdin, func(stream string) io.Writer { return noteWriter{c, stream} })
 	if err != nil {
-		conclude(c, request, nil, err)
+		_ = conclude(c, request, nil, err)
 		return
 	}
-	if p.Size != nil {
-		_ = s.resize(*p.Size) // a size that does not fit is no reason to refuse
-	}
+	s.fit(p.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
 	defer c.WhenGone(leave)()
@@ -36,7 +34,7 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 	if err != nil && (code == agent.ExitCannotExec || code == agent.ExitNotFound) {
 		result.Failure, err = agent.FailureOf(err), nil
 	}
-	conclude(c, request, result, err)
+	_ = conclude(c, request, result, err)
 }
 
 // noteWriter sends what a process writes to the session's caller. A caller that

@@ -35,7 +35,7 @@ type ForegroundParams struct {
 func Foreground(c, caller *rpc.Conn, request rpc.Message) error {
 	p := ForegroundParams{ID: request.ID, Rest: caller.Buffered()}
 	if err := json.Unmarshal(request.Params, &p.Attach); err != nil {
-		return api.Failure(api.CodeParams, "", "the parameters cannot be read: %v", err)
+		return api.Unreadable(err)
 	}
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return agent.Failed("supervisor", err)
@@ -144,9 +144,7 @@ func (v *server) desert() {
 
 func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	host := v.hub.host
-	if p.Attach.Size != nil {
-		_ = v.streams.resize(*p.Attach.Size) // a size that does not fit is no reason to refuse
-	}
+	v.streams.fit(p.Attach.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
 	defer caller.WhenGone(func() { leave(); v.desert() })()

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/runtime"
@@ -127,12 +126,7 @@ func (v *server) converse(c *rpc.Conn) {
 			return
 		}
 		result, err := v.call(m)
-		if err == nil {
-			err = c.Respond(m.ID, result, nil)
-		} else {
-			err = c.Respond(m.ID, nil, api.ErrorOf(err))
-		}
-		if err != nil {
+		if conclude(c, m, result, err) != nil {
 			return
 		}
 	}
@@ -200,7 +194,7 @@ func with[P any](serve func(*server, P) (any, error)) func(*server, json.RawMess
 		var p P
 		if len(params) > 0 {
 			if err := json.Unmarshal(params, &p); err != nil {
-				return nil, &agent.Error{Kind: agent.KindInvalid, Message: "the parameters cannot be read", Err: err}
+				return nil, api.Unreadable(err)
 			}
 		}
 		result, err := serve(v, p)

@@ -109,6 +109,14 @@ func (s *streams) resize(size api.SessionSize) error {
 	return unix.Kill(unix.Getpid(), unix.SIGWINCH)
 }
 
+// fit is resize where the caller has a window. A size that does not fit is no reason to
+// refuse the caller.
+func (s *streams) fit(size *api.SessionSize) {
+	if size != nil {
+		_ = s.resize(*size)
+	}
+}
+
 // pump ends when the last writer is gone. A pty then says EIO.
 func (s *streams) pump(from *os.File, to io.Writer) {
 	s.pumps.Go(func() {

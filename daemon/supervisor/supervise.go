@@ -80,8 +80,8 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 		s.lines = append(s.lines, lines)
 		return logAndHub(lines, s.hub, stream)
 	})
-	if err == nil && order.Size != nil {
-		_ = s.streams.resize(*order.Size) // a size that does not fit is no reason to refuse
+	if err == nil {
+		s.streams.fit(order.Size)
 	}
 	return agent.Failed("streams", err)
 }
