@@ -68,21 +68,33 @@ func parse(text []byte) (e entry, ok bool) {
 // scan gives every entry of a file; what is no entry is passed over. The last
 // one may lack its end: whoever writes on gives it one.
 func scan(from io.Reader, each func(entry) error) error {
-	lines := bufio.NewReaderSize(from, 64<<10)
 	var half []byte
+	if err := scanWhole(bufio.NewReaderSize(from, 64<<10), &half, each); err != nil {
+		return err
+	}
+	if e, ok := parse(half); ok {
+		return each(e)
+	}
+	return nil
+}
+
+// scanWhole gives every entry that has its end. What has none yet is kept in half.
+func scanWhole(lines *bufio.Reader, half *[]byte, each func(entry) error) error {
 	for {
-		text, err := nextLine(lines, &half)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		half = half[:0]
-		if e, ok := parse(text); ok {
-			if err := each(e); err != nil {
-				return err
-			}
+		text, err := nextLine(lines, half)
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 		if err != nil {
-			return nil
+			return err
+		}
+		e, ok := parse(text)
+		*half = (*half)[:0]
+		if !ok {
+			continue // half a line that a killed supervisor left
+		}
+		if err := each(e); err != nil {
+			return err
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -174,23 +173,7 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 	if r.file == nil {
 		return nil
 	}
-	for {
-		text, err := nextLine(r.lines, &r.half)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		e, ok := parse(text)
-		r.half = r.half[:0]
-		if !ok {
-			continue // half a line that a killed supervisor left
-		}
-		if err := r.pass(e, collect); err != nil {
-			return err
-		}
-	}
+	return scanWhole(r.lines, &r.half, func(e entry) error { return r.pass(e, collect) })
 }
 
 // pass goes over one entry, and gives it if the caller has not got it.
