@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -40,26 +40,14 @@ func (v *server) giveLayer(c *rpc.Conn, request rpc.Message) {
 		return nil
 	})
 	if err != nil {
-		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		_ = conclude(c, request, nil, err)
 	}
 }
 
 // sendFile answers a request with a descriptor beside the result (unix(7), SCM_RIGHTS).
 func sendFile(c *rpc.Conn, id json.RawMessage, file *os.File) error {
-	socket, err := unixOf(c)
-	if err != nil {
-		return err
-	}
-	_, err = passfd.Send(socket, rpc.Message{ID: id, Result: json.RawMessage("{}")}.Line(), file)
+	_, err := passfd.Send(c.Conn.(*net.UnixConn), rpc.Message{ID: id, Result: json.RawMessage("{}")}.Line(), file)
 	return err
-}
-
-func unixOf(c *rpc.Conn) (*net.UnixConn, error) {
-	socket, ok := c.Conn.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("cannot pass a file: %T is no Unix socket", c.Conn)
-	}
-	return socket, nil
 }
 
 // Layer gives use the layer of a live run, whose agent stands still meanwhile.
@@ -104,12 +92,8 @@ var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "
 
 // receiveFile reads the answer, and the descriptor that comes with it.
 func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
-	socket, err := unixOf(c)
-	if err != nil {
-		return nil, err
-	}
 	text := make([]byte, 64<<10)
-	n, fds, err := passfd.Receive(socket, text, 1)
+	n, fds, err := passfd.Receive(c.Conn.(*net.UnixConn), text, 1)
 	if err != nil {
 		return nil, &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how", Err: err}
 	}
@@ -123,7 +107,7 @@ func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
 	case err == nil && answer.Error != nil:
 		err = api.ParseError(answer.Error)
 	case err == nil && file == nil:
-		err = fmt.Errorf("cannot receive the layer: the answer brings no descriptor")
+		err = errors.New("cannot receive the layer: the answer brings no descriptor")
 	case err == nil:
 		return file, nil
 	}

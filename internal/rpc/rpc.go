@@ -120,18 +120,12 @@ func (c *Conn) Buffered() []byte {
 }
 
 // Receive returns the next message.
-func (c *Conn) Receive() (Message, error) {
-	var m Message
-	err := c.receive(&m)
-	return m, err
-}
-
-func (c *Conn) receive(m any) error {
+func (c *Conn) Receive() (m Message, err error) {
 	line, err := c.Line(MaxLine)
-	if err != nil {
-		return err
+	if err == nil {
+		err = decode(line, &m)
 	}
-	return decode(line, m)
+	return m, err
 }
 
 func decode(line []byte, m any) error {
@@ -223,24 +217,20 @@ func (m Message) parts(line net.Buffers) net.Buffers {
 }
 
 // Notify sends what needs no answer.
-func (c *Conn) Notify(method string, params any) error {
-	text, err := json.Marshal(params)
-	if err != nil {
-		return err
-	}
-	return c.Send(Message{Method: method, Params: text})
-}
+func (c *Conn) Notify(method string, params any) error { return c.say(nil, method, params) }
 
 // Request sends a request with id 1: there is one at a time.
 func (c *Conn) Request(method string, params any) error {
+	return c.say(json.RawMessage("1"), method, params)
+}
+
+func (c *Conn) say(id json.RawMessage, method string, params any) error {
 	text, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
-	return c.Send(Message{ID: requestID, Method: method, Params: text})
+	return c.Send(Message{ID: id, Method: method, Params: text})
 }
-
-var requestID = json.RawMessage("1")
 
 // response is a message whose result is read into where the caller wants it,
 // once: a list may be megabytes long.
