@@ -96,7 +96,9 @@ const drainTime = 10 * time.Second
 // lets what is being answered come to its end. ready is called when it serves.
 // The agents go on without it.
 func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) (err error) {
-	if err := d.openKernel(); err != nil {
+	// It waits for clove backup and clove check, which use the file only while no cloved
+	// has it.
+	if d.kernel, err = store.OpenKernel(d.options.Paths.Kernel(), storeTimeout); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.kernel.Close()) }()

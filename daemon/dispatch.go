@@ -53,34 +53,38 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	}
 	ctx, done := c.bounded(r.ctx, m)
 	defer done()
-	d := c.dispatch
-	result, err := d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
-		run, err := d.allow(c.peer.principal, m, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		d.tracer.About(ctx, run)
+	result, err := c.perform(ctx, m, r.Request, func(request *call, params json.RawMessage) (any, error) {
+		c.dispatch.tracer.About(request, request.run)
 		if m.Shape == api.ShapeStream {
-			leave, err := d.streams.enter(ctx, c.peer.owner.UID)
+			leave, err := c.dispatch.streams.enter(request, c.peer.owner.UID)
 			if err != nil {
 				return nil, err
 			}
 			defer leave()
 		}
-		request := &call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}
-		return d.answer(request, r.Method, func(request *call, params json.RawMessage) (any, error) {
-			value, err := serve(request, params)
-			if err != nil {
-				return nil, err
-			}
-			return c.owes.answer(ctx, owed, value)
-		}, r.Params)
+		value, err := serve(request, params)
+		if err != nil {
+			return nil, err
+		}
+		return c.owes.answer(request, owed, value)
 	})
 	if err != nil && context.Cause(ctx) == errEnding {
 		err = errEnding
 	}
 	text, _ := result.(json.RawMessage) // none with an error
 	return text, err
+}
+
+// perform has serve answer a request if its caller may ask for that.
+func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request, serve handler) (any, error) {
+	d := c.dispatch
+	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
+		run, err := d.allow(c.peer.principal, m, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		return d.answer(&call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}, r.Method, serve, r.Params)
+	})
 }
 
 // observed answers a call, and counts and traces that it did.
@@ -135,14 +139,7 @@ func (c *conversation) notification(r rpc.Request) {
 	}
 	ctx, cancel := context.WithTimeout(c.alive, noteTime)
 	defer cancel()
-	d := c.dispatch
-	_, _ = d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
-		run, err := d.allow(c.peer.principal, m, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		return d.answer(&call{Context: ctx, peer: c.peer, run: run}, r.Method, serve, r.Params)
-	})
+	_, _ = c.perform(ctx, m, r, serve)
 }
 
 // noteTime bounds what a notification asks for.

@@ -7,13 +7,6 @@ import (
 	"clove.run/clove/store"
 )
 
-// openKernel takes kernel.db for as long as cloved serves. It waits for clove backup
-// and clove check, which use the file only while no cloved has it.
-func (d *Daemon) openKernel() (err error) {
-	d.kernel, err = store.OpenKernel(d.options.Paths.Kernel(), storeTimeout)
-	return err
-}
-
 // shared serves the methods about kernel.db. It is made when the file is open.
 type shared struct{ kernel *store.Kernel }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -196,25 +197,11 @@ var userRules = []struct {
 	{"the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
 	{"ports of the host (--host-port)", func(s agent.Spec) bool { return len(s.Egress.HostPorts) > 0 }},
 	{"ports below 1024 (--publish)", func(s agent.Spec) bool {
-		for _, p := range s.Egress.Publish {
-			if port := p.Host.Port(); port > 0 && port < 1024 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.Egress.Publish, func(p agent.PublishedPort) bool { return p.Host.Port() > 0 && p.Host.Port() < 1024 })
 	}},
 	{"other system call filters (--seccomp)", func(s agent.Spec) bool {
-		return s.Seccomp.Document != nil || s.Seccomp.Profile == agent.SeccompUnconfined || !known(s.Seccomp.Profile)
+		return s.Seccomp.Document != nil || s.Seccomp.Profile == agent.SeccompUnconfined || !slices.Contains(seccomp.Names(), s.Seccomp.Profile)
 	}},
 	{"--allow-unenforced", func(s agent.Spec) bool { return len(s.AllowUnenforced) > 0 }},
 	{"--priority above 0", func(s agent.Spec) bool { return s.Priority > 0 }},
-}
-
-func known(profile string) bool {
-	for _, name := range seccomp.Names() {
-		if name == profile {
-			return true
-		}
-	}
-	return false
 }

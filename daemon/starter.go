@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/lasting"
 	"clove.run/clove/internal/pidfd"
@@ -142,6 +141,3 @@ func failedStep(a supervisor.Answer) string {
 	}
 	return cmp.Or(a.Error.Data.Step, a.Error.Data.Word)
 }
-
-// startFailed is the answer in place of a supervisor that gave none.
-func startFailed(err error) supervisor.Answer { return supervisor.Answer{Error: api.ErrorOf(err)} }

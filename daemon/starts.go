@@ -55,7 +55,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	if rerr := r.sandboxes.Refuse(run.Spec.ID, err); r.looking.worth(rerr, time.Now()) {
 		r.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
 	}
-	return startFailed(err), gone
+	return supervisor.Answer{Error: api.ErrorOf(err)}, gone
 }
 
 // postpone holds a run back whose start failed, if it is still queued: the
