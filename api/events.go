@@ -15,7 +15,7 @@ const (
 // EventParams choose the events. Those of runs that the caller does not own are left out.
 type EventParams struct {
 	// After is the sequence number of the last event that the caller knows;
-	// absent: tell only what happens from now on. 0 asks for all that is kept.
+	// absent: only what happens from now on. 0 asks for all that is kept.
 	After  *uint64              `json:"after,omitempty"`
 	Since  time.Time            `json:"since,omitzero"`
 	Follow bool                 `json:"follow,omitempty"` // go on until the request is cancelled

@@ -54,7 +54,7 @@ func (l *LogLine) numbers() [4]numberField {
 	return [...]numberField{{`,"lost_lines":`, &l.LostLines}, {`,"lost_bytes":`, &l.LostBytes}, {`,"number":`, &l.Number}, {`,"offset":`, &l.Offset}}
 }
 
-// plainText tells whether JSON has a text as it is. encoding/json also escapes what
+// plainText reports whether JSON has a text as it is. encoding/json also escapes what
 // would be a tag in HTML, and two ends of lines in JavaScript.
 func plainText(text string) bool {
 	ascii := true

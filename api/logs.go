@@ -8,6 +8,9 @@ const (
 	NoteLogLine   = "run.log"
 )
 
+// StreamClove is the stream of lines that clove itself adds to a log.
+const StreamClove = "clove"
+
 // LogsParams chooses lines of a run's log.
 type LogsParams struct {
 	RunParams
@@ -27,7 +30,7 @@ type LogsParams struct {
 // LogLine is one line of output as it stands in the log file.
 type LogLine struct {
 	Time    time.Time `json:"time"`
-	Stream  string    `json:"stream"`            // stdout, stderr; clove: clove's own word
+	Stream  string    `json:"stream"`            // stdout, stderr, or clove: a line of clove's own
 	Text    string    `json:"text,omitempty"`    // without the line's end
 	Bytes   []byte    `json:"bytes,omitempty"`   // in place of text, where it is not UTF-8
 	Partial bool      `json:"partial,omitempty"` // the line goes on in the next one
@@ -36,7 +39,7 @@ type LogLine struct {
 	LostLines int64 `json:"lost_lines,omitempty"`
 	LostBytes int64 `json:"lost_bytes,omitempty"`
 	// Number counts the run's lines from 1 on, those that are lost included;
-	// absent in the file, and in clove's own word of what is missing.
+	// absent in the file, and in a line that says what is missing.
 	Number int64 `json:"number,omitempty"`
 	// Offset counts the bytes of these lines without their ends, this one included.
 	Offset int64 `json:"offset,omitempty"`

@@ -141,7 +141,7 @@ func (c *Client) Stream(ctx context.Context, method string, params, result any, 
 }
 
 // request sends a request. cloved refuses a caller as soon as it connects and
-// closes the connection: a request that then reaches nobody has its answer there.
+// closes the connection: the answer to a request that could not be sent any more is there already.
 func request(ctx context.Context, conn *rpc.Conn, method string, params any) error {
 	err := conn.Request(method, params)
 	if !rpc.IsGone(err) {

@@ -107,7 +107,7 @@ func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 	return werr
 }
 
-// expendable tells whether a run may be ended although the stop cannot be stored:
+// expendable reports whether a run may be ended although the stop cannot be stored:
 // neither policy nor schedule would start it again. On a full disk, users must be able
 // to end the run that fills it.
 func expendable(run agent.Run) bool {

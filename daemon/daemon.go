@@ -130,7 +130,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	select {
 	case <-ctx.Done():
 		listener.Close()
-		err = <-failed // nobody comes any more
+		err = <-failed // nothing is accepted any more
 	case err = <-failed:
 		listener.Close()
 	}

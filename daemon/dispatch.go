@@ -101,8 +101,7 @@ func (d dispatcher) observed(ctx context.Context, peer caller, method string, pa
 	return result, err
 }
 
-// answer serves one request. A mistake of cloved's own in it is that request's
-// end, and nobody else's.
+// answer serves one request. A panic in it ends that request only.
 func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {

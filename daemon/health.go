@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// Healthy is what a watchdog wants to know: a caller gets an answer, and the
+// Healthy checks for a watchdog that a caller gets an answer, and that the
 // reconciler still looks. An answer that is an error is one, and so is a look that
 // failed: a disk that is full is not mended by another cloved.
 func (d *Daemon) Healthy(ctx context.Context) error {
@@ -23,7 +23,7 @@ func (d *Daemon) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// answers calls cloved as anybody would.
+// answers calls cloved over its socket, as every caller does.
 func (d *Daemon) answers(ctx context.Context) error {
 	socket := d.socket.Load()
 	if socket == nil {

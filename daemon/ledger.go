@@ -22,7 +22,7 @@ const (
 // ledger counts the bytes that cloved holds for one connection: a request until
 // it is answered, an answer until it is written. Answers are made one after the
 // other, and the next one to a single request only when the one before it has
-// been written: a caller that does not read delays nobody but itself.
+// been written: a caller that does not read delays itself only.
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections

@@ -92,7 +92,7 @@ type place struct {
 
 func placeOf(run *agent.Run) place { return place{run.Created, run.Spec.ID} }
 
-// before tells whether the run is listed after the place.
+// before reports whether the run is listed after the place.
 func (p place) before(run *agent.Run) bool {
 	return p.created.IsZero() || cmp.Or(p.created.Compare(run.Created), strings.Compare(string(run.Spec.ID), string(p.id))) > 0
 }

@@ -120,7 +120,7 @@ func inherit(handed []*os.File, path string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
-// makeSocket listens at path; gid -1 is nobody's.
+// makeSocket listens at path; gid -1: for root alone.
 func makeSocket(path string, gid int) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return nil, agent.Failed("socket", err)
@@ -128,7 +128,7 @@ func makeSocket(path string, gid int) (*net.UnixListener, error) {
 	if err := freePath(path); err != nil {
 		return nil, err
 	}
-	// Nobody may connect before owner and mode are right.
+	// No process may connect before owner and mode are right.
 	before := unix.Umask(0o777)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	unix.Umask(before)
@@ -170,7 +170,7 @@ func freePath(path string) error {
 	return agent.Failed("socket", os.Remove(path))
 }
 
-// served tells whether the process that listens at path lives. One that was killed
+// served reports whether the process that listens at path lives. One that was killed
 // may have left a child with a copy of its socket, for the moment between fork and
 // exec: the kernel then still takes connections.
 func served(path string) bool {

@@ -20,14 +20,14 @@ type Notifier struct {
 	patience time.Duration // until there is room in systemd's queue
 }
 
-// tellTime is how long a message may wait for room in systemd's queue
+// sendTime is how long a message may wait for room in systemd's queue
 // (unix(7), max_dgram_qlen): a systemd that hangs must not keep cloved from ending.
-const tellTime = 5 * time.Second
+const sendTime = 5 * time.Second
 
 // NewNotifier reads the variables that systemd sets, and removes them from the
 // environment: a supervisor that inherits them could report as if it were cloved.
 func NewNotifier() Notifier {
-	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: tellTime}
+	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: sendTime}
 	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
 			n.watchdog = time.Duration(us) * time.Microsecond
@@ -47,8 +47,8 @@ const (
 	notifyWatchdog  = "WATCHDOG=1"
 )
 
-// Tell sends one state. It has no error: cloved works the same without systemd.
-func (n Notifier) Tell(state string) {
+// Send sends one state. It has no error: cloved works the same without systemd.
+func (n Notifier) Send(state string) {
 	if n.path == "" {
 		return
 	}
@@ -73,12 +73,12 @@ func (n Notifier) Reloading() {
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return
 	}
-	n.Tell(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", notifyReloading, now.Nano()/int64(time.Microsecond)))
+	n.Send(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", notifyReloading, now.Nano()/int64(time.Microsecond)))
 }
 
 // Ready reports that cloved serves, with a line for `systemctl status`.
 func (n Notifier) Ready(status string) {
-	n.Tell(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
+	n.Send(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
 }
 
 // Feed resets systemd's watchdog twice in its interval while healthy returns no
@@ -95,7 +95,7 @@ func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error,
 			return
 		case <-ticker.C:
 			if err := n.ask(ctx, healthy); err == nil {
-				n.Tell(notifyWatchdog)
+				n.Send(notifyWatchdog)
 			} else if ctx.Err() == nil {
 				failed(err)
 			}

@@ -51,7 +51,7 @@ func TestNotifier(t *testing.T) {
 		if got := read(); !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*$`).MatchString(got) {
 			t.Errorf("%q", got)
 		}
-		n.Tell(NotifyStopping)
+		n.Send(NotifyStopping)
 		if got := read(); got != "STOPPING=1" {
 			t.Errorf("%q", got)
 		}
@@ -75,12 +75,12 @@ func TestNotifierDoesNotHang(t *testing.T) {
 	for fill(t, path) > 0 { // a sender's own buffer may be full before the queue is
 	}
 	n := Notifier{path: path, patience: 10 * time.Millisecond}
-	n.Tell("lost")
+	n.Send("lost")
 	for range 2 {
 		read()
 	}
 	n.patience = patience
-	n.Tell("heard")
+	n.Send("heard")
 	for got := read(); got != "heard"; got = read() {
 		if got == "lost" {
 			t.Error("control: there was room")
@@ -144,7 +144,7 @@ func TestFeed(t *testing.T) {
 	if err := <-failed; err == nil || err.Error() != "it hangs" {
 		t.Errorf("%v", err)
 	}
-	n.Tell("nothing before") // the first that the manager hears
+	n.Send("nothing before") // the first that the manager hears
 	sick.Store(false)
 	if got := read(); got != "nothing before" {
 		t.Errorf("%q", got)

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// follow counts, traces and logs what happens to runs after the numbered occurrence,
+// follow counts, traces and logs what happens to runs after the numbered event,
 // until ctx ends. It reads the store's own list, so it misses nothing that
-// somebody else did.
+// another process did.
 func (d *Daemon) follow(ctx context.Context, after uint64) {
 	for _, run := range d.cache.all(func(run *agent.Run) bool { return run.State == agent.StateRunning }) {
 		d.lives[run.Spec.ID] = lifeOf(run, run.Started)

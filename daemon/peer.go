@@ -18,14 +18,14 @@ type principal struct {
 	run   agent.ID    // the agent's run; empty: it is a user
 }
 
-// isAgent tells whether the principal is a process of a sandbox.
+// isAgent reports whether the principal is a process of a sandbox.
 func (p principal) isAgent() bool { return p.run != "" }
 
-// root tells whether the principal sees and may do everything. An agent never may,
+// root reports whether the principal sees and may do everything. An agent never may,
 // whoever owns its run: its instructions can come from any web page that it reads.
 func (p principal) root() bool { return p.owner.UID == 0 && !p.isAgent() }
 
-// covers tells whether a run exists to the principal.
+// covers reports whether a run exists to the principal.
 func (p principal) covers(run agent.ID, owner agent.Owner) bool {
 	if p.isAgent() {
 		return run == p.run
@@ -48,7 +48,7 @@ func (c caller) identity() nsthread.Identity {
 	return nsthread.Identity{UID: c.owner.UID, GID: c.owner.GID, Groups: c.groups}
 }
 
-// member tells whether the caller may connect at all. An agent may not, whatever the
+// member reports whether the caller may connect at all. An agent may not, whatever the
 // groups of its run's owner are.
 func (c caller) member(group int) bool {
 	if c.isAgent() {

@@ -52,7 +52,7 @@ func (r records) enqueue(run agent.Run) (queued agent.Run, err error) {
 func (r records) requeue(id agent.ID, change func(*agent.Run)) (queued agent.Run, err error) {
 	err = r.change(func(s *store.Store) error {
 		queued, err = s.Requeue(id, func(run *agent.Run) {
-			run.Spec.Detached, run.Spec.Foreground = true, false // cloved looks after it from now on, whoever did before
+			run.Spec.Detached, run.Spec.Foreground = true, false // cloved supervises it from now on, also if it ran in the foreground before
 			change(run)
 		})
 		return err
@@ -70,7 +70,7 @@ func (r records) rename(id agent.ID, name string) (run agent.Run, err error) {
 	return run, err
 }
 
-// storeFailed tells whether an error is the store's own, and not its answer.
+// storeFailed reports whether an error is the store's own, and not its answer.
 func storeFailed(err error) bool {
 	switch agent.KindOf(err) {
 	case agent.KindNotFound, agent.KindConflict, agent.KindInvalid:

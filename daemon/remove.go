@@ -36,7 +36,7 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 		return err
 	}
 	defer release()
-	if err := r.lay(c); err != nil && agent.KindOf(err) != agent.KindConflict {
+	if err := r.suspend(c); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
 	if err := r.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
@@ -45,9 +45,9 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	return nil // with --rm it is removed with its end
 }
 
-// lay ends a queued run, and suspends policy and schedule: they must not queue the run
+// suspend ends a queued run, and suspends policy and schedule: they must not queue the run
 // again before it is removed.
-func (r runs) lay(c *call) error {
+func (r runs) suspend(c *call) error {
 	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
 		if err := r.noteStop(c); err != nil {
 			return err

@@ -64,12 +64,12 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	if (err == nil || rpc.IsGone(err)) && !down.answered {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(supervisor.Gone()))
 	}
-	below.Close() // also ends a write that nobody takes
+	below.Close() // also ends a write that the supervisor does not read
 	c.Close()
 	<-up
 }
 
-// inForeground tells whether a run.attach is that of a foreground run's own caller.
+// inForeground reports whether a run.attach is that of a foreground run's own caller.
 func inForeground(request rpc.Message) bool {
 	var p api.AttachParams
 	return json.Unmarshal(request.Params, &p) == nil && p.Foreground

@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// clockSlack is what a clock may be corrected by without anybody noticing.
+// clockSlack is by how much a clock may be corrected without counting as set back.
 const clockSlack = time.Second
 
 // setBack is the detail of every event that repairs a time.

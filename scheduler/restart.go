@@ -57,6 +57,6 @@ func backoff(restarts int) time.Duration {
 	return delay
 }
 
-// StartsAgain reports whether a run that has ended will be queued again without
-// anybody asking.
+// StartsAgain reports whether a run that has ended will be queued again by its
+// policy or its schedule.
 func StartsAgain(run agent.Run) bool { return nextStartOf(&run).again }

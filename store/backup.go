@@ -15,8 +15,8 @@ import (
 
 // backup copies the file as it was before a migration, to PATH.schemaN: the
 // older clove that wrote it can use it again. A copy that is there already is
-// of an upgrade that did not come to its end, and as good. Nobody writes
-// meanwhile: the lock is ours.
+// of an upgrade that was cut short, and as good. No process writes meanwhile: the
+// caller holds the lock.
 func (d *database) backup(version int) error {
 	path := fmt.Sprintf("%s.schema%d", d.path, version)
 	if _, err := os.Lstat(path); version == 0 || err == nil {

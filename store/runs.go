@@ -193,7 +193,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 		if run.Lease != nil {
 			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
 		}
-		// Whoever writes the record may not know: cloved was asked, and noted it here.
+		// The supervisor, which writes the record, may not know of a stop that cloved stored.
 		record.Stopped = run.Queue.Stopped
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err

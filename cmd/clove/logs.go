@@ -81,7 +81,7 @@ func (l *linePrinter) print(lines []api.LogLine) error {
 }
 
 func (l *linePrinter) add(line api.LogLine) error {
-	clovesOwn := !l.json && (line.LostLines > 0 || line.Stream == streamClove)
+	clovesOwn := !l.json && (line.LostLines > 0 || line.Stream == api.StreamClove)
 	to := l.out
 	if clovesOwn || !l.json && line.Stream == "stderr" {
 		to = l.err
@@ -124,9 +124,6 @@ func (l *linePrinter) flush() error {
 	_, err := l.text.WriteTo(l.to)
 	return err
 }
-
-// streamClove is what clove itself has to say in a run's log.
-const streamClove = "clove"
 
 // stampFormat has one width, so that what follows is aligned.
 const stampFormat = "2006-01-02T15:04:05.000000Z"

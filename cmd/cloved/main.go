@@ -157,7 +157,7 @@ func serve(o options) error {
 	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) }) // ends with alive
 	notified := make(chan struct{})
 	stopNotify := context.AfterFunc(alive, func() {
-		notifier.Tell(daemon.NotifyStopping)
+		notifier.Send(daemon.NotifyStopping)
 		close(notified)
 	})
 	err = d.Serve(alive, listener, group, func() {

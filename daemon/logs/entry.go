@@ -18,12 +18,9 @@ const (
 	prepared = "log.new" // becomes the newer one when that is full
 )
 
-// Of clove's own word in a log.
-const streamClove = "clove"
-
-// entry is a line of the file. Head marks what is no output: the first one of a file,
-// whose counts are of everything that was dropped before the older file, and the
-// places in a file, whose counts are of all that there ever was before them.
+// entry is a line of the file. Head marks what is not output: the first entry of a file,
+// which counts everything that was dropped before the older file, and the places in a
+// file, which count all lines before them.
 type entry struct {
 	api.LogLine
 	Head  bool `json:"head,omitempty"`
@@ -35,8 +32,8 @@ type count struct{ lines, bytes int64 }
 
 func (c *count) add(o count) { c.lines, c.bytes = c.lines+o.lines, c.bytes+o.bytes }
 
-// weight is what an entry stands for: its line, or the lines that it says are
-// missing. So whoever adds up a log knows how much there ever was of it.
+// weight is what an entry counts for: its line, or the lines that it says are missing.
+// The sum over a log is all output that there ever was.
 func (e entry) weight() count {
 	switch {
 	case e.Head:
@@ -65,8 +62,8 @@ func parse(text []byte) (e entry, ok bool) {
 	return e, ok
 }
 
-// scan gives every entry of a file; what is no entry is passed over. The last
-// one may lack its end: whoever writes on gives it one.
+// scan passes on every entry of a file, and skips what is not one. The last entry may
+// have no line end: the next writer adds it.
 func scan(from io.Reader, each func(entry) error) error {
 	var half []byte
 	if err := scanWhole(bufio.NewReaderSize(from, 64<<10), &half, each); err != nil {
@@ -78,7 +75,7 @@ func scan(from io.Reader, each func(entry) error) error {
 	return nil
 }
 
-// scanWhole gives every entry that has its end. What has none yet is kept in half.
+// scanWhole passes on every entry that has its line end. The rest is kept in half.
 func scanWhole(lines *bufio.Reader, half *[]byte, each func(entry) error) error {
 	for {
 		text, err := nextLine(lines, half)

@@ -53,7 +53,7 @@ func (r *reader) catchUp() error {
 	}
 }
 
-// moved tells whether another file has the newer one's name. Where none has
+// moved reports whether another file has the newer one's name. Where none has
 // it, the next change in the directory brings another look.
 func (r *reader) moved() (bool, error) {
 	if r.file == nil {
@@ -149,7 +149,7 @@ func (r *reader) openNewer() (*os.File, error) {
 	}
 }
 
-// isNewer tells whether file is what openNewer would open now.
+// isNewer reports whether file is what openNewer would open now.
 func (r *reader) isNewer(file *os.File) (bool, error) {
 	for _, name := range []string{newer, prepared} {
 		if file == nil {
@@ -166,7 +166,7 @@ func (r *reader) isNewer(file *os.File) (bool, error) {
 	return file == nil, nil
 }
 
-// isNamed tells whether path is the open file.
+// isNamed reports whether path is the open file.
 func isNamed(file *os.File, path string) (bool, error) {
 	named, err := os.Stat(path)
 	if err != nil {

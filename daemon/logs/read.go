@@ -27,7 +27,7 @@ type Choice struct {
 	Ended <-chan struct{}
 	// Watch begins to watch a directory; nil: watch.Dir.
 	Watch func(dir string) (*watch.Watcher, error)
-	// Pause is called whenever all that is there was given; nil: nobody wants to know.
+	// Pause is called whenever all that is there was emitted; nil: it is not called.
 	Pause func() error
 }
 
@@ -68,14 +68,14 @@ type reader struct {
 	lines   *bufio.Reader
 	half    []byte        // a line whose end is not yet written
 	at      count         // of the log since its first line, up to where it is read
-	seen    count         // up to where the caller was told, or has it from before
-	unsure  bool          // nobody said how many bytes seen has
+	seen    count         // up to where the caller has the lines
+	unsure  bool          // the bytes of seen are not known
 	waiting []api.LogLine // the last ones, until all of the past is read
 }
 
 // watch watches the log's directory, and waits until a run that has not begun
-// has one; nil: it ended before. A reader makes none: the run may be removed,
-// and nobody would remove that.
+// has one; nil: it ended before. A reader does not make the directory: after the run
+// was removed it would stay for ever.
 func (r *reader) watch(ctx context.Context) (*watch.Watcher, error) {
 	begin := r.choice.Watch
 	if begin == nil {

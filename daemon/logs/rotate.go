@@ -37,7 +37,7 @@ func (l *Log) retire(now time.Time) error {
 	}
 	lost := l.lost
 	lost.add(l.previous)
-	next, err := l.prepare(entry{Head: true, LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: lost.lines, LostBytes: lost.bytes}})
+	next, err := l.prepare(entry{Head: true, LogLine: api.LogLine{Time: now, Stream: api.StreamClove, LostLines: lost.lines, LostBytes: lost.bytes}})
 	if err != nil {
 		return err
 	}

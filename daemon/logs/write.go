@@ -30,15 +30,16 @@ type Log struct {
 	now      count    // in the newer file
 	previous count    // in the older file
 	lost     count    // before the older file
-	dropped  count    // by failed writes, and not yet told
+	dropped  count    // by failed writes, and not in a mark yet
 }
 
 // Open makes or continues the log in dir, which is made. capBytes bounds both
 // files together.
 func Open(dir string, capBytes int64) (l *Log, err error) {
-	// Who removes a run takes its log along. That it is gone is the store's to say,
-	// to a start that went as far as asking it.
-	for range 100 { // more than anybody removes it
+	// Another process may remove the run, and dir with it, before openOnce has opened
+	// its file there. Then the log is made again: the start fails later, when the store
+	// reports that the run is gone.
+	for range 100 { // far more removals than can happen
 		if l, err = openOnce(dir, capBytes); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -70,8 +71,8 @@ func openOnce(dir string, capBytes int64) (*Log, error) {
 	return l, nil
 }
 
-// ending tells how long a file is, and whether its last line lacks an end: a
-// killed supervisor may have left half of one.
+// ending returns the length of a file, and whether its last line has no end: a killed
+// supervisor may have left half of one.
 func ending(file *os.File) (size int64, torn bool, err error) {
 	info, err := file.Stat()
 	if err != nil || info.Size() == 0 {
@@ -86,11 +87,11 @@ func ending(file *os.File) (size int64, torn bool, err error) {
 
 func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
 
-// Close ends the log. It is the last chance to tell what was refused.
+// Close ends the log. It writes the mark for what was refused and has none yet.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell(time.Now().UTC())
+	l.mark(time.Now().UTC())
 	closeAll(l.next)
 	return l.file.Close()
 }
@@ -100,18 +101,18 @@ func (l *Log) write(line api.LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := entry{LogLine: line}
-	if !l.tell(line.Time) || l.append(e) != nil {
+	if !l.mark(line.Time) || l.append(e) != nil {
 		l.dropped.add(e.weight())
 	}
 }
 
-// tell writes a mark for what failed writes dropped; it is false while it cannot.
-func (l *Log) tell(now time.Time) bool {
+// mark writes an entry for what failed writes dropped; it is false while it cannot.
+func (l *Log) mark(now time.Time) bool {
 	if l.dropped.lines == 0 {
 		return true
 	}
-	mark := api.LogLine{Time: now, Stream: streamClove, LostLines: l.dropped.lines, LostBytes: l.dropped.bytes}
-	if l.append(entry{LogLine: mark}) != nil {
+	line := api.LogLine{Time: now, Stream: api.StreamClove, LostLines: l.dropped.lines, LostBytes: l.dropped.bytes}
+	if l.append(entry{LogLine: line}) != nil {
 		return false
 	}
 	l.dropped = count{}
@@ -143,12 +144,12 @@ func (l *Log) append(e entry) error {
 	return nil
 }
 
-// placeEvery is how far places are from each other, in bytes. Who wants the last lines
-// reads back to one.
+// placeEvery is the distance between places, in bytes. A reader of the last lines reads
+// back to one.
 const placeEvery = 64 << 10
 
-// place notes before an entry of so many bytes what there ever was of the log, where
-// that is due and has room. Without it readers begin earlier.
+// place writes a place before an entry of next bytes, where one is due and has room.
+// Readers can do without it: they begin earlier.
 func (l *Log) place(now time.Time, next int64) {
 	if l.size-l.placed < placeEvery {
 		return
@@ -156,7 +157,7 @@ func (l *Log) place(now time.Time, next int64) {
 	before := l.lost
 	before.add(l.previous)
 	before.add(l.now)
-	text, err := json.Marshal(entry{Head: true, Place: true, LogLine: api.LogLine{Time: now, Stream: streamClove, LostLines: before.lines, LostBytes: before.bytes}})
+	text, err := json.Marshal(entry{Head: true, Place: true, LogLine: api.LogLine{Time: now, Stream: api.StreamClove, LostLines: before.lines, LostBytes: before.bytes}})
 	if err != nil || l.size+int64(len(text))+1+next > l.half {
 		return
 	}

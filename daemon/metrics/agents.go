@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// MaxAgents bounds how many agents one answer tells of.
+// MaxAgents bounds how many agents one answer has.
 const MaxAgents = 500
 
 // Usage is what one live agent uses.
@@ -15,8 +15,8 @@ type Usage struct {
 	Stats agent.Stats
 }
 
-// agentRow is one metric of an agent. value tells nil where the host cannot
-// supply it: then it is absent, never 0.
+// agentRow is one metric of an agent. value is nil where the host cannot
+// supply it: then the metric is absent, never 0.
 type agentRow struct {
 	Name  string
 	Kind  Kind
@@ -24,8 +24,7 @@ type agentRow struct {
 	value func(agent.Stats) *float64
 }
 
-// AgentTable is what is told of each agent on request, with the label agent,
-// its name.
+// AgentTable is the metrics of each agent, on request, with the label agent, its name.
 var AgentTable = []agentRow{
 	{"clove_agent_memory_bytes", Gauge, "Memory in use, page cache included.", func(s agent.Stats) *float64 { return figure(s.MemoryBytes, 1) }},
 	{"clove_agent_memory_limit_bytes", Gauge, "The memory limit.", func(s agent.Stats) *float64 { return figure(&s.Limits.MemoryBytes, 1) }},
@@ -40,7 +39,7 @@ var AgentTable = []agentRow{
 	{"clove_agent_forks_refused_total", Counter, "Forks that the pids limit refused.", func(s agent.Stats) *float64 { return figure(s.Events.PidsMax, 1) }},
 }
 
-// leftOut is the row that says how many agents one answer does not tell of.
+// leftOut is the row that says how many agents one answer leaves out.
 const leftOut = "clove_agents_left_out"
 
 const leftOutHelp = "Live agents that this answer does not tell of: they did not answer in time, or are too many."

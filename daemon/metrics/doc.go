@@ -1,6 +1,6 @@
-// Package metrics counts what cloved sees, for Prometheus.
+// Package metrics counts cloved's events and requests, for Prometheus.
 //
-//	occurrences of the store ──▶ Happened ─┐
+//	events of the store      ──▶ Happened ─┐
 //	API calls, commits, drops ─▶ Called, … ├─▶ registry ──▶ GET /metrics
 //	states, queue, sizes ◀── asked for at each scrape ┘
 //
@@ -13,6 +13,6 @@
 // only in what Agents adds to one answer, for a caller that asked and may see
 // them.
 //
-// It refuses to know who asks: package daemon listens, and decides what a
-// caller may see.
+// It does not identify callers: package daemon listens, and decides what a caller may
+// see.
 package metrics

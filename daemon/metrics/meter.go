@@ -106,7 +106,7 @@ func (m *Meter) observe(name string, took time.Duration, labels ...string) {
 	m.histograms[name].WithLabelValues(labels...).Observe(max(took, 0).Seconds())
 }
 
-// Happened counts one occurrence. They come in order, each once.
+// Happened counts one event. The caller passes events in order, each once.
 func (m *Meter) Happened(o agent.RunEvent) {
 	switch o.Kind {
 	case agent.RunQueued:
@@ -171,10 +171,10 @@ func (m *Meter) ended(o agent.RunEvent) {
 	m.count(gateOpened, float64(sum.Connections))
 }
 
-// Unseen says that n occurrences were dropped before they were read.
+// Unseen counts n events that were dropped before they were read.
 func (m *Meter) Unseen(n uint64) { m.count(unseen, float64(n)) }
 
-// Dropped says that a reader of events came too late for n of them.
+// Dropped counts n events that a reader missed because it was too slow.
 func (m *Meter) Dropped(n uint64) { m.count(dropped, float64(n)) }
 
 // Called counts an answered request; code is Done or an error's word.
@@ -189,7 +189,7 @@ func (m *Meter) Called(method, code string, took time.Duration) {
 // Refused counts a connection that was not let in.
 func (m *Meter) Refused(word string) { m.count(refusals, 1, word) }
 
-// Committed tells how long a change of the store took.
+// Committed counts a change of the store, and how long it took.
 func (m *Meter) Committed(took time.Duration) { m.observe(commitSeconds, took) }
 
 // StoreFailed counts a use of the store that failed for the store's own sake.

@@ -17,12 +17,12 @@ const Path = "/metrics"
 // atOnce is how many answers may be made at the same time.
 const atOnce = 4
 
-// AgentsOf returns the live agents that whoever asks may see, at most
+// AgentsOf returns the live agents that the caller may see, at most
 // MaxAgents, and how many it left out.
 type AgentsOf func(ctx context.Context) (agents []Usage, leftOut int)
 
 // Handler answers GET /metrics. With agents, ?agents=1 adds what each of them
-// uses; nil refuses that: nothing is known of who asks.
+// uses; nil refuses that: the caller is not known.
 func (m *Meter) Handler(agents AgentsOf) http.Handler {
 	plain := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: atOnce})
 	mux := http.NewServeMux()
@@ -44,7 +44,7 @@ func (m *Meter) Handler(agents AgentsOf) http.Handler {
 	return mux
 }
 
-// Server is an HTTP server that gives nobody much time or room.
+// Server is an HTTP server with narrow bounds of time and size for each request.
 func Server(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10}

@@ -86,7 +86,7 @@ const Done = "ok"
 // Limits are the values of the label limit.
 var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
 
-// Statuses are every end that a record can tell.
+// Statuses are all that a record can have.
 var Statuses = []agent.Status{agent.StatusExited, agent.StatusSignaled, agent.StatusTimeout, agent.StatusCPUTime, agent.StatusOOM,
 	agent.StatusOutputLimit, agent.StatusDiskFull, agent.StatusPolicyKill, agent.StatusKilled, agent.StatusStartFailed}
 

@@ -66,7 +66,7 @@ func decode(c *rpc.Conn, request rpc.Message, into any) bool {
 }
 
 // conclude answers a request with its result or its error. A session ignores that its
-// caller has gone meanwhile: nobody is left who could be notified.
+// caller has gone meanwhile.
 func conclude(c *rpc.Conn, request rpc.Message, result any, err error) error {
 	if err != nil {
 		return c.Respond(request.ID, nil, api.ErrorOf(err))
@@ -74,9 +74,9 @@ func conclude(c *rpc.Conn, request rpc.Message, result any, err error) error {
 	return c.Respond(request.ID, result, nil)
 }
 
-// listenTo acts on what the caller of a session says, until it has gone or
-// detaches. ctx ends when it has gone: input that nobody takes is then let go. own acts
-// on what only one kind of session knows; nil: it knows no more than the others.
+// listenTo acts on what the caller of a session sends, until it has gone or
+// detaches. ctx ends when it has gone: input that the agent does not read is dropped
+// then. own acts on the messages of one kind of session; nil: it has none.
 func listenTo(ctx context.Context, c *rpc.Conn, s *streams, own func(rpc.Message) (known bool)) {
 	for {
 		m, err := c.Receive()

@@ -22,10 +22,10 @@ import (
 // and nobody waits any longer.
 const (
 	patience = 15 * time.Second
-	// refusals is how long a socket may refuse that nobody listens on: its
+	// refusals is how long a socket without a listener may refuse connections: its
 	// supervisor was killed, or is between bind(2) and listen(2).
 	refusals = 2 * time.Second
-	// askAgain is between two attempts then: nothing tells of a listen(2).
+	// askAgain is between two attempts then: there is no event for a listen(2).
 	askAgain = 20 * time.Millisecond
 )
 
@@ -94,7 +94,7 @@ func Call(ctx context.Context, runDir string, id agent.ID, method string, params
 	return agent.Failed("supervisor", err)
 }
 
-// Gone tells that a run's supervisor ended before it answered.
+// Gone is the error for a run whose supervisor ended before it answered.
 func Gone() error {
 	return &agent.Error{Kind: agent.KindConflict, Message: "the run ended meanwhile", Hint: "`clove ps -a` shows how"}
 }

@@ -12,9 +12,8 @@ import (
 )
 
 // End ends a run without cloved, as a host that shuts down must, and returns
-// when its record is stored. That somebody asked for it is not noted: a policy
-// starts the run again after the reboot. No error tells that there is no
-// supervisor to ask.
+// when its record is stored. It is not stored as a stop that was asked for, so a policy
+// starts the run again after the reboot. A run without a supervisor is no error.
 func End(ctx context.Context, runDir string, id agent.ID, grace time.Duration) error {
 	conn, err := Connect(ctx, runDir, id)
 	if agent.KindOf(err) == agent.KindConflict && err != nil {

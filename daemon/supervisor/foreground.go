@@ -149,7 +149,7 @@ func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	defer leave()
 	defer caller.WhenGone(func() { leave(); v.desert() })()
 	go func() {
-		v.hearHost(ctx, caller)
+		v.followHost(ctx, caller)
 		v.desert()
 	}()
 	go func() {
@@ -173,9 +173,9 @@ func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	}
 }
 
-// hearHost acts on what the caller says. Input waits beside it for an agent that does
+// followHost acts on what the caller sends. Input waits beside it for an agent that does
 // not read, so that a signal does not.
-func (v *server) hearHost(ctx context.Context, caller *rpc.Conn) {
+func (v *server) followHost(ctx context.Context, caller *rpc.Conn) {
 	input := make(chan rpc.Message, api.SessionInputs)
 	defer close(input)
 	go func() {
@@ -188,7 +188,7 @@ func (v *server) hearHost(ctx context.Context, caller *rpc.Conn) {
 		switch m.Method {
 		case api.NoteInput, api.NoteCloseInput:
 			if len(m.Params) > inputMost {
-				_ = caller.Close() // nobody who keeps to the contract
+				_ = caller.Close() // it breaks the contract
 				return true
 			}
 			select {
@@ -196,7 +196,7 @@ func (v *server) hearHost(ctx context.Context, caller *rpc.Conn) {
 			case <-ctx.Done():
 			}
 		case api.NoteSignal:
-			v.signalled(m.Params)
+			v.passSignal(m.Params)
 		case api.NoteCloseOutput:
 			var p api.SessionStream
 			if json.Unmarshal(m.Params, &p) == nil {
@@ -226,9 +226,9 @@ func (v *server) passInput(ctx context.Context, m rpc.Message) {
 // hostSignals are those that a foreground run's supervisor passes to the agent, or acts on.
 var hostSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2}
 
-// signalled has runtime hear of a signal that the caller was sent, as if this process
-// had been. Behind the agent's end it can only mean that the caller has seen enough.
-func (v *server) signalled(params json.RawMessage) {
+// passSignal sends this process, and so runtime, a signal that the caller got. After the
+// agent's end it can only mean that the caller wants no more output.
+func (v *server) passSignal(params json.RawMessage) {
 	var p api.SessionSignal
 	if json.Unmarshal(params, &p) != nil || !slices.Contains(hostSignals, os.Signal(unix.Signal(p.Signal))) {
 		return

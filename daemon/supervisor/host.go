@@ -18,9 +18,9 @@ type host struct {
 	shut   map[string]mark // by stream: the caller's own reader of it has gone
 	taken  atomic.Bool
 	came   mark // its connection was received: the end of the run cuts what is not
-	over   mark // everything was said
+	over   mark // all output is in pieces
 	left   mark // the caller has gone, or did not come
-	hasty  mark // nobody waits for it any longer
+	hasty  mark // it is not waited for any longer
 }
 
 // mark is something that happens at most once.
@@ -42,7 +42,7 @@ func newHost() *host {
 // take makes a session the host's; there is one.
 func (h *host) take() bool { return h != nil && h.taken.CompareAndSwap(false, true) }
 
-// say waits for room. Its error is EPIPE, for a stream that nobody reads.
+// say waits for room. Its error is EPIPE, for a stream without a reader.
 func (h *host) say(piece api.SessionOutput) error {
 	shut := h.shut[piece.Stream].done
 	select {
@@ -84,7 +84,7 @@ func (h *host) next() (piece api.SessionOutput, more bool) {
 	}
 }
 
-// denied is runtime's word of what the network turned away. It waits for nobody.
+// denied passes on a connection that the network rules refused. It never waits.
 func (h *host) denied(d agent.Denial, reason, hint string) {
 	select {
 	case h.pieces <- api.SessionOutput{Denied: &api.SessionDenied{Denial: d, Reason: reason, Hint: hint}}:

@@ -29,7 +29,7 @@ type listener struct {
 
 func newHub() *hub { return &hub{listeners: map[*listener]bool{}} }
 
-// join adds a listener; a hub that has closed has nothing to say to it.
+// join adds a listener; one that joins a closed hub gets nothing.
 func (h *hub) join() *listener {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,8 +42,8 @@ func (h *hub) join() *listener {
 	return l
 }
 
-// leave ends a listener's output, so that whoever relays it ends too. A hub
-// that has closed did so already.
+// leave ends a listener's output, and with it the loop that relays it. A hub that has
+// closed did so already.
 func (h *hub) leave(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ type server struct {
 	*supervisor
 	live     *runtime.Live
 	listener *net.UnixListener
-	accepted chan struct{}  // closed when nobody is let in any more
+	accepted chan struct{}  // closed when no connection is accepted any more
 	all      sync.WaitGroup // conversations
 	context  context.Context
 	cancel   context.CancelFunc
@@ -86,10 +86,10 @@ func fromRoot(conn *net.UnixConn) bool {
 // finish lets conversations come to their end, and ends those that do not.
 func (v *server) finish(patience time.Duration) {
 	v.listener.Close()
-	<-v.accepted // who came at the last moment is among the conversations
+	<-v.accepted // a caller that came at the last moment is among the conversations
 	done := make(chan struct{})
 	go func() { v.all.Wait(); close(done) }()
-	// Who only listens for the next request has been told everything.
+	// A conversation that only waits for the next request has sent all its answers.
 	timer := time.AfterFunc(patience, v.closeAll)
 	defer timer.Stop()
 	v.mu.Lock()

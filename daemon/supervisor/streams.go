@@ -80,8 +80,8 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 }
 
 // openTerminal makes a pty of our own: runtime treats its slave as the user's
-// terminal, and follows its size. Without keepStdin nobody types
-// on it.
+// terminal, and follows its size. Without keepStdin it
+// gets no input.
 func (s *streams) openTerminal(keepStdin bool, sink func(string) io.Writer) error {
 	master, slave, err := openPTY()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *streams) openTerminal(keepStdin bool, sink func(string) io.Writer) erro
 	return nil
 }
 
-// resize gives the pty a size and tells runtime as a terminal would.
+// resize gives the pty a size and signals runtime as a terminal would.
 func (s *streams) resize(size api.SessionSize) error {
 	if s.master == nil {
 		return nil

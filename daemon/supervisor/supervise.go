@@ -87,7 +87,7 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 }
 
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
-	started := false // or who asked knows that it will not be
+	started := false // also true when the caller knows that the agent will not start
 	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
@@ -99,11 +99,10 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		// gofail: var superviseAnswered string
 		// failpoint(superviseAnswered, "")
 
-		// What the start needed is not needed again, and there is one of us
-		// for each agent.
+		// What the start needed is not needed again, and each agent has such a process.
 		debug.FreeOSMemory()
 	}
-	// Who asked for a start that failed need not wait for room on the disk.
+	// The record waits for room on the disk; the caller of a start that failed need not.
 	streams.Waits = func(record agent.Record) {
 		if !started {
 			started = true
@@ -118,7 +117,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	}
 	if s.hub.host != nil {
 		streams.Denied = s.hub.host.denied
-		// Runtime hears of them while it runs; one that comes later must not end us.
+		// Runtime handles them while it runs; one that comes later must not end this process.
 		signal.Notify(make(chan os.Signal, 1), hostSignals...)
 	}
 	record, err := launcher.Run(ctx, s.spec, streams)
@@ -183,7 +182,7 @@ func notStarted(record agent.Record, steps []Step) Answer {
 // begin lets an agent that executes be reached.
 func (s *supervisor) begin(socket string, live *runtime.Live) {
 	if err := s.listen(socket, live); err != nil {
-		// The agent runs and is held to its limits; only nobody can reach it.
+		// The agent runs within its limits; only no caller can reach it.
 		s.say("cannot listen: " + err.Error())
 	}
 	if s.hub.host != nil {
@@ -216,5 +215,5 @@ func (s *supervisor) listen(path string, live *runtime.Live) error {
 
 // say writes a line of clove's own to the log.
 func (s *supervisor) say(text string) {
-	_, _ = s.log.Stream("clove").Write([]byte(text + "\n"))
+	_, _ = s.log.Stream(api.StreamClove).Write([]byte(text + "\n"))
 }

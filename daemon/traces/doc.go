@@ -1,4 +1,4 @@
-// Package traces tells OpenTelemetry what cloved does, where its standard
+// Package traces sends spans of what cloved does to OpenTelemetry, where its standard
 // environment variables ask for it:
 //
 //	run.start ────────────── the API call, below the caller's own span

@@ -42,9 +42,8 @@ func FromEnvironment(ctx context.Context, version string, log *slog.Logger) (*Tr
 	return &Tracer{provider: provider, tracer: provider.Tracer("clove.run/clove")}, nil
 }
 
-// wanted tells whether the environment asks for traces. The standard would
-// turn them on for everybody; here somebody must have named an exporter or
-// where to send them.
+// wanted reports whether the environment asks for traces. By the standard they would
+// always be on; here an exporter or an endpoint must be named.
 func wanted(env func(string) string) (bool, error) {
 	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
 		return false, nil

@@ -99,8 +99,7 @@ func within(ctx context.Context, carried string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: carried})
 }
 
-// Started tells how a run waited, and how its start went between began and
-// now. failed names the step that failed; empty: none did.
+// Started traces how a run waited, and its start between began and now. failed names the step that failed; empty: none did.
 func (t *Tracer) Started(run agent.Run, began time.Time, steps []supervisor.Step, failed string) {
 	if t == nil {
 		return
@@ -131,7 +130,7 @@ type Life struct {
 	Starts int    // how often the run was queued
 }
 
-// Lived tells of a life that ended with the occurrence.
+// Lived traces a life that ended with the event.
 func (t *Tracer) Lived(l Life, end agent.RunEvent) {
 	if t == nil {
 		return

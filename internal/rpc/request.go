@@ -25,7 +25,7 @@ type Fault struct {
 	Message string
 }
 
-// Notification tells whether the request wants no answer.
+// Notification reports whether the request wants no answer.
 func (r Request) Notification() bool { return r.ID == nil && r.Fault == nil }
 
 // Message is the request as another connection can send it.

@@ -48,7 +48,7 @@ var ErrTooLong = errors.New("the message is too long")
 // ErrGone says that the other side ended the conversation before it answered.
 var ErrGone = errors.New("the other side has gone")
 
-// IsGone tells whether err, of sending or receiving, means that the other side
+// IsGone reports whether err, of sending or receiving, means that the other side
 // has gone. A listener that is closed resets the connections that were not
 // accepted yet (unix(7)).
 func IsGone(err error) bool {
@@ -139,7 +139,7 @@ func decode(line []byte, m any) error {
 const longNoteBytes = 4 << 10
 
 // longNote takes a long notification apart whose parameters are its last field, as
-// cloved writes it. They are read by whoever wants them, and may be no JSON.
+// cloved writes it. The reader of the parameters decodes them, and finds out whether they are JSON.
 func longNote(line []byte) (m Message, is bool) {
 	rest, begins := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","method":"`))
 	if len(line) < longNoteBytes || !begins {

@@ -136,13 +136,13 @@ func (s *Source) listen(file *os.File) {
 		if err != nil {
 			return
 		}
-		s.tell(buffer[:n])
+		s.wake(buffer[:n])
 	}
 }
 
-// tell wakes those whose directories the events are about. A full queue of the
+// wake wakes the Watchers whose directories the events are about. A full queue of the
 // kernel's (IN_Q_OVERFLOW) is about all of them.
-func (s *Source) tell(events []byte) {
+func (s *Source) wake(events []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(events) >= unix.SizeofInotifyEvent {
@@ -150,16 +150,16 @@ func (s *Source) tell(events []byte) {
 		name := int(binary.NativeEndian.Uint32(events[12:])) // the length of what follows
 		events = events[min(len(events), unix.SizeofInotifyEvent+name):]
 		if descriptor >= 0 {
-			wake(s.watched[descriptor])
+			wakeAll(s.watched[descriptor])
 			continue
 		}
 		for _, watchers := range s.watched {
-			wake(watchers)
+			wakeAll(watchers)
 		}
 	}
 }
 
-func wake(watchers []*Watcher) {
+func wakeAll(watchers []*Watcher) {
 	for _, w := range watchers {
 		select {
 		case w.changed <- struct{}{}:

@@ -137,6 +137,6 @@ func TestAFullQueueIsAboutAll(t *testing.T) {
 	defer w.Close()
 	overflow := binary.NativeEndian.AppendUint32(nil, 1<<32-1) // inotify(7): the descriptor is -1
 	overflow = binary.NativeEndian.AppendUint32(overflow, unix.IN_Q_OVERFLOW)
-	s.tell(append(overflow, make([]byte, 8)...))
+	s.wake(append(overflow, make([]byte, 8)...))
 	await(t, "a full queue", w)
 }
