@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // bootTimeNS reads CLOCK_BOOTTIME, which includes the time that the host is suspended.
@@ -50,21 +52,8 @@ func (a *alarm) set(d time.Duration) {
 	a.dueNS = bootTimeNS() + int64(d)
 	when := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	// It fails only for a wrong descriptor or time; this file's are right.
-	_ = control(a.file, func(fd int) error { return unix.TimerfdSettime(fd, 0, &when, nil) })
+	_ = descriptor.Use(a.file, func(fd int) error { return unix.TimerfdSettime(fd, 0, &when, nil) })
 }
 
 // left is the time until the alarm fires. It is undefined before set.
 func (a *alarm) left() time.Duration { return time.Duration(a.dueNS - bootTimeNS()) }
-
-// control calls f with file's descriptor. Unlike file.Fd it does not make the descriptor blocking.
-func control(file *os.File, f func(fd int) error) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
-}
