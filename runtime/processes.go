@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 )
 
 // procRoot is where the host's processes are listed.
@@ -80,7 +81,7 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 	}
 	p = agent.Process{State: fields.text(3), Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
 		CPUMS:   (fields.number(14) + fields.number(15)) * 1000 / clockTicks,
-		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - bootTime())).UTC().Truncate(time.Second / clockTicks)}
+		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - boottime.NowNS())).UTC().Truncate(time.Second / clockTicks)}
 	if p.PID, p.UID = idsInside(status, hostID); p.PID == 0 {
 		return p, 0, errNoProcess // libcontainer's, on its way in
 	}
