@@ -27,7 +27,7 @@ var mayImport = []struct {
 	{"policies/build", []string{"agent", "egress", "policies", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
 	{"seccomp", nil, "a filter is data and serves any caller"},
 	{"cgroups", []string{"internal/pidfd"}, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
-	{"netns", []string{"internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
+	{"netns", []string{"internal/descriptor", "internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
 	{"rootfs", []string{"internal/descriptor", "internal/nsthread", "internal/undo"}, "a kernel leaf"},
 	{"egress", []string{"agent"}, "the decision core has no sockets; its errors are for people"},
 	{"egress/wire", []string{"internal/passfd"}, "what two processes say is values and one connection"},

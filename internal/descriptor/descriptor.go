@@ -1,14 +1,18 @@
 // Package descriptor makes system calls on open descriptors: one while the file is
-// guaranteed to stay open, flock(2), and the closing of inherited descriptors.
+// guaranteed to stay open, flock(2), the wait for a connection, and the closing of
+// inherited descriptors.
 //
 // It refuses to change the mode of a descriptor that other processes may share.
 package descriptor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +28,31 @@ func Use(file syscall.Conn, f func(fd int) error) error {
 		return err
 	}
 	return inner
+}
+
+// Connected waits until a socket whose connect(2) returned EINPROGRESS has a peer. The
+// error is the connection's errno, or that of ctx; the socket cannot be used then.
+func Connected(ctx context.Context, socket *os.File) error {
+	// A deadline in the past ends the Write below.
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetWriteDeadline(time.Unix(1, 0)) })
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if failed = err; err == nil && code != 0 {
+			failed = unix.Errno(code)
+		}
+		// The poller may wake early. SO_ERROR is then 0, but there is no peer yet.
+		_, err = unix.Getpeername(int(fd))
+		return failed != nil || err == nil
+	})
+	if !stop() {
+		return ctx.Err() // even if connected: the deadline is set or will be
+	}
+	return errors.Join(err, failed)
 }
 
 // Lock is flock(2) with the operation how, repeated after a signal.

@@ -1,7 +1,9 @@
 package descriptor
 
 import (
+	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,5 +75,37 @@ func TestCloseInherited(t *testing.T) {
 	cmd.ExtraFiles = []*os.File{file, file}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestConnected(t *testing.T) {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	connect := func(ctx context.Context) error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := os.NewFile(uintptr(fd), "socket")
+		defer file.Close()
+		if err := unix.Connect(fd, to); err != nil && err != unix.EINPROGRESS {
+			return err
+		}
+		return Connected(ctx, file)
+	}
+	if err := connect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := connect(cancelled); err != context.Canceled {
+		t.Errorf("%v with a context that has ended", err)
+	}
+	listener.Close()
+	if err := connect(t.Context()); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("%v where nobody listens", err)
 	}
 }
