@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // option is a socket option with its IPv4 and IPv6 constants.
@@ -142,37 +143,9 @@ func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, erro
 	if err != nil || !pending {
 		return file, err
 	}
-	if err := connected(ctx, file); err != nil {
+	if err := descriptor.Connected(ctx, file); err != nil {
 		file.Close()
-		return nil, err
+		return nil, os.NewSyscallError("connect", err)
 	}
 	return file, nil
-}
-
-// connected waits for a connect(2) that returned EINPROGRESS.
-func connected(ctx context.Context, file *os.File) error {
-	stop := context.AfterFunc(ctx, func() { file.SetWriteDeadline(time.Unix(1, 0)) })
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var result error
-	err = raw.Write(func(fd uintptr) bool {
-		// The poller may wake early. SO_ERROR is then 0, but there is no peer yet.
-		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
-		switch {
-		case err != nil:
-			result = os.NewSyscallError("getsockopt", err)
-		case code != 0:
-			result = os.NewSyscallError("connect", unix.Errno(code))
-		default:
-			_, err := unix.Getpeername(int(fd))
-			return err == nil
-		}
-		return true
-	})
-	if !stop() {
-		return ctx.Err() // the write deadline is set or will be: the file cannot be used, even if connected
-	}
-	return errors.Join(result, err)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // OnKeptLayer is the same plan, but on the layer that an earlier run of this ID left.
@@ -123,15 +125,7 @@ func lockImage(image *os.File, how int) error {
 		return err
 	}
 	locked := make(chan error, 1)
-	fd := int(image.Fd())
-	go func() {
-		for {
-			if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
-				locked <- err
-				return
-			}
-		}
-	}()
+	go func() { locked <- descriptor.Lock(image, how) }()
 	select {
 	case err = <-locked:
 		return err

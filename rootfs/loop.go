@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // loopTries bounds the race for a free loop device: with n concurrent starts, each try
@@ -86,15 +88,10 @@ func freeLoop(control int, scratch string) (*os.File, error) {
 // holdOff keeps udev from probing device: systemd-udevd ignores a locked block device until
 // it is closed (systemd's BLOCK_DEVICE_LOCKING). The call waits for a probe that has begun.
 func holdOff(device *os.File) error {
-	for {
-		err := unix.Flock(int(device.Fd()), unix.LOCK_EX)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("cannot lock %s: %w", device.Name(), err)
-		}
+	if err := descriptor.Lock(device, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("cannot lock %s: %w", device.Name(), err)
 	}
+	return nil
 }
 
 // forget drops the kernel's cache of the device's content, after the file behind it was

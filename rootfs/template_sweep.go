@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // templateKept is how long an unused template is kept. Making it again costs one start a
@@ -27,13 +29,14 @@ type scratch struct {
 
 var errMakerAlive = errors.New("the maker is alive")
 
-// newScratch makes and locks a directory in dir, and makes dir if needed.
+// newScratch makes and locks a directory in dir, and makes dir if needed. No other process
+// sees the directory between its creation and its lock.
 func newScratch(dir string) (scratch, error) {
 	var s scratch
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return s, err
 	}
-	err := alone(dir, func() (err error) {
+	err := descriptor.Exclusively(dir, func() (err error) {
 		if s.path, err = os.MkdirTemp(dir, scratchPattern); err != nil {
 			return err
 		}
@@ -47,7 +50,7 @@ func newScratch(dir string) (scratch, error) {
 // maker lives, and fs.ErrNotExist if it has finished.
 func claimScratch(path string) (scratch, error) {
 	s := scratch{path: path}
-	err := alone(filepath.Dir(path), func() (err error) {
+	err := descriptor.Exclusively(filepath.Dir(path), func() (err error) {
 		s.lock, err = lockScratch(path)
 		return err
 	})
@@ -58,25 +61,6 @@ func (s scratch) remove() error {
 	err := os.RemoveAll(s.path)
 	s.lock.Close()
 	return err
-}
-
-// alone runs f under a lock on dir, so that no other process sees a scratch directory
-// between its creation and its lock. f must be short.
-func alone(dir string, f func() error) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for {
-		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot lock %s: %w", dir, err)
-	}
-	return f()
 }
 
 func lockScratch(path string) (*os.File, error) {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -73,7 +74,7 @@ func TestAStopBeforeTheStart(t *testing.T) {
 	loop := newSupervisor(s.launch)
 	defer loop.close()
 	loop.end(causeUser, time.Hour)
-	loop.onStarted(initproto.Started{PID: 2, BootTimeNS: bootTime()})
+	loop.onStarted(initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()})
 	if !loop.over.Stop() || !loop.last.Stop() {
 		t.Error("nobody holds the grace any more")
 	}
@@ -84,7 +85,7 @@ func TestAStopBeforeTheStart(t *testing.T) {
 	}
 	control := newSupervisor(newSupervised(t, func(spec *agent.Spec) { spec.Limits.WallClock = 0 }).launch)
 	defer control.close()
-	control.onStarted(initproto.Started{PID: 2, BootTimeNS: bootTime()})
+	control.onStarted(initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()})
 	if control.over.Stop() || control.last.Stop() {
 		t.Error("control: it has a deadline that nobody gave it")
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // copyInput passes the user's input on until it ends, the agent closes its end, or stopped hangs up (nil: it never does). It waits in
@@ -29,23 +31,14 @@ func copyInput(to io.Writer, from, stopped *os.File) {
 // readOrStop is one read; 0 or less is the end. Both files keep their mode:
 // the user's is shared with the shell that it came from.
 func readOrStop(from, stopped *os.File, buffer []byte) (n int) {
-	_ = withFD(from, func(input int) {
+	_ = descriptor.Use(from, func(input int) error {
 		if stopped == nil {
 			n = readWhenReady(input, -1, buffer)
-			return
+			return nil
 		}
-		_ = withFD(stopped, func(stop int) { n = readWhenReady(input, stop, buffer) })
+		return descriptor.Use(stopped, func(stop int) error { n = readWhenReady(input, stop, buffer); return nil })
 	})
 	return n
-}
-
-// withFD lends the descriptor of file, which stays open meanwhile.
-func withFD(file *os.File, use func(fd int)) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return raw.Control(func(fd uintptr) { use(int(fd)) })
 }
 
 func readWhenReady(input, stop int, buffer []byte) int {

@@ -15,6 +15,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/store"
 )
 
@@ -61,7 +62,7 @@ func (p Paths) installation() (installation, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return found, err
 	}
-	err = exclusively(p.State, func() (err error) {
+	err = descriptor.Exclusively(p.State, func() (err error) {
 		if found, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
 			found, err = p.newInstallation()
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/store"
 )
 
@@ -12,7 +13,7 @@ import (
 // and keeps others from using another one for as long as the file that it returns
 // is open. cloved holds it.
 func (r *Runtime) Serve() (sign *os.File, err error) {
-	err = exclusively(r.paths.State, func() (err error) {
+	err = descriptor.Exclusively(r.paths.State, func() (err error) {
 		if err = r.paths.bind(); err == nil {
 			sign, err = r.paths.signs().give(serverSign)
 		}
@@ -45,7 +46,7 @@ func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err erro
 // displaced reports a run directory that is not the one that somebody uses.
 func (r *Runtime) displaced() []Problem {
 	var where string
-	err := exclusively(r.paths.State, func() error {
+	err := descriptor.Exclusively(r.paths.State, func() error {
 		noted, here, err := r.paths.binding()
 		if err != nil || noted.Run.is(here) {
 			return err

@@ -1,9 +1,7 @@
 package runtime
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
+	"clove.run/clove/internal/pidfd"
 )
 
 // procRoot is where the host's processes are listed.
@@ -74,13 +74,14 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 	if err != nil {
 		return p, 0, err
 	}
-	name, fields, err := statFields(stat)
+	name, columns, err := pidfd.ParseStat(string(stat))
 	if err != nil {
-		return p, 0, fmt.Errorf("cannot read %s/stat: %w", dir, err)
+		return p, 0, err
 	}
-	p = agent.Process{State: fields.text(3), Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
+	fields := statLine(columns)
+	p = agent.Process{State: fields[0], Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
 		CPUMS:   (fields.number(14) + fields.number(15)) * 1000 / clockTicks,
-		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - bootTime())).UTC().Truncate(time.Second / clockTicks)}
+		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - boottime.NowNS())).UTC().Truncate(time.Second / clockTicks)}
 	if p.PID, p.UID = idsInside(status, hostID); p.PID == 0 {
 		return p, 0, errNoProcess // libcontainer's, on its way in
 	}
@@ -88,7 +89,7 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 	if err != nil {
 		return p, 0, err
 	}
-	p.Command = []string{"[" + name + "]"}
+	p.Command = []string{"[" + strings.ToValidUTF8(name, "\uFFFD") + "]"}
 	// clove-init was executed through a descriptor: its arguments name no program.
 	if text := strings.TrimRight(string(command), "\x00"); text != "" && p.UID != agent.InitUID {
 		p.Command = strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\x00")
@@ -113,28 +114,13 @@ func readSome(path string) ([]byte, error) {
 // clockTicks is USER_HZ, 100 on every architecture that clove knows, time(7).
 const clockTicks = 100
 
-// statLine is proc_pid_stat(5) behind the name: field 3 is the first.
+// statLine is what pidfd.Stat returns: field 3 of proc_pid_stat(5) is the first.
 type statLine []string
-
-func (f statLine) text(n int) string { return f[n-3] }
 
 // number is 0 for what cannot be one.
 func (f statLine) number(n int) int64 {
 	value, _ := strconv.ParseInt(f[n-3], 10, 64)
 	return value
-}
-
-// statFields splits at the last parenthesis: the name may hold anything.
-func statFields(stat []byte) (name string, fields statLine, err error) {
-	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-	if open < 0 || end < open {
-		return "", nil, errors.New("no name in it")
-	}
-	fields = strings.Fields(string(stat[end+1:]))
-	if len(fields) < 24-2 {
-		return "", nil, fmt.Errorf("only %d fields in it", len(fields)+2)
-	}
-	return strings.ToValidUTF8(string(stat[open+1:end]), "\uFFFD"), fields, nil
 }
 
 // idsInside finds the innermost pid and the user of proc_pid_status(5); pid 0

@@ -26,7 +26,7 @@ func procOf(t *testing.T, files map[string]string) string {
 
 // stat is a line of proc_pid_stat(5).
 func stat(pid, name, state, parent string) string {
-	return pid + " (" + name + ") " + state + " " + parent + " 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 3 0 100 0 7 0\n"
+	return pid + " (" + name + ") " + state + " " + parent + " 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 3 0 100 0 7" + strings.Repeat(" 0", 52-24) + "\n"
 }
 
 func TestProcessesAreReadFromInside(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 )
 
 // Names inside a run directory.
@@ -50,7 +51,7 @@ func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 // and refuses if live runs use another run directory.
 func enter(paths Paths, id agent.ID) (d *runDirectory, err error) {
 	d = &runDirectory{path: paths.runDirectory(id)}
-	err = exclusively(paths.State, func() (err error) {
+	err = descriptor.Exclusively(paths.State, func() (err error) {
 		if err = paths.bind(); err == nil {
 			d.sign, err = paths.signs().give(signOf(id))
 		}
@@ -68,7 +69,8 @@ func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = exclusively(paths.Run, func() (err error) {
+	// Exclusively, because a directory that is made and not yet locked looks like a dead run's.
+	err = descriptor.Exclusively(paths.Run, func() (err error) {
 		err = os.Mkdir(d.path, runMode)
 		if errors.Is(err, fs.ErrExist) {
 			err = replaceDead(d.path)
@@ -111,27 +113,6 @@ func replaceDead(path string) error {
 	return os.Mkdir(path, runMode)
 }
 
-// exclusively runs f while this process alone may make, claim or remove run
-// directories: one that is made and not yet locked looks like a dead run's. f must be
-// short.
-func exclusively(run string, f func() error) error {
-	dir, err := os.Open(run)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	for {
-		err = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return f()
-}
-
 // errAlive says that a run's supervisor holds its lock.
 var errAlive = errors.New("the supervisor is alive")
 
@@ -161,7 +142,7 @@ func unlock(lock *os.File) error {
 // none. It releases the lock before others may look, who would take it for a
 // supervisor's.
 func lives(path string) (alive bool, err error) {
-	err = exclusively(filepath.Dir(path), func() error {
+	err = descriptor.Exclusively(filepath.Dir(path), func() error {
 		if _, err := os.Stat(path); err != nil {
 			return err
 		}
@@ -185,7 +166,7 @@ func claim(paths Paths, id agent.ID) (*runDirectory, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = exclusively(paths.Run, func() (err error) {
+	err = descriptor.Exclusively(paths.Run, func() (err error) {
 		switch err := os.Mkdir(d.path, runMode); {
 		case err == nil:
 			d.made = true
@@ -224,7 +205,7 @@ func (d *runDirectory) letGo() {
 // others meanwhile: one that made a new lock file between the removal of the old one
 // and that of the directory would keep the directory from being removed.
 func (d *runDirectory) remove() error {
-	err := exclusively(filepath.Dir(d.path), func() error { return os.RemoveAll(d.path) })
+	err := descriptor.Exclusively(filepath.Dir(d.path), func() error { return os.RemoveAll(d.path) })
 	d.letGo()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

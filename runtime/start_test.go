@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/pidfd"
 )
 
 // awaitOutcome is ends for a clove-init that stays silent.
@@ -110,7 +111,7 @@ func TestAnAbandonedStart(t *testing.T) {
 	if err := hangs.Start(); err != nil {
 		t.Fatal(err)
 	}
-	started, err := startOf(hangs.Process.Pid)
+	started, err := pidfd.StartTime(hangs.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 )
 
 // Stats returns what the agent uses now.
@@ -25,7 +26,7 @@ func (s *supervisor) stats() (agent.Stats, error) {
 		}
 	}
 	now := agent.Stats{
-		Time: time.Now().UTC(), Paused: s.freezer.paused, WallMS: time.Duration(bootTime() - s.began).Milliseconds(),
+		Time: time.Now().UTC(), Paused: s.freezer.paused, WallMS: time.Duration(boottime.NowNS() - s.began).Milliseconds(),
 		MemoryBytes: figures.MemoryBytes, Pids: figures.Pids,
 		Usage: usage(seen, figures), Events: events(seen, figures), Limits: s.spec.Limits,
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 )
 
 // IO is what the agent's standard streams are connected to. The agent never
@@ -139,8 +140,8 @@ func (s *streams) pump(to *os.File, from *os.File) {
 type present struct{ file *os.File }
 
 func (p present) Read(buffer []byte) (n int, err error) {
-	lent := withFD(p.file, func(fd int) { n, err = unix.Read(fd, buffer) }) // both kinds are non-blocking
-	if err = errors.Join(lent, err); err != nil || n <= 0 {
+	err = descriptor.Use(p.file, func(fd int) (err error) { n, err = unix.Read(fd, buffer); return err }) // both kinds are non-blocking
+	if err != nil || n <= 0 {
 		return 0, io.EOF
 	}
 	return n, nil

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/pidfd"
 )
 
 // stuckFile, in a run directory, names the processes of a start that was given up.
@@ -26,8 +27,8 @@ type stuckNote struct {
 
 // stuckProcess is a process. Its start time distinguishes it from later ones with its pid.
 type stuckProcess struct {
-	PID     int   `json:"pid"`
-	Started int64 `json:"started"` // ticks since boot, proc_pid_stat(5)
+	PID     int    `json:"pid"`
+	Started uint64 `json:"started"` // ticks since boot, proc_pid_stat(5)
 }
 
 func (d *runDirectory) noteStuck(note stuckNote) error {
@@ -52,7 +53,7 @@ func (l *launch) family() []stuckProcess {
 	slices.Sort(pids)
 	var all []stuckProcess
 	for _, pid := range slices.Compact(pids) {
-		if started, err := startOf(pid); err == nil {
+		if started, err := pidfd.StartTime(pid); err == nil {
 			all = append(all, stuckProcess{pid, started})
 		}
 	}
@@ -78,31 +79,14 @@ func processChildren() (pids []int, err error) {
 	return pids, nil
 }
 
-func startOf(pid int) (int64, error) {
-	stat, err := readSome(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, fields, err := statFields(stat)
-	if err != nil {
-		return 0, err
-	}
-	return fields.number(22), nil
-}
-
 // thread finds one that has not ended; 0: the process is gone, or a zombie.
 func (p stuckProcess) thread() int {
-	if started, err := startOf(p.PID); err != nil || started != p.Started {
+	if started, err := pidfd.StartTime(p.PID); err != nil || started != p.Started {
 		return 0
 	}
 	for _, name := range names(fmt.Sprintf("/proc/%d/task", p.PID)) {
-		stat, err := readSome(fmt.Sprintf("/proc/%d/task/%s/stat", p.PID, name))
-		if err != nil {
-			continue
-		}
-		_, fields, err := statFields(stat)
-		if err == nil && !strings.Contains("ZX", fields.text(3)) {
-			tid, _ := strconv.Atoi(name) // the kernel's own
+		tid, _ := strconv.Atoi(name) // the kernel's own
+		if fields, err := pidfd.Stat(tid); err == nil && !strings.Contains("ZX", fields[0]) {
 			return tid
 		}
 	}

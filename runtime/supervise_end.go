@@ -8,21 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 )
 
 // lastResort is how long after clove-init's own deadline and grace clove
 // itself kills the cgroup: only if clove-init did not.
 const lastResort = 2 * time.Second
-
-// bootTime is now on the clock that clove-init counts with.
-func bootTime() int64 {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0
-	}
-	return now.Nano()
-}
 
 // end stops the agent for a cause: TERM and a grace, or KILL at once. clove-init
 // holds the grace, and clove from outside where that one cannot.
@@ -60,7 +52,7 @@ func (s *supervisor) setDeadline() {
 	limits := s.spec.Limits
 	left, bounded := time.Until(s.graceEnd), !s.graceEnd.IsZero()
 	if s.began != 0 && limits.WallClock != 0 {
-		due := limits.WallClock - time.Duration(bootTime()-s.began)
+		due := limits.WallClock - time.Duration(boottime.NowNS()-s.began)
 		s.due.Reset(due)
 		if over := due + limits.StopGrace; !bounded || over < left {
 			left, bounded = over, true
@@ -103,7 +95,7 @@ func (s *supervisor) untilCPULimit(left time.Duration) time.Duration {
 // killNow kills without asking, and notes that nothing executes any more.
 func (s *supervisor) killNow() {
 	if killAll(s.group) == nil {
-		s.noteExecuted(time.Duration(bootTime() - s.began))
+		s.noteExecuted(time.Duration(boottime.NowNS() - s.began))
 	}
 }
 
@@ -112,7 +104,7 @@ func (s *supervisor) killNow() {
 // and reports how the agent ended.
 func (s *supervisor) killAgent() {
 	if s.group.KillBut(s.box.pid) == nil {
-		s.noteExecuted(time.Duration(bootTime() - s.began))
+		s.noteExecuted(time.Duration(boottime.NowNS() - s.began))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/testhost"
 	"clove.run/clove/policies"
@@ -125,7 +126,7 @@ func (s *supervised) tells(m initproto.Message) {
 }
 
 func (s *supervised) started() {
-	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: bootTime()}})
+	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()}})
 }
 
 // hears waits for the supervisor's next message.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/store"
 )
@@ -46,7 +47,7 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 		s.messages = nil
 		if s.began != 0 && !s.seen.exitKnown {
 			// clove-init was killed with the rest and reported no time.
-			s.seen.wall = time.Duration(bootTime() - s.began)
+			s.seen.wall = time.Duration(boottime.NowNS() - s.began)
 		}
 	case m.Started != nil:
 		s.onStarted(*m.Started)

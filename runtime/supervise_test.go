@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/store"
 )
@@ -64,7 +65,7 @@ func TestACloveInitThatDies(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
-	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: bootTime() - int64(time.Minute)}})
+	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS() - int64(time.Minute)}})
 	if seen := s.ends(); seen.exitKnown || seen.wall < time.Minute || seen.wall > time.Minute+soon {
 		t.Errorf("%+v", seen)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/console"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -51,15 +52,15 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 // PTYPeer opens the other side of the pty whose master is given, whatever is mounted at
 // /dev/pts. It does not become a controlling terminal by that.
 func PTYPeer(master *os.File) (peer *os.File, err error) {
-	lent := withFD(master, func(fd int) {
+	err = descriptor.Use(master, func(fd int) error {
 		number, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if errno != 0 {
-			err = errno
-			return
+			return errno
 		}
 		peer = os.NewFile(number, "pty")
+		return nil
 	})
-	return peer, errors.Join(lent, err)
+	return peer, err
 }
 
 // makeRaw also turns off the output processing that the library leaves on: the

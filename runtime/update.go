@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/store"
@@ -185,7 +186,7 @@ func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	if u.WallClock == nil {
 		return nil
 	}
-	passed := time.Duration(bootTime() - s.began)
+	passed := time.Duration(boottime.NowNS() - s.began)
 	switch {
 	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= passed:
 		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -19,7 +20,7 @@ func planner(t *testing.T, change func(*agent.Spec)) *supervisor {
 		change(&spec)
 	}
 	return &supervisor{spec: &spec, probes: gatherProbes("", "/run/clove"), held: &enforcement{enforced: map[string]string{}},
-		began: bootTime() - int64(time.Minute)}
+		began: boottime.NowNS() - int64(time.Minute)}
 }
 
 func number[T any](n T) *T { return &n }

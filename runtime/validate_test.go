@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 )
 
 // anyNumber draws limits as callers send them: mostly near a bound, also far beyond all.
@@ -112,7 +113,7 @@ func lostLimit(spec agent.Spec) string {
 		{"shm", shm && l.ShmBytes > 0},
 		{"disk", rootConfig(Paths{}, spec, agent.FirstHostID).DiskBytes == l.DiskBytes && l.DiskBytes > 0},
 		{"output", newStreams(l.OutputBytes).limit == l.OutputBytes && l.OutputBytes >= 0},
-		{"wall clock", orders.WallClock == l.WallClock && l.WallClock >= 0 && time.Duration(bootTime())+l.WallClock+l.StopGrace > 0},
+		{"wall clock", orders.WallClock == l.WallClock && l.WallClock >= 0 && time.Duration(boottime.NowNS())+l.WallClock+l.StopGrace > 0},
 		{"grace", orders.StopGrace == l.StopGrace && l.StopGrace >= 0},
 		{"rlimits", len(orders.Rlimits) == len(l.Rlimits) && orders.Rlimits[0].Hard == l.Rlimits[0].Hard && l.Rlimits[0].Soft <= l.Rlimits[0].Hard},
 	} {

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // measure removes one right or resource from the process.
@@ -22,8 +23,8 @@ type measure struct {
 var measures = []measure{
 	// First: in the host's mount namespace, the measure "root" would detach the host's root.
 	{"namespaces", func(int) error { return newNamespaces() }},
-	// Before the root changes: it needs /proc.
-	{"descriptors", func(int) error { return closeInherited() }},
+	// Before the root changes: it needs /proc. The channel is close-on-exec by now.
+	{"descriptors", func(int) error { return descriptor.CloseInherited(unix.Stderr) }},
 	{"rlimits", func(int) error { return setRlimits() }},
 	// Needs CAP_SYS_ADMIN. What follows needs no file.
 	{"root", func(int) error { return emptyRoot() }},
@@ -108,25 +109,6 @@ func numberOfChannel() (int, error) {
 		}
 	}
 	return -1, errors.New("cannot find the channel: descriptor 3 is none")
-}
-
-// closeInherited closes descriptors that the launch may have left open. What Go opened, and
-// by now the channel, is close-on-exec and so was not inherited.
-func closeInherited() error {
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		fd, err := strconv.Atoi(name.Name())
-		if err != nil || fd <= 2 {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
-	}
-	return nil
 }
 
 // threadsMax is far above the number of threads that Go starts for GOMAXPROCS processors

@@ -3,14 +3,12 @@ package main
 import (
 	"unsafe"
 
-	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
 )
 
-// The calls below are raw: x/sys and syscall would change every thread of the
-// process, by signals, where only the one that executes the agent counts.
-
-// The calls below are raw: those of x/sys and syscall change every thread of the process by
+// raw is a system call on this thread only: those of x/sys and syscall change every thread of the process by
 // signals. Only the thread that executes the agent matters here.
 func raw(trap, a1, a2, a3 uintptr) error {
 	if _, _, errno := unix.RawSyscall(trap, a1, a2, a3); errno != 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 )
 
@@ -20,13 +21,13 @@ func TestAnEndAfterTheDeadlineIsTheDeadlines(t *testing.T) {
 		"after it":         {time.Second, 101, initproto.CauseDeadline},
 		"the clock is off": {0, 101, initproto.CauseSelf},
 	} {
-		s := &sandbox{wallClock: c.wallClock, deadline: &alarm{dueNS: 100}}
+		s := &sandbox{wallClock: c.wallClock, deadline: &boottime.Alarm{DueNS: 100}}
 		s.onEnd(ending{bootTimeNS: c.endNS})
 		if s.cause != c.want || s.end.bootTimeNS != c.endNS {
 			t.Errorf("%s: cause %q, end %d", name, s.cause, s.end.bootTimeNS)
 		}
 	}
-	s := &sandbox{wallClock: time.Second, deadline: &alarm{}, cause: initproto.CauseStop}
+	s := &sandbox{wallClock: time.Second, deadline: &boottime.Alarm{}, cause: initproto.CauseStop}
 	if s.onEnd(ending{bootTimeNS: 101}); s.cause != initproto.CauseStop {
 		t.Errorf("an agent that never started: %q", s.cause)
 	}

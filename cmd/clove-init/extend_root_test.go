@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/testhost"
-	"golang.org/x/sys/unix"
 )
 
 // extend asks for another wall clock and returns the answer.
@@ -29,7 +31,7 @@ func (b *box) extend(wallClock time.Duration) bool {
 func (b *box) endSoon(started *initproto.Started) {
 	b.t.Helper()
 	for until := time.Now().Add(testhost.Patience(patience)); ; {
-		passed := time.Duration(bootTimeNS() - started.BootTimeNS)
+		passed := time.Duration(boottime.NowNS() - started.BootTimeNS)
 		if b.extend(passed + 200*time.Millisecond) {
 			return
 		}

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"unsafe"
 
-	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
+	"clove.run/clove/internal/initproto"
 )
 
 // harden makes PID 1 unreadable and ignores signals, before any process of the agent exists.
@@ -107,30 +107,11 @@ func act(action func(unix.Signal) sigaction) error {
 }
 
 // closeInherited closes descriptors that the launch may have left open besides the
-// protocol's, and marks those close-on-exec. What Go's runtime opened is close-on-exec
-// already and so cannot be inherited.
+// protocol's, and marks those close-on-exec.
 func closeInherited() error {
 	unix.CloseOnExec(initproto.ControlFD)
 	unix.CloseOnExec(initproto.ExitFD)
-	folder, err := os.Open("/proc/self/fd")
-	if err != nil {
-		return fmt.Errorf("cannot list descriptors: %w", err)
-	}
-	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
-	if err != nil {
-		return fmt.Errorf("cannot list descriptors: %w", err)
-	}
-	for _, name := range names {
-		fd, err := strconv.Atoi(name)
-		if err != nil || fd <= initproto.ExitFD {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
-	}
-	return nil
+	return descriptor.CloseInherited(initproto.ExitFD)
 }
 
 // nameProcess sets the name that the agent sees in ps. PID 1 was executed through a

@@ -18,9 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/testhost"
-	"golang.org/x/sys/unix"
 )
 
 // The tests play the supervisor and the launch: a fresh set of namespaces with
@@ -85,7 +87,7 @@ func stage() error {
 		}
 	}
 	if os.Getenv("STAGE_CLOCK") != "" {
-		fmt.Println(bootTimeNS())
+		fmt.Println(boottime.NowNS())
 	}
 	return unix.Exec(fmt.Sprintf("/proc/self/fd/%d", binaryFD), []string{"clove-init"}, nil)
 }

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
-	"golang.org/x/sys/unix"
 )
 
 // secondStageSays plays the second stage and gives what PID 1 makes of it.
@@ -154,26 +154,6 @@ func TestASignalWaitsForTheAgent(t *testing.T) {
 	if how := process.ProcessState.String(); how != "signal: terminated" {
 		t.Errorf("it ended by %q", how)
 	}
-}
-
-func TestAlarm(t *testing.T) {
-	a, err := newAlarm()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.file.Close()
-	before := bootTimeNS()
-	a.set(time.Hour)
-	if left := a.left(); left > time.Hour || left < time.Hour-time.Minute {
-		t.Errorf("%v left", left)
-	}
-	a.set(20 * time.Millisecond) // takes the hour's place
-	<-a.passed
-	if passed := time.Duration(bootTimeNS() - before); passed < 20*time.Millisecond {
-		t.Errorf("passed after %v", passed)
-	}
-	a.set(-time.Second) // the deadline was yesterday
-	<-a.passed
 }
 
 // TestSpareThreads: the threads are there and stay.

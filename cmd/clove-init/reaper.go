@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/boottime"
 )
 
 // ending says how and when (CLOCK_BOOTTIME) a process ended.
@@ -42,7 +44,7 @@ func (r *reaper) run(agentPID int) {
 			return
 		case alive && pid == agentPID:
 			alive = false
-			r.agent <- ending{status: status, bootTimeNS: bootTimeNS()}
+			r.agent <- ending{status: status, bootTimeNS: boottime.NowNS()}
 		case r.killing.Load() && status.Signaled() && status.Signal() == unix.SIGKILL:
 			r.leftover.Add(1)
 		}

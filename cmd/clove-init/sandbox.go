@@ -5,8 +5,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/boottime"
+	"clove.run/clove/internal/initproto"
 )
 
 // killAgain is how often the remaining processes are killed again. One round kills
@@ -19,8 +21,8 @@ type sandbox struct {
 	agent    *agentProcess
 	children *reaper
 	commands <-chan initproto.Message // closed when the supervisor is gone
-	deadline *alarm
-	grace    *alarm
+	deadline *boottime.Alarm
+	grace    *boottime.Alarm
 	again    *time.Ticker // while killing
 
 	wallClock time.Duration // 0: no deadline
@@ -44,11 +46,11 @@ func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Ord
 	if err := orders.Validate(); err != nil {
 		return nil, startFailed("orders", err)
 	}
-	deadline, err := newAlarm()
+	deadline, err := boottime.New()
 	if err != nil {
 		return nil, startFailed("clock", err)
 	}
-	grace, err := newAlarm()
+	grace, err := boottime.New()
 	if err != nil {
 		return nil, startFailed("clock", err)
 	}
@@ -91,11 +93,11 @@ func (s *sandbox) run(report *report) initproto.Message {
 			s.onLaunch(outcome, report)
 		case m, ok := <-s.commands:
 			s.onCommand(m, ok, report)
-		case <-s.deadline.passed:
-			if s.deadline.left() <= 0 { // else it was extended after it fired
+		case <-s.deadline.Fired:
+			if s.deadline.Left() <= 0 { // else it was extended after it fired
 				s.stop(initproto.CauseDeadline, s.stopGrace)
 			}
-		case <-s.grace.passed:
+		case <-s.grace.Fired:
 			s.kill()
 		case <-s.again.C:
 			signalAll(unix.SIGKILL)
@@ -122,7 +124,7 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	s.agent.startedNS = outcome.bootTimeNS
 	s.catchUp()
 	if s.wallClock > 0 {
-		s.deadline.set(s.wallClock - time.Duration(bootTimeNS()-outcome.bootTimeNS))
+		s.deadline.SetAfter(s.wallClock - time.Duration(boottime.NowNS()-outcome.bootTimeNS))
 	}
 	report.send(initproto.Message{Started: &initproto.Started{
 		PID: s.agent.pid, BootTimeNS: outcome.bootTimeNS, Spent: outcome.spent, Terminal: outcome.terminal}})
@@ -136,7 +138,7 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 // the deadline's, even if PID 1 did not send the stop signal in time: an agent at its CPU
 // limit delays PID 1, which shares the limit, and then the supervisor kills in time.
 func (s *sandbox) onEnd(end ending) {
-	if s.wallClock > 0 && s.deadline.dueNS != 0 && end.bootTimeNS >= s.deadline.dueNS {
+	if s.wallClock > 0 && s.deadline.DueNS != 0 && end.bootTimeNS >= s.deadline.DueNS {
 		s.blame(initproto.CauseDeadline)
 	}
 	s.end = end
@@ -177,7 +179,7 @@ const never = 200 * 365 * 24 * time.Hour
 
 // extend changes the wall clock limit, unless the new one has passed already or the end has begun.
 func (s *sandbox) extend(wallClock time.Duration) bool {
-	left := wallClock - time.Duration(bootTimeNS()-s.agent.startedNS)
+	left := wallClock - time.Duration(boottime.NowNS()-s.agent.startedNS)
 	if wallClock == 0 {
 		left = never
 	}
@@ -185,7 +187,7 @@ func (s *sandbox) extend(wallClock time.Duration) bool {
 		return false
 	}
 	s.wallClock = wallClock
-	s.deadline.set(left)
+	s.deadline.SetAfter(left)
 	return true
 }
 
@@ -197,9 +199,9 @@ func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
 		s.stopping = true
 		signalAll(s.stopWith)
 		signalAll(unix.SIGCONT)
-		s.grace.set(grace)
-	} else if grace < s.grace.left() {
-		s.grace.set(grace)
+		s.grace.SetAfter(grace)
+	} else if grace < s.grace.Left() {
+		s.grace.SetAfter(grace)
 	}
 }
 
@@ -211,7 +213,7 @@ func (s *sandbox) kill() {
 	s.killing = true
 	s.children.killing.Store(true)
 	signalAll(unix.SIGKILL)
-	s.killedNS = bootTimeNS()
+	s.killedNS = boottime.NowNS()
 	s.again.Reset(killAgain)
 }
 
@@ -241,7 +243,7 @@ func (s *sandbox) last(report *report) initproto.Message {
 	}
 	if s.started {
 		exited.WallNS = max(0, s.end.bootTimeNS-s.agent.startedNS)
-		exited.ExecutedNS = max(0, cmp.Or(s.killedNS, bootTimeNS())-s.agent.startedNS)
+		exited.ExecutedNS = max(0, cmp.Or(s.killedNS, boottime.NowNS())-s.agent.startedNS)
 	}
 	return initproto.Message{Exited: exited}
 }

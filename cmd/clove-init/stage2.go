@@ -7,8 +7,10 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"clove.run/clove/internal/initproto"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/boottime"
+	"clove.run/clove/internal/initproto"
 )
 
 // secondStageName is argv[0] of the second stage.
@@ -120,7 +122,7 @@ func become(orders *initproto.Orders, preparations []preparation, conn *initprot
 		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
 	}
 	// The wall clock and the agent's own usage start here. What is left takes no time.
-	now := initproto.Message{Started: &initproto.Started{Spent: spent(cgroupDir), BootTimeNS: bootTimeNS(), Terminal: terminal}}
+	now := initproto.Message{Started: &initproto.Started{Spent: spent(cgroupDir), BootTimeNS: boottime.NowNS(), Terminal: terminal}}
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)
 	}

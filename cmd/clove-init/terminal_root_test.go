@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/testhost"
-	"golang.org/x/sys/unix"
 )
 
 // terminal starts the script on a pty of 33 by 77 and gives the pty's reader.
@@ -69,7 +71,7 @@ func TestTerminalKeysAndSize(t *testing.T) {
 	_, err := started.Terminal.WriteString("\x03")
 	check(t, err)
 	line("interrupted")
-	check(t, control(started.Terminal, func(fd int) error {
+	check(t, descriptor.Use(started.Terminal, func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 22})
 	}))
 	line("11 22")

@@ -33,16 +33,12 @@ func (p *program) applyCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself", DisableDefaultText: true},
 			jsonFlag("write what was done as a JSON array"),
 		},
-		Action: p.apply,
+		Action: ofOneRun(p.apply),
 	}
 }
 
 // apply refuses to guess an answer: without a terminal --yes must say it.
 func (p *program) apply(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
 	}
@@ -63,9 +59,9 @@ func (p *program) apply(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		changes, err = applyBy(c.Context, d, reference, given, confirm)
+		changes, err = applyBy(c.Context, d, c.Args().First(), given, confirm)
 	} else {
-		changes, err = b.Apply(reference, confirm)
+		changes, err = b.Apply(c.Args().First(), confirm)
 	}
 	if err != nil {
 		if len(changes) > 0 { // the part that was done before it

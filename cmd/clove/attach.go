@@ -13,7 +13,7 @@ func (p *program) attachCommand() *cli.Command {
 			"without ending the run, and so does ctrl-c where the run has no terminal of its own; keys that end in a letter take\n" +
 			"Enter then. Exit status: the agent's, 0 after leaving by keys.",
 		Flags:  []cli.Flag{detachKeysFlag()},
-		Action: p.attach,
+		Action: ofOneRun(p.attach),
 	}
 }
 
@@ -24,10 +24,6 @@ func detachKeysFlag() cli.Flag {
 // attach asks first what the run has: only a run with a terminal of its own
 // makes the caller's raw. ctrl-c is then a key like any other.
 func (p *program) attach(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
 	keys, err := parseKeys(c.String(flagDetachKeys))
 	if err != nil {
 		return err
@@ -37,7 +33,7 @@ func (p *program) attach(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	found, err := d.Get(c.Context, reference)
+	found, err := d.Get(c.Context, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -46,7 +42,7 @@ func (p *program) attach(c *cli.Context) error {
 		return err
 	}
 	defer t.restore()
-	session, err := d.Attach(c.Context, api.AttachParams{RunParams: api.RunParams{Run: reference}, Size: t.size()})
+	session, err := d.Attach(c.Context, api.AttachParams{RunParams: api.RunParams{Run: c.Args().First()}, Size: t.size()})
 	if err != nil {
 		return err
 	}

@@ -12,14 +12,11 @@ func (p *program) checkCommand() *cli.Command {
 		Name: "check", Usage: "compare store, processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
 		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.",
 		Flags:       []cli.Flag{jsonFlag("write the problems as a JSON array")},
-		Action:      p.check,
+		Action:      withoutArguments(p.check),
 	}
 }
 
 func (p *program) check(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	b, err := p.backend(c)
 	if err != nil {
 		return err

@@ -20,6 +20,18 @@ func socket(c *cli.Context) string {
 // cloved connects to the daemon, for commands that need it.
 func (p *program) cloved(c *cli.Context) (*client.Client, error) { return p.dial(c.Context, socket(c)) }
 
+// withCloved connects a command to the daemon before it acts.
+func (p *program) withCloved(do func(c *cli.Context, d *client.Client) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		d, err := p.cloved(c)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return do(c, d)
+	}
+}
+
 // either connects to cloved where it runs. Without it root uses the store
 // itself; nobody else can.
 func (p *program) either(c *cli.Context) (*client.Client, backend, error) {

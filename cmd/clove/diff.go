@@ -16,15 +16,11 @@ func (p *program) diffCommand() *cli.Command {
 			"those that a program of the host's executes by itself, as git does a hook, come last and say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.",
 		Flags:  []cli.Flag{jsonFlag("write the changes as a JSON array")},
-		Action: p.diff,
+		Action: ofOneRun(p.diff),
 	}
 }
 
 func (p *program) diff(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
 	d, b, err := p.either(c)
 	if err != nil {
 		return err
@@ -32,9 +28,9 @@ func (p *program) diff(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		_, err = d.Diff(c.Context, reference, collect(&changes))
+		_, err = d.Diff(c.Context, c.Args().First(), collect(&changes))
 	} else {
-		changes, err = b.Diff(reference)
+		changes, err = b.Diff(c.Args().First())
 	}
 	if err != nil {
 		return err

@@ -13,16 +13,13 @@ func (p *program) doctorCommand() *cli.Command {
 		Name: "doctor", Usage: "show what this host can enforce, and what to do about the rest", UsageText: "clove doctor [--json]",
 		Description: "A limit that stands on something missing is refused at the start of a run, never dropped.",
 		Flags:       []cli.Flag{jsonFlag("write the findings as a JSON array")},
-		Action:      p.diagnose,
+		Action:      withoutArguments(p.diagnose),
 	}
 }
 
 // diagnose exits 0 whatever it finds: a host without one controller is a host
 // that clove works on.
 func (p *program) diagnose(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	findings := p.doctor(c.String(flagRunDir))
 	if c.Bool(flagJSON) {
 		return p.printJSON(append([]runtime.Finding{}, findings...))

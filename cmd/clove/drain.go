@@ -1,6 +1,10 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/client"
+)
 
 const flagUndo = "undo"
 
@@ -10,18 +14,10 @@ func (p *program) drainCommand() *cli.Command {
 		Description: "What runs goes on; what is asked for, restarts and schedules wait in the queue, also across a restart of\n" +
 			"cloved or of the host. Runs in the foreground are not cloved's, and start.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagUndo, Usage: "start again what waits", DisableDefaultText: true}},
-		Action: p.drain,
+		Action: withoutArguments(p.withCloved(p.drain)),
 	}
 }
 
-func (p *program) drain(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
+func (p *program) drain(c *cli.Context, d *client.Client) error {
 	return d.Drain(c.Context, !c.Bool(flagUndo))
 }

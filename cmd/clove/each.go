@@ -13,25 +13,21 @@ import (
 // long as the agent's grace, and is not to be waited for one after the other.
 const atOnce = 16
 
-// someReferences refuses a command line that names no run.
-func someReferences(c *cli.Context) error {
-	if c.NArg() > 0 {
-		return nil
+// ofSomeRuns is the action of a command whose arguments name runs.
+func ofSomeRuns(do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() == 0 {
+			return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: "no run is named", Hint: "clove ps -a lists them"}
+		}
+		return do(c)
 	}
-	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: "no run is named", Hint: "clove ps -a lists them"}
 }
 
 // askEach asks cloved to do one thing to every run that is named.
 func (p *program) askEach(c *cli.Context, ask func(d *client.Client, reference string) error) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return p.each(c, atOnce, func(reference string) error { return ask(d, reference) })
+	return ofSomeRuns(p.withCloved(func(c *cli.Context, d *client.Client) error {
+		return p.each(c, atOnce, func(reference string) error { return ask(d, reference) })
+	}))(c)
 }
 
 // each does one thing to every run that is named, some at the same time, and

@@ -22,7 +22,7 @@ func (p *program) eventsCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagOnce, Usage: "end when all that has happened is shown", DisableDefaultText: true},
 			jsonFlag("write each event as a JSON object"),
 		},
-		Action: p.events,
+		Action: withoutArguments(p.events),
 	}
 }
 
@@ -34,9 +34,6 @@ const (
 // events begins now unless a number or a time is named, or all that is wanted
 // is the past.
 func (p *program) events(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	params := api.EventParams{Follow: !c.Bool(flagOnce), Run: c.String(flagRun)}
 	var err error
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {

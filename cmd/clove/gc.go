@@ -8,15 +8,12 @@ func (p *program) gcCommand() *cli.Command {
 		Description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
 			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.",
 		Flags:  []cli.Flag{jsonFlag("write what was removed as a JSON array")},
-		Action: p.gc,
+		Action: withoutArguments(p.gc),
 	}
 }
 
 // gc prints what was removed also when something else could not be.
 func (p *program) gc(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	b, err := p.backend(c)
 	if err != nil {
 		return err

@@ -20,14 +20,11 @@ const guardName = "guard"
 func (p *program) guardCommand() *cli.Command {
 	return &cli.Command{
 		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", UsageText: "clove guard", Hidden: true,
-		Action: p.guard,
+		Action: withoutArguments(p.guard),
 	}
 }
 
 func (p *program) guard(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	orders, pipe := os.NewFile(lasting.OrderFD, "order"), os.NewFile(lasting.AnswerFD, "answer")
 	var order agent.Guard
 	err := json.NewDecoder(orders).Decode(&order)

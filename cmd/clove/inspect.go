@@ -12,17 +12,13 @@ func (p *program) inspectCommand() *cli.Command {
 		Name: "inspect", Usage: "show all that is known of a run, as JSON", UsageText: "clove inspect NAME|ID",
 		Description: "One object: the spec with every default filled in, the state, and once the run has ended its record.\n" +
 			"Values of the environment whose names say that they are secrets are redacted, as are passwords in URLs.",
-		Action: p.inspect,
+		Action: ofOneRun(p.inspect),
 	}
 }
 
 // inspect gives the run as cloved or the store has it, so that programs see the
 // same with and without cloved.
 func (p *program) inspect(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
 	d, b, err := p.either(c)
 	if err != nil {
 		return err
@@ -31,10 +27,10 @@ func (p *program) inspect(c *cli.Context) error {
 	if d != nil {
 		defer d.Close()
 		var found api.RunResult
-		found, err = d.Get(c.Context, reference)
+		found, err = d.Get(c.Context, c.Args().First())
 		run = found.Run
 	} else {
-		run, err = b.Get(reference)
+		run, err = b.Get(c.Args().First())
 		run = run.WithoutSecrets()
 	}
 	if err != nil {

@@ -30,17 +30,14 @@ func (p *program) logsCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagTimestamps, Aliases: []string{"t"}, Usage: "show when each line was written", DisableDefaultText: true},
 			jsonFlag("write each line as a JSON object"),
 		},
-		Action: p.logs,
+		Action: ofOneRun(p.logs),
 	}
 }
 
 // logs needs cloved, also for ended runs: whose log it is only cloved can say.
 func (p *program) logs(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
-	params := api.LogsParams{RunParams: api.RunParams{Run: reference}, Follow: c.Bool(flagFollow)}
+	params := api.LogsParams{RunParams: api.RunParams{Run: c.Args().First()}, Follow: c.Bool(flagFollow)}
+	var err error
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {
 		return err
 	}

@@ -14,13 +14,10 @@ import (
 func (p *program) manualCommand() *cli.Command {
 	return &cli.Command{
 		Name: "manual", Usage: "write the manual page clove(1)", UsageText: "clove manual", Hidden: true,
-		Action: func(c *cli.Context) error {
-			if err := noArguments(c); err != nil {
-				return err
-			}
+		Action: withoutArguments(func(c *cli.Context) error {
 			_, err := fmt.Fprint(p.out, manual(c.App))
 			return err
-		},
+		}),
 	}
 }
 

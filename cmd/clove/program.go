@@ -73,20 +73,31 @@ func (p *program) backend(c *cli.Context) (backend, error) {
 	return p.open(paths)
 }
 
-// oneReference is the one run that a command is about.
-func oneReference(c *cli.Context) (string, error) {
-	if c.NArg() == 1 {
-		return c.Args().First(), nil
+// withoutArguments refuses words that the command would ignore.
+func withoutArguments(do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := noArguments(c); err != nil {
+			return err
+		}
+		return do(c)
 	}
-	return "", &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes one run, not %d", c.NArg()),
-		Hint: "clove " + c.Command.Name + " NAME, or the beginning of an ID; clove ps -a lists them"}
 }
 
-// noArguments refuses words that a command would ignore.
 func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes no arguments, but there is %q", c.Args().First()),
 		Hint: "clove " + c.Command.Name + " --help"}
+}
+
+// ofOneRun is the action of a command whose only argument names a run.
+func ofOneRun(do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() != 1 {
+			return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes one run, not %d", c.NArg()),
+				Hint: "clove " + c.Command.Name + " NAME, or the beginning of an ID; clove ps -a lists them"}
+		}
+		return do(c)
+	}
 }

@@ -11,16 +11,13 @@ func (p *program) pruneCommand() *cli.Command {
 		Name: "prune", Usage: "remove all runs that have ended", UsageText: "clove prune --yes",
 		Description: "Records, layers, logs and names go; root removes everybody's. Prints the IDs.",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do it", DisableDefaultText: true}},
-		Action:      p.prune,
+		Action:      withoutArguments(p.prune),
 	}
 }
 
 // prune wants a word more than rm: it names nothing, and there is no way back.
 // What was removed before a failure is printed all the same.
 func (p *program) prune(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	if !c.Bool(flagYes) {
 		return invalid(flagYes, "look with clove ps -a, then give --yes", "every run that has ended would be removed")
 	}

@@ -39,15 +39,12 @@ func (p *program) psCommand() *cli.Command {
 			value("", flagFormat, "", "write each by a Go template, such as '{{.ID}} {{.Names}}' or 'table {{.ID}}\\t{{.Status}}'", ""),
 			jsonFlag("write the runs as a JSON array"),
 		},
-		Action: p.ps,
+		Action: withoutArguments(p.ps),
 	}
 }
 
 // ps: without -a only what is alive, as docker ps.
 func (p *program) ps(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	filters, err := parseFilters(c.StringSlice(flagFilter))
 	if err != nil {
 		return err

@@ -12,15 +12,12 @@ func (p *program) rmCommand() *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "forget ended runs: record, layer and name", UsageText: "clove rm [-f] NAME|ID...",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagForce, Aliases: []string{"f"}, Usage: "kill a live one first (with cloved)", DisableDefaultText: true}},
-		Action: p.rm,
+		Action: ofSomeRuns(p.rm),
 	}
 }
 
 // rm goes on after a run that cannot be removed: the others were asked for too.
 func (p *program) rm(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
 	d, b, err := p.either(c)
 	if err != nil {
 		return err

@@ -27,14 +27,11 @@ func (p *program) superviseCommand() *cli.Command {
 		Name: superviseName, Usage: "look after one detached run; cloved starts it", UsageText: "clove supervise\nclove supervise --end DUR", Hidden: true,
 		Flags: []cli.Flag{&cli.StringFlag{Name: flagEnd, Usage: "end all detached runs instead, each with at most this time between TERM and KILL, " +
 			"and let their restart policies stand"}},
-		Action: p.supervise,
+		Action: withoutArguments(p.supervise),
 	}
 }
 
 func (p *program) supervise(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	if c.String(flagEnd) != "" {
 		return p.endAll(c)
 	}

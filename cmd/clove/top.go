@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 )
 
 func (p *program) topCommand() *cli.Command {
@@ -15,23 +16,14 @@ func (p *program) topCommand() *cli.Command {
 		Name: "top", Usage: "list the processes of a live run", UsageText: "clove top [--json] NAME|ID",
 		Description: "Ids are those that the processes have inside. Long commands are cut to the terminal's width, or 80 columns;\n--json has them whole.",
 		Flags:       []cli.Flag{jsonFlag("write the processes as a JSON array")},
-		Action:      p.top,
+		Action:      ofOneRun(p.withCloved(p.top)),
 	}
 }
 
 // top shows the agent's own command lines: printTable keeps them from acting on
 // the terminal.
-func (p *program) top(c *cli.Context) error {
-	reference, err := oneReference(c)
-	if err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	processes, err := d.Processes(c.Context, reference)
+func (p *program) top(c *cli.Context, d *client.Client) error {
+	processes, err := d.Processes(c.Context, c.Args().First())
 	if err != nil {
 		return err
 	}

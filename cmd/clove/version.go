@@ -11,13 +11,10 @@ import (
 var version = "0.0.0-dev"
 
 func (p *program) versionCommand() *cli.Command {
-	return &cli.Command{Name: "version", Usage: "show clove's version", UsageText: "clove version", Action: p.showVersion}
+	return &cli.Command{Name: "version", Usage: "show clove's version", UsageText: "clove version", Action: withoutArguments(p.showVersion)}
 }
 
 func (p *program) showVersion(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	_, err := fmt.Fprintf(p.out, "clove %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 	return err
 }

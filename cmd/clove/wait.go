@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/client"
 )
 
 func (p *program) waitCommand() *cli.Command {
@@ -13,21 +14,13 @@ func (p *program) waitCommand() *cli.Command {
 		Name: "wait", Usage: "wait until runs have ended, and print their exit codes", UsageText: "clove wait [--json] NAME|ID...",
 		Description: "A run that its restart policy or its schedule will start again has not ended. Exit status: that of the last one named; 1 if there is no such run.",
 		Flags:       []cli.Flag{jsonFlag("write the exit records, one a line")},
-		Action:      p.wait,
+		Action:      ofSomeRuns(p.withCloved(p.wait)),
 	}
 }
 
 // wait asks for one after the other: the last to end decides how long it takes
 // in any case, and the order of the answers is that of the names.
-func (p *program) wait(c *cli.Context) error {
-	if err := someReferences(c); err != nil {
-		return err
-	}
-	d, err := p.cloved(c)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
+func (p *program) wait(c *cli.Context, d *client.Client) error {
 	last := 0
 	for _, reference := range c.Args().Slice() {
 		result, err := d.Wait(c.Context, reference)

@@ -2,15 +2,15 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // outside makes the sockets of connections to the outside.
@@ -59,7 +59,9 @@ func (o outside) connect(ctx context.Context, network string, to netip.AddrPort)
 	// A peer on this host has answered before connect(2) returns, so check before waiting.
 	peer, err := socketAddress(unix.Getpeername(fd))
 	if err != nil {
-		peer, err = awaitPeer(ctx, file)
+		if err = descriptor.Connected(ctx, file); err == nil {
+			peer, err = socketAddress(unix.Getpeername(fd))
+		}
 	}
 	if err == nil {
 		err = leadsTo(fd, peer, to)
@@ -88,33 +90,6 @@ func zoneID(zone string) uint32 {
 	}
 	number, _ := strconv.ParseUint(zone, 10, 32) // an invalid zone is 0, for which there is no route
 	return uint32(number)
-}
-
-// awaitPeer waits until the socket is connected, or the connection fails, or ctx ends.
-func awaitPeer(ctx context.Context, file *os.File) (netip.AddrPort, error) {
-	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) })() // a deadline in the past ends the Write below
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	var peer netip.AddrPort
-	var outcome error
-	err = raw.Write(func(fd uintptr) bool {
-		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR) // connect(2), EINPROGRESS
-		if err == nil && code != 0 {
-			err = unix.Errno(code)
-		}
-		if err != nil {
-			outcome = err
-			return true
-		}
-		peer, err = socketAddress(unix.Getpeername(int(fd)))
-		return err == nil
-	})
-	if ctx.Err() != nil {
-		return netip.AddrPort{}, ctx.Err()
-	}
-	return peer, errors.Join(err, outcome)
 }
 
 // leadsTo checks the peer that the kernel reports. A BPF program on the cgroup may have

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/descriptor"
 )
 
 // traffic are the bytes of one or more sockets, as this host counts them.
@@ -53,13 +54,9 @@ func (t traffic) withoutFIN(said traffic) traffic {
 // duplicate returns another descriptor of file's socket as a plain number. An os.File would
 // add it to Go's epoll set, and each segment of the agent's would wake the broker.
 func duplicate(file syscall.Conn) (int, error) {
-	raw, err := file.SyscallConn()
+	fd := -1
+	err := descriptor.Use(file, func(old int) (err error) { fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3); return err })
 	if err != nil {
-		return -1, fmt.Errorf("cannot duplicate socket: %w", err)
-	}
-	fd, dupErr := -1, error(nil)
-	err = raw.Control(func(old uintptr) { fd, dupErr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 3) })
-	if err := errors.Join(err, dupErr); err != nil {
 		return -1, fmt.Errorf("cannot duplicate socket: %w", err)
 	}
 	return fd, nil

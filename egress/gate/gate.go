@@ -6,10 +6,11 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/egress/wire"
-	"golang.org/x/sys/unix"
+	"clove.run/clove/internal/descriptor"
 )
 
 // Confine is called once, after the Setup and before any byte of the agent is read, with
@@ -185,7 +186,7 @@ func (s *server) datagrams(file *os.File, serve func(*net.UDPConn)) (func(), err
 // wantDestination turns on IP_RECVORIGDSTADDR (ip(7)) for both families, because an IPv6
 // socket may accept IPv4 too.
 func wantDestination(conn *net.UDPConn) error {
-	return control(conn, func(fd int) error {
+	return descriptor.Use(conn, func(fd int) error {
 		err4 := unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
 		err6 := unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR, 1)
 		if err4 != nil && err6 != nil {
@@ -208,7 +209,7 @@ func (s *server) addressed() []int {
 	fds := []int{}
 	for _, listener := range s.listeners {
 		if conn, ok := listener.(*net.UDPConn); ok {
-			_ = control(conn, func(fd int) error { fds = append(fds, fd); return nil }) // it is open
+			_ = descriptor.Use(conn, func(fd int) error { fds = append(fds, fd); return nil }) // it is open
 		}
 	}
 	return fds
@@ -227,19 +228,6 @@ func (s *server) closeAll() {
 	if s.spare != nil {
 		s.spare.Close()
 	}
-}
-
-// control calls f with the descriptor of conn.
-func control(conn syscall.Conn, f func(fd int) error) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
-		return err
-	}
-	return inner
 }
 
 func closeFiles(files []*os.File) {

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"clove.run/clove/egress/wire"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/descriptor"
 )
 
 // TestIdleConnectionsAreBounded: what is over the limit is reset at once, and
@@ -167,7 +169,7 @@ func TestACrowdHasSmallBuffers(t *testing.T) {
 		var l limits
 		l.open.Store(open)
 		l.limitBuffers(near)
-		check(t, control(near, func(fd int) error {
+		check(t, descriptor.Use(near, func(fd int) error {
 			size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 			if small := size == 2*wire.SmallBufferBytes; err != nil || small != want {
 				t.Errorf("%d open: %d bytes to send, %v", open, size, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/descriptor"
 )
 
 // TestBothDirectionsEndByThemselves: a half-close of either side is passed on
@@ -131,7 +132,7 @@ func TestAnUrgentByteDoesNotStop(t *testing.T) {
 	near := dial(t, to(t, s, "192.0.2.1:22"))
 	_, err := io.WriteString(near, "before")
 	check(t, err)
-	check(t, control(near, func(fd int) error { return syscall.Sendto(fd, []byte("!"), syscall.MSG_OOB, nil) }))
+	check(t, descriptor.Use(near, func(fd int) error { return syscall.Sendto(fd, []byte("!"), syscall.MSG_OOB, nil) }))
 	expectText(t, far, "before")
 	_, err = io.WriteString(near, "after")
 	check(t, err)

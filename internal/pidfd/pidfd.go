@@ -118,18 +118,28 @@ func StartTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[22-3], 10, 64)
 }
 
-// Stat returns the fields of proc_pid_stat(5) from the third on, the state. The second, the
-// name, may have blanks and brackets in it.
+// Stat returns the fields of proc_pid_stat(5) from the third on, the state. The number may
+// also be a thread's.
 func Stat(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, err
 	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 52-2 { // since Linux 3.5
-		return nil, fmt.Errorf("cannot parse %q, of a process's stat", text)
+	_, fields, err := ParseStat(string(text))
+	return fields, err
+}
+
+// ParseStat splits a line of proc_pid_stat(5) into the name, which may have blanks and
+// brackets in it, and the fields behind the name: the first is field 3, the state.
+func ParseStat(text string) (name string, fields []string, err error) {
+	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if end >= open && open >= 0 {
+		name, fields = text[open+1:end], strings.Fields(text[end+1:])
 	}
-	return fields, nil
+	if len(fields) < 52-2 { // since Linux 3.5
+		return "", nil, fmt.Errorf("cannot parse %q, of a process's stat", text)
+	}
+	return name, fields, nil
 }
 
 // Status is proc_pid_status(5): each line's text by its name.

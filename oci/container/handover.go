@@ -12,6 +12,8 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
 )
 
 // firstExtra is the first descriptor behind the standard streams.
@@ -96,15 +98,11 @@ func checkSockets(process *libcontainer.Process, streams bool) error {
 		files = append(files, os.Stdin, os.Stdout, os.Stderr)
 	}
 	for _, file := range files {
-		// Not Fd, which would make those wait that do not.
-		raw, err := file.SyscallConn()
-		if err != nil {
-			return err
-		}
 		domain := unix.AF_UNSPEC
-		if err := raw.Control(func(fd uintptr) { domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN) }); err != nil {
+		err := descriptor.Use(file, func(fd int) (err error) {
+			domain, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 			return err
-		}
+		})
 		if errors.Is(err, unix.ENOTSOCK) || err == nil && domain == unix.AF_UNIX {
 			continue
 		}

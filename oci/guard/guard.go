@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/netns"
 )
@@ -62,13 +63,7 @@ func lock(ctx context.Context, directory string) (*os.File, error) {
 		return nil, err
 	}
 	locked := make(chan error, 1)
-	go func() {
-		err := error(unix.EINTR)
-		for err == unix.EINTR {
-			err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		}
-		locked <- err
-	}()
+	go func() { locked <- descriptor.Lock(file, unix.LOCK_EX) }()
 	select {
 	case err = <-locked:
 	case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/pidfd"
 )
 
@@ -26,7 +27,7 @@ type monitor struct {
 	listener  *listener       // nil: the status comes from elsewhere, or is not needed
 	memory    <-chan struct{} // reports OOM kills; nil: they can be counted at the end
 	oomKills  int64           // that memory reported
-	alarm     *alarm
+	alarm     *boottime.Alarm
 	fired     <-chan struct{} // the alarm's, until it did
 	calls     chan call
 	ended     chan end
@@ -81,13 +82,13 @@ func arm(directory string, held *os.File) (*monitor, error) {
 		}
 	}
 	m.watchMemory()
-	if m.alarm, err = newAlarm(); err != nil {
+	if m.alarm, err = boottime.New(); err != nil {
 		return nil, err
 	}
 	if o.Deadline != 0 {
-		err = m.alarm.set(o.Deadline)
+		m.alarm.Set(int64(o.Deadline))
 	}
-	return m, err
+	return m, nil
 }
 
 // listen subscribes to the end of the first process, if taskstats is the source. The
@@ -114,7 +115,8 @@ func (m *monitor) listen() error {
 // run enforces the deadline until the container has ended and its record is written.
 func (m *monitor) run() {
 	go func(o order) { m.ended <- m.await(o) }(m.order)
-	m.fired = m.alarm.fired
+	defer m.alarm.Close()
+	m.fired = m.alarm.Fired
 	for !m.accounted() || m.lingers() {
 		m.step()
 	}
@@ -163,7 +165,7 @@ func (m *monitor) await(o order) (e end) {
 		m.process.Wait(context.Background())
 	}
 	e.at = time.Now()
-	e.boot, _ = bootTime() // arm's clock worked
+	e.boot = time.Duration(boottime.NowNS())
 	switch {
 	case o.Record == "":
 	case m.listener != nil:
@@ -216,22 +218,18 @@ func (m *monitor) obey(c call) {
 // start begins the deadline; a second call does not move it. The deadline is on disk
 // before the caller has its answer, so that a killed monitor does not lose it.
 func (m *monitor) start() error {
-	boot, err := bootTime()
-	if err != nil {
-		return err
-	}
 	next := m.order
-	if err := next.start(time.Now(), boot); err != nil {
+	if err := next.start(time.Now(), time.Duration(boottime.NowNS())); err != nil {
 		return err
 	}
 	if err := next.save(m.directory); err != nil {
 		return err
 	}
 	m.order = next
-	if next.Deadline == 0 {
-		return nil
+	if next.Deadline != 0 {
+		m.alarm.Set(int64(next.Deadline))
 	}
-	return m.alarm.set(next.Deadline)
+	return nil
 }
 
 const (

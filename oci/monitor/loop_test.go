@@ -14,7 +14,21 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 )
+
+// patience is for what comes at once.
+const patience = 30 * time.Second
+
+func newTestAlarm(t *testing.T) *boottime.Alarm {
+	t.Helper()
+	a, err := boottime.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
 
 // holding is a monitor in this process, of a child in no cgroup of its own.
 func holding(t *testing.T, o order) (m *monitor, kept order) {

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 )
 
 // record is the record of the container, with what can be known from outside: disk,
@@ -19,7 +20,7 @@ func (m *monitor) record(e end) agent.Record {
 	}
 	if e.at.IsZero() {
 		e.at = time.Now()
-		e.boot, _ = bootTime() // arm's clock worked
+		e.boot = time.Duration(boottime.NowNS())
 	}
 	wall := (e.boot - m.order.StartedAt).Milliseconds()
 	v := judge(m.order.Limits, seen{

@@ -1,0 +1,103 @@
+// Package descriptor makes system calls on open descriptors: one while the file is
+// guaranteed to stay open, flock(2), the wait for a connection, and the closing of
+// inherited descriptors.
+//
+// It refuses to change the mode of a descriptor that other processes may share.
+package descriptor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Use calls f with the descriptor of file, which stays open meanwhile and keeps its mode.
+func Use(file syscall.Conn, f func(fd int) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+// Connected waits until a socket whose connect(2) returned EINPROGRESS has a peer. The
+// error is the connection's errno, or that of ctx; the socket cannot be used then.
+func Connected(ctx context.Context, socket *os.File) error {
+	// A deadline in the past ends the Write below.
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetWriteDeadline(time.Unix(1, 0)) })
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if failed = err; err == nil && code != 0 {
+			failed = unix.Errno(code)
+		}
+		// The poller may wake early. SO_ERROR is then 0, but there is no peer yet.
+		_, err = unix.Getpeername(int(fd))
+		return failed != nil || err == nil
+	})
+	if !stop() {
+		return ctx.Err() // even if connected: the deadline is set or will be
+	}
+	return errors.Join(err, failed)
+}
+
+// Lock is flock(2) with the operation how, repeated after a signal.
+func Lock(file *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(file.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Exclusively runs f while no other process runs one for the same directory. f must be
+// short: the others wait.
+func Exclusively(dir string, f func() error) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := Lock(file, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("cannot lock %s: %w", dir, err)
+	}
+	return f()
+}
+
+// CloseInherited closes the descriptors above last that are not close-on-exec. What Go
+// opened is close-on-exec, so the others come from the process that executed this one.
+func CloseInherited(last int) error {
+	folder, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("cannot list descriptors: %w", err)
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("cannot list descriptors: %w", err)
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd <= last {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
+	return nil
+}

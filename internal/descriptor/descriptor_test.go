@@ -1,0 +1,111 @@
+package descriptor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestUseKeepsTheModeAndRefusesAClosedFile(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var flags int
+	look := func(fd int) (err error) { flags, err = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); return err }
+	if err := Use(r, look); err != nil || flags&unix.O_NONBLOCK == 0 {
+		t.Errorf("flags %#x, %v: the descriptor of a pipe is non-blocking", flags, err)
+	}
+	failure := errors.New("failed")
+	if err := Use(r, func(int) error { return failure }); err != failure {
+		t.Errorf("%v, not the function's error", err)
+	}
+	r.Close()
+	if err := Use(r, look); err == nil {
+		t.Error("a closed file's descriptor was used")
+	}
+}
+
+func TestExclusivelyHoldsTheLockUntilTheFunctionReturns(t *testing.T) {
+	dir := t.TempDir()
+	other, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	err = Exclusively(dir, func() error { return Lock(other, unix.LOCK_EX|unix.LOCK_NB) })
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("%v: the directory is not locked meanwhile", err)
+	}
+	if err := Lock(other, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("%v: the directory is locked afterwards", err)
+	}
+	if err := Exclusively(filepath.Join(dir, "none"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v for a directory that is not there", err)
+	}
+}
+
+// A process of its own, because other tests' descriptors must stay open.
+func TestCloseInherited(t *testing.T) {
+	if os.Getenv("CLOSE_INHERITED") != "" {
+		if err := CloseInherited(3); err != nil {
+			t.Fatal(err)
+		}
+		_, err3 := unix.FcntlInt(3, unix.F_GETFD, 0)
+		_, err4 := unix.FcntlInt(4, unix.F_GETFD, 0)
+		if err3 != nil || err4 != unix.EBADF {
+			t.Errorf("descriptor 3: %v, 4: %v", err3, err4)
+		}
+		return
+	}
+	file, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCloseInherited$")
+	cmd.Env = append(os.Environ(), "CLOSE_INHERITED=1")
+	cmd.ExtraFiles = []*os.File{file, file}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestConnected(t *testing.T) {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+	connect := func(ctx context.Context) error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := os.NewFile(uintptr(fd), "socket")
+		defer file.Close()
+		if err := unix.Connect(fd, to); err != nil && err != unix.EINPROGRESS {
+			return err
+		}
+		return Connected(ctx, file)
+	}
+	if err := connect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := connect(cancelled); err != context.Canceled {
+		t.Errorf("%v with a context that has ended", err)
+	}
+	listener.Close()
+	if err := connect(t.Context()); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("%v where nobody listens", err)
+	}
+}
