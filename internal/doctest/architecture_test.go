@@ -34,7 +34,7 @@ var launchSteps = map[string]string{
 	"network": "takes the network namespace: loopback only, for a run with a network also the rules that lead to the gate",
 	"gate":    "for a run with a network: starts clove-gate and the broker",
 	"rootfs":  "starts the launch thread in a private mount namespace and mounts the agent's root there",
-	"streams": "creates the pipes for stdin, stdout and stderr",
+	"streams": "creates the pipes for stdin, stdout and stderr (clove-init makes a terminal)",
 	"create":  "compiles the Spec into an OCI config, and creates libcontainer's container from it",
 	"start":   "libcontainer makes the cgroup, the namespaces and the mounts, changes the root and loads the filter; clove-init is executed",
 	"verify":  "reads from outside that no_new_privs and the filter are on",
