@@ -68,9 +68,10 @@ func TestPidsLimit(t *testing.T) {
 // go on without a limit is TestPidsLimit's control.
 func TestForkBomb(t *testing.T) {
 	h := newHost(t)
-	// The bomb doubles until forks are refused, which its shells say: the agent's own end ends it.
+	// The bomb doubles until forks are refused, which its shells say: the agent's own end ends
+	// it. The first shell forks once, before the bomb begins: a shell whose fork is refused ends.
 	r := h.start([]string{"--pids-limit", "64", "--cpus", "0.5"}, "sh", "-c",
-		`mkfifo /tmp/said && exec 3<>/tmp/said; bomb() { bomb | bomb & }; bomb 2>&3; read refused <&3; echo running; read end; exit 0`)
+		`mkfifo /tmp/said && exec 3<>/tmp/said; bomb() { bomb | bomb & }; (bomb) 2>&3 & read refused <&3; echo running; read end; exit 0`)
 	if line := r.line(); line != "running" {
 		t.Fatalf("the agent says %q", line)
 	}
