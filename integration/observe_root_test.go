@@ -89,7 +89,8 @@ func TestMetricsOfRealAgents(t *testing.T) {
 	}
 	d.clove("run", "--rm", "--pids-limit", "16", "--", "sh", "-c", "for i in $(seq 40); do sleep 100 & done; true")
 	d.clove("run", "--rm", "--network", "allowlist", "--allow", "192.0.2.1:1", "--", "python3", "-c",
-		"import socket; s = socket.socket(); s.settimeout(5); s.connect_ex(('192.0.2.7', 9))")
+		// It waits for the refusal: the gate may not have seen the connection of an agent that ends at once.
+		"import socket; s = socket.socket(); s.settimeout(5); s.connect_ex(('192.0.2.7', 9)) or s.recv(1)")
 	wantMetrics(t, address, "clove_starts_total 5", `clove_agents{state="running"} 2`, `clove_ends_total{status="timeout"} 1`,
 		`clove_limit_hits_total{limit="wall-clock"} 1`, `clove_limit_hits_total{limit="pids"} 1`, "clove_network_denials_total 1", "clove_start_seconds_count 5",
 		`clove_api_requests_total{code="ok",method="run.start"} 2`)
