@@ -46,7 +46,7 @@ type EgressLimits struct {
 // Gated reports whether the run needs a gate.
 func (s Spec) Gated() bool {
 	return s.Network == NetworkAllowlist || s.Network == NetworkPublic ||
-		s.Network == NetworkNone && (len(s.Egress.HostPorts) > 0 || len(s.Egress.Publish) > 0)
+		s.Network == NetworkNone && (len(s.Egress.HostPorts) > 0 || len(s.Egress.Publish) > 0 || s.Kernel.HasSocket())
 }
 
 // NetworkUse counts what went through the gate.

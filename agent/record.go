@@ -19,13 +19,14 @@ const (
 	StatusOutputLimit Status = "output-limit"
 	StatusDiskFull    Status = "disk-full"
 	StatusPolicyKill  Status = "policy-kill"
+	StatusBudget      Status = "budget"
 	StatusKilled      Status = "killed"
 	StatusStartFailed Status = "start-failed"
 )
 
 // Statuses lists them all, for tables and tests.
 var Statuses = []Status{StatusExited, StatusSignaled, StatusTimeout, StatusCPUTime, StatusOOM, StatusOutputLimit, StatusDiskFull,
-	StatusPolicyKill, StatusKilled, StatusStartFailed}
+	StatusPolicyKill, StatusBudget, StatusKilled, StatusStartFailed}
 
 // Exit statuses of clove run that are not the agent's own.
 const (

@@ -31,6 +31,7 @@ type Spec struct {
 	Seccomp    Seccomp  `json:"seccomp"`
 	Network    string   `json:"network"` // one of NetworkModes
 	Egress     Egress   `json:"egress"`
+	Kernel     Kernel   `json:"kernel,omitzero"`
 	Policy     Policy   `json:"policy"`
 	Restart    Restart  `json:"restart,omitzero"`
 	Schedule   string   `json:"schedule,omitempty"`   // when to start it, in the format of crontab(5)

@@ -32,6 +32,7 @@ const (
 	CodeDraining      Code = -32008
 	CodeStorage       Code = -32009
 	CodeSession       Code = -32010
+	CodeBudget        Code = -32011
 )
 
 // codeRow is one error code: its stable word, the kind that it is to Go
@@ -61,6 +62,7 @@ var Codes = []codeRow{
 	{CodeDraining, "draining", agent.KindBusy, "cloved is ending: ask the next one; the agents go on", "connect again in a moment"},
 	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed", "make space for cloved's state directory"},
 	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own", "open another connection for it"},
+	{CodeBudget, "budget", agent.KindBusy, "nothing of the amount is left, or less than was asked for", "clove budget raise gives more"},
 }
 
 func rowOf(code Code) (codeRow, bool) {

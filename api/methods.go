@@ -1,5 +1,7 @@
 package api
 
+import "encoding/json"
+
 // Version is the contract's own: it rises when a method or a field is added.
 const Version = 1
 
@@ -15,6 +17,8 @@ const (
 	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
 	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
 	AccessRoot   Access = "root"
+	AccessAgent  Access = "agent" // as AccessOwner, and the run's agent over its own socket, which names no run
+	AccessSelf   Access = "self"  // the run's agent alone
 )
 
 // Shape says what a call looks like on the wire.
@@ -38,6 +42,9 @@ type Method struct {
 	Errors []Code // besides those that every method can give
 	Doc    string
 }
+
+// ForAgents reports whether an agent may call the method over its own socket.
+func (m Method) ForAgents() bool { return m.Access == AccessAgent || m.Access == AccessSelf }
 
 // CommonErrors can come from every method.
 var CommonErrors = []Code{CodeParams, CodeInternal, CodeDenied, CodeBusy, CodeCancelled, CodeStorage, CodeDraining}
@@ -123,6 +130,44 @@ var Methods = []Method{
 		"Returns what the run changed in its files, as run.change notifications. A live run is frozen while it is read, for at most two minutes. Of the host's side of the workspace, the caller sees only what it may read."},
 	{MethodRunApply, ShapeStream, AccessOwner, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
 		"Writes the workspace's changes back to the host's directory with the caller's own ids, and reports as run.change notifications what was written and what was refused, and why. A file that a program of the host would execute by itself, such as a git hook (executed_by in a change), is refused unless the parameters allow it. A live run is frozen meanwhile."},
+
+	{MethodAgentGet, ShapeCall, AccessAgent, RunParams{}, AgentResult{}, "", onRun,
+		"Returns what a run is, what it may do, what it may spend, and how many of its calls were refused."},
+	{MethodAgentListen, ShapeCall, AccessSelf, Nothing{}, Nothing{}, "", nil,
+		"Sends the agent's notifications on this connection from now on: those that waited first. 256 wait at most; then the oldest go, and agent.lost says how many."},
+
+	{MethodGrantList, ShapeCall, AccessAgent, GrantListParams{}, GrantListResult{}, "", onRun,
+		"Lists a run's grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
+	{MethodGrantGive, ShapeCall, AccessOwner, GrantGiveParams{}, GrantResult{}, "", onRun,
+		"Gives a run a grant. A net grant acts at once on a run that has an agent socket."},
+	{MethodGrantDerive, ShapeCall, AccessAgent, GrantDeriveParams{}, GrantResult{}, "", onRun,
+		"Makes a narrower grant from one that the run holds."},
+	{MethodGrantRevoke, ShapeCall, AccessAgent, GrantRevokeParams{}, GrantRevokeResult{}, "", onRun,
+		"Takes a grant back, with all that was derived from it. An agent may revoke only what it derived itself."},
+	{MethodGrantCheck, ShapeCall, AccessAgent, GrantCheckParams{}, GrantCheckResult{}, "", onRun,
+		"Says whether a run may do one thing, and why. Nothing is used up."},
+
+	{MethodBudgetGet, ShapeCall, AccessAgent, RunParams{}, BudgetResult{}, "", onRun,
+		"Returns every budget that the run spends from."},
+	{MethodBudgetReserve, ShapeCall, AccessAgent, BudgetReserveParams{}, BudgetReserveResult{}, "", append([]Code{CodeBudget}, onRun...),
+		"Sets amounts of own dimensions aside, all or none."},
+	{MethodBudgetSettle, ShapeCall, AccessAgent, BudgetSettleParams{}, BudgetResult{}, "", onRun,
+		"Says what was used of a reservation; the rest is free again. More than was reserved counts too."},
+	{MethodBudgetRelease, ShapeCall, AccessAgent, BudgetReleaseParams{}, BudgetResult{}, "", onRun,
+		"Frees a reservation of which nothing was used."},
+	{MethodBudgetCharge, ShapeCall, AccessAgent, BudgetChargeParams{}, BudgetResult{}, "", onRun,
+		"Records what was used of own dimensions. It may exceed what is granted, because it has happened; then at_end is done."},
+	{MethodBudgetRaise, ShapeCall, AccessOwner, BudgetRaiseParams{}, BudgetResult{}, "", onRun,
+		"Adds to what is granted to a run. A run that was paused for it goes on."},
+	{MethodBudgetReset, ShapeCall, AccessOwner, BudgetResetParams{}, BudgetResult{}, "", onRun,
+		"Sets what a run has used of dimensions back to zero."},
+
+	{MethodKernelAttach, ShapeStream, AccessRoot, KernelParams{}, Nothing{}, NoteStanding, onRun,
+		"A supervisor's: makes the run's grants and budgets ready, and returns how it stands, now and after each change."},
+	{MethodKernelCall, ShapeCall, AccessRoot, KernelCallParams{}, json.RawMessage(nil), "", onRun,
+		"A supervisor's: a call of the run's agent. The result is that of the method."},
+	{MethodKernelMeter, ShapeCall, AccessRoot, KernelMeterParams{}, Nothing{}, "", onRun,
+		"A supervisor's: what the Linux kernel has counted of a run."},
 
 	{MethodEventFollow, ShapeStream, AccessMember, EventParams{}, EventResult{}, NoteEvent, nil,
 		"Returns what happened to runs, numbered, as event.happened notifications. Continue from the number of the last one, also after a restart of cloved."},

@@ -32,6 +32,7 @@ type Config struct {
 	Prefixes   []string // host directories that appear read-only at their own path
 	Binds      []Bind
 	Tmpfs      []Tmpfs
+	Services   string // host directory with the agent's own socket, shown read-only at ServicesDir; empty: none
 	ResolvConf string // text of /etc/resolv.conf; empty: there is no name server
 	Hosts      string // text of /etc/hosts; empty: the sandbox itself and nobody else
 	MoreHosts  string // lines behind that text
@@ -52,6 +53,9 @@ type Tmpfs struct {
 	SizeBytes int64  // 0: half of Config.MemoryBytes
 	Mode      uint32 // 0: 01777
 }
+
+// ServicesDir is where an agent finds its own socket.
+const ServicesDir = "/run/clove"
 
 const (
 	workspaceDir = "/workspace"
@@ -111,6 +115,9 @@ func (c Config) checkTargets() error {
 		}
 		if slices.Contains(targets[:i], target) {
 			return fmt.Errorf("cannot mount two things at %s", target)
+		}
+		if c.Services != "" && within(target, ServicesDir) {
+			return fmt.Errorf("cannot mount at %s: the agent's own socket is in %s", target, ServicesDir)
 		}
 	}
 	return nil

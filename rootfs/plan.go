@@ -157,13 +157,20 @@ func (p *planner) planMounts() {
 	}
 }
 
-// own are the workspace and the directories that stay writable.
+// own are the workspace, the directory of the agent's socket, and the directories that stay
+// writable.
 func (p *planner) own() []wanted {
 	var mounts []wanted
 	source := p.hostInfo.Workspace
 	if source.Path != "" {
 		mounts = append(mounts, wanted{workspaceDir, func() {
 			p.overlay(overlayOp{Target: workspaceDir, Sources: []string{source.Path}, Map: p.callersMap(source), Else: byCopy, As: p.cfg.User})
+		}})
+	}
+	if p.cfg.Services != "" {
+		mounts = append(mounts, wanted{ServicesDir, func() {
+			// Not id-mapped: the socket is root's, and whoever reaches it may connect.
+			p.add(bindOp{Source: p.cfg.Services, Target: ServicesDir, Dir: true, ReadOnly: true})
 		}})
 	}
 	if !p.cfg.ReadOnly {

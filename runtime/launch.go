@@ -54,6 +54,7 @@ type launch struct {
 	group    *cgroups.Group
 	conn     *initproto.Conn
 	sockets  *socketWatch   // nil: they are not limited
+	share    *share         // nil: the run has no part in what agents share
 	sessions sync.WaitGroup // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool           // a session did not end: the launch thread may not be free
 	keep     bool           // the layer outlives the run
@@ -69,6 +70,7 @@ type step struct {
 // steps are the launch after the run was registered. The order is in doc.go.
 var steps = []step{
 	{"network", (*launch).awaitNetwork},
+	{"kernel", (*launch).attach},
 	{"gate", (*launch).openGate},
 	{"rootfs", (*launch).makeRoot},
 	{"streams", (*launch).connect},
@@ -129,10 +131,14 @@ func (l *launch) openGate() (err error) {
 	if !l.spec.Gated() {
 		return nil
 	}
+	agentSocket, err := l.openSocket()
+	if err != nil {
+		return err
+	}
 	asked := l.spec.Egress
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits,
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Agent: agentSocket,
 	}, l.spec.ID, l.streams)
 	if err != nil {
 		return err
@@ -177,6 +183,9 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
 		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly,
 		Prefixes: spec.Files.Prefixes, MoreHosts: moreHosts(spec),
+	}
+	if spec.Kernel.HasSocket() {
+		c.Services = paths.services(spec.ID)
 	}
 	for _, b := range spec.Files.Binds {
 		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly})

@@ -30,7 +30,8 @@ func anticipateNetwork(spec agent.Spec) *network {
 		case spec.Network == agent.NetworkHost:
 		case spec.Gated():
 			n.namespace, n.err = netns.NewPlan(netns.Config{
-				Everything: spec.Network != agent.NetworkNone, HostPorts: spec.Egress.HostPorts}).Make()
+				// With a socket the agent may be granted a part of the network later.
+				Everything: spec.Network != agent.NetworkNone || spec.Kernel.HasSocket(), HostPorts: spec.Egress.HostPorts}).Make()
 		default:
 			n.namespace, n.err = netns.New()
 		}
@@ -69,7 +70,9 @@ func networkFiles(spec agent.Spec) (resolvConf, hosts string, err error) {
 	case agent.NetworkHost:
 		return hostFiles()
 	case agent.NetworkNone:
-		return "", "", nil
+		if !spec.Kernel.HasSocket() {
+			return "", "", nil
+		}
 	}
 	text := "nameserver " + nameserver + "\noptions timeout:5 attempts:2\n"
 	if domains := searchDomains(spec); len(domains) > 0 {

@@ -28,7 +28,8 @@ type outcome struct {
 	cpu        *time.Duration  // the agent's own
 	spent      initproto.Spent // the launch's; all that was counted, if the agent never executed
 	output     int64
-	sockets    int64 // bytes that sockets held beside memory, when they were too many
+	budget     *agent.LimitHit // the dimension of which nothing was left
+	sockets    int64           // bytes that sockets held beside memory, when they were too many
 	memoryPeak *int64
 	diskUsed   *int64
 }
@@ -42,6 +43,8 @@ const (
 	causeCPUTime  cause = "cpu-time"
 	causeOutput   cause = "output"
 	causeSockets  cause = "sockets"
+	causeBudget   cause = "budget"
+	causePolicy   cause = "policy"   // what the run says of refusals
 	causeUser     cause = "user"     // asked to stop
 	causeLifeline cause = "lifeline" // the supervisor is gone
 )
@@ -78,6 +81,10 @@ func judge(limits agent.Limits, o outcome) ending {
 		return o.byLimit(agent.StatusOutputLimit, agent.ExitKilled, agent.ControlOutput, limits.OutputBytes, &o.output)
 	case o.cause == causeSockets:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlSockets, limits.SocketBytes(), &o.sockets)
+	case o.cause == causeBudget:
+		return o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
+	case o.cause == causePolicy:
+		return ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):

@@ -86,6 +86,9 @@ func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(
 func (p Paths) logs() string                    { return filepath.Join(p.State, "logs") }
 func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
 
+// services is the directory that the agent sees at rootfs.ServicesDir.
+func (p Paths) services(id agent.ID) string { return filepath.Join(p.runDirectory(id), "services") }
+
 // Log is the directory of what a detached run wrote.
 func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/rootfs"
@@ -35,6 +36,8 @@ type supervisor struct {
 	seen     outcome
 	messages <-chan initproto.Message // closed when clove-init is gone
 	oom      <-chan struct{}
+	share    *share // nil: the run has no part in what agents share
+	stands   <-chan api.Standing
 	sockets  <-chan int64 // what they hold, from socketWatch
 	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
 	over     *time.Timer  // deadline or stop, and grace, are over
@@ -74,6 +77,9 @@ func newSupervisor(l *launch) *supervisor {
 	s.starting = time.NewTimer(l.spec.StartBound())
 	if l.gate != nil {
 		s.gateEnd = l.gate.Lost()
+	}
+	if l.share != nil {
+		s.share, s.stands = l.share, l.share.stands
 	}
 	return s
 }
@@ -158,6 +164,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.killNow()
 		case signal := <-signals.incoming:
 			s.pass(signal, signals)
+		case standing := <-s.stands:
+			s.onStanding(standing)
 		case reason := <-s.gateEnd:
 			s.gateEnd = nil
 			s.gate.lose(reason)

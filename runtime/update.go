@@ -103,7 +103,7 @@ func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rul
 			Hint: "start it again to have one"}
 	}
 	next.spec.Egress.Rules = *u.Rules
-	rules, err = rulesOf(next.spec, s.streams.Owner)
+	rules, err = rulesOf(s.share.withGranted(next.spec), s.streams.Owner)
 	return next, rules, err
 }
 

@@ -29,6 +29,7 @@ type Namespace interface {
 type Listener struct {
 	Kind wire.ListenerKind
 	Port uint16
+	IDs  *wire.IDs // of ListenCalls
 	File *os.File
 }
 

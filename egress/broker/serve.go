@@ -97,7 +97,7 @@ func (b *Broker) setUp(conn *wire.Conn) error {
 	setup := wire.Setup{Limits: b.config.Limits, Listeners: []wire.Listener{}}
 	var files []*os.File
 	for _, l := range b.config.Listeners {
-		setup.Listeners = append(setup.Listeners, wire.Listener{Kind: l.Kind, Port: l.Port})
+		setup.Listeners = append(setup.Listeners, wire.Listener{Kind: l.Kind, Port: l.Port, IDs: l.IDs})
 		files = append(files, l.File)
 	}
 	defer closeFiles(files)

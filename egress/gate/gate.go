@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/egress/wire"
 	"clove.run/clove/internal/descriptor"
+	"clove.run/clove/kernel/channel"
+	"clove.run/clove/kernel/socket"
 )
 
 // Confine is called once, after the Setup and before any byte of the agent is read, with
@@ -27,6 +29,7 @@ type server struct {
 	flows          *flows
 	named          *named
 	dnsConnections *dnsConnections
+	agent          *socket.Server // nil: the agent has no socket of its own
 	closing        sync.Once
 	done           chan struct{}
 
@@ -126,6 +129,10 @@ func (s *server) prepareOne(l wire.Listener, file *os.File) (func(), error) {
 		return s.datagrams(file, s.serveFlows)
 	case wire.ListenDNSUDP:
 		return s.datagrams(file, s.serveDNS)
+	case wire.ListenCalls:
+		return s.agentCalls(file, l.IDs)
+	case wire.ListenAgent:
+		return s.agentSocket(file)
 	}
 	return nil, errors.New("unknown kind")
 }
@@ -202,14 +209,17 @@ func (s *server) keep(listener interface{ Close() error }) {
 	s.listeners = append(s.listeners, listener)
 }
 
-// addressed lists the descriptors of sockets that send to addresses.
+// addressed lists the descriptors of sockets that need sendmsg(2).
 func (s *server) addressed() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fds := []int{}
 	for _, listener := range s.listeners {
-		if conn, ok := listener.(*net.UDPConn); ok {
+		switch conn := listener.(type) {
+		case *net.UDPConn:
 			_ = descriptor.Use(conn, func(fd int) error { fds = append(fds, fd); return nil }) // it is open
+		case *channel.Conn:
+			_ = descriptor.Use(conn.File(), func(fd int) error { fds = append(fds, fd); return nil })
 		}
 	}
 	return fds

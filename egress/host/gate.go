@@ -27,6 +27,7 @@ type Config struct {
 	Namespace *netns.Namespace // the agent's network, open until the gate has stopped
 	Owner     agent.Owner      // makes the sockets that lead into the host's network
 	Publish   []agent.PublishedPort
+	Agent     *AgentSocket     // nil: the agent has no socket of its own
 	DNS       []netip.AddrPort // name servers to ask; none: the host's
 	Rules     *egress.Rules
 	Limits    agent.EgressLimits
@@ -151,7 +152,21 @@ func listeners(c Config, out leg) ([]broker.Listener, error) {
 		}
 		all = append(all, broker.Listener{Kind: wire.ListenPublish, Port: p.Port, File: file})
 	}
-	return all, nil
+	return append(all, c.Agent.listeners()...), nil
+}
+
+// AgentSocket is the agent's own socket, and where its calls go. The gate takes over both
+// files, also where Start fails after it has begun to send them.
+type AgentSocket struct {
+	Listener, Calls *os.File
+	First, Count    uint32 // the host's user ids of the sandbox
+}
+
+func (a *AgentSocket) listeners() []broker.Listener {
+	if a == nil {
+		return nil
+	}
+	return []broker.Listener{{Kind: wire.ListenCalls, IDs: &wire.IDs{First: a.First, Count: a.Count}, File: a.Calls}, {Kind: wire.ListenAgent, File: a.Listener}}
 }
 
 // previousEnd bounds the wait for the sockets of a gate before this one. That gate

@@ -136,9 +136,8 @@ type Setup struct {
 // ListenerKind says what a listening socket is for.
 type ListenerKind string
 
-// The kinds. All except ListenPublish and ListenHostPort are transparent sockets in the
-// agent's namespace: the local address of an accepted connection is the agent's
-// destination.
+// The kinds. The first four are transparent sockets in the agent's namespace: the local
+// address of an accepted connection is the agent's destination.
 const (
 	ListenTCP      ListenerKind = "tcp"       // every TCP connection
 	ListenUDP      ListenerKind = "udp"       // every datagram; IP_RECVORIGDSTADDR is on
@@ -146,12 +145,23 @@ const (
 	ListenDNSUDP   ListenerKind = "dns-udp"   // the same
 	ListenPublish  ListenerKind = "publish"   // on the host; Port is the agent's
 	ListenHostPort ListenerKind = "host-port" // on the agent's loopback; Port is the host's
+	// ListenCalls is no listener but the channel of the agent's calls (kernel/channel); IDs
+	// are the agent's. ListenAgent, behind it, is the agent's own socket.
+	ListenCalls ListenerKind = "agent-calls"
+	ListenAgent ListenerKind = "agent-socket"
 )
 
 // Listener describes one descriptor of Setup.
 type Listener struct {
 	Kind ListenerKind `json:"kind"`
 	Port uint16       `json:"port,omitempty"`
+	IDs  *IDs         `json:"ids,omitempty"`
+}
+
+// IDs are the host's user ids of one sandbox.
+type IDs struct {
+	First uint32 `json:"first"`
+	Count uint32 `json:"count"`
 }
 
 // Limits are enforced by the gate, and by the broker again. 0 means none.

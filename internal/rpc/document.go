@@ -21,13 +21,16 @@ const folded = 3
 // returns how many elements the outermost array has; 0 for an object. What two readers
 // could take for two things is an error: text that is not UTF-8, a key that is there
 // twice. So is what nests more than maxDepth deep.
-func Examine(line []byte) (elements int, err error) {
+func Examine(line []byte) (elements int, err error) { return ExamineWithin(line, maxDepth) }
+
+// ExamineWithin is Examine for a document that nests at most depth deep.
+func ExamineWithin(line []byte, depth int) (elements int, err error) {
 	if !utf8.Valid(line) {
 		return 0, errors.New("it is not UTF-8")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
-	var w walker
+	w := walker{depth: depth}
 	for begun := false; ; begun = true {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) && len(w.open) == 0 && begun {
@@ -69,6 +72,7 @@ func (n *nesting) key(key string, depth int) error {
 
 // walker is the way through a document: what is open at the moment.
 type walker struct {
+	depth    int // at most
 	open     []nesting
 	elements int // of the outermost array
 }
@@ -101,8 +105,8 @@ func (w *walker) take(token json.Token) error {
 
 // enter begins an object or array.
 func (w *walker) enter(delim json.Delim) error {
-	if len(w.open) == maxDepth {
-		return fmt.Errorf("it nests more than %d deep", maxDepth)
+	if len(w.open) == w.depth {
+		return fmt.Errorf("it nests more than %d deep", w.depth)
 	}
 	next := nesting{}
 	if delim == '{' {

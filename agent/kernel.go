@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kernel is what a run has of what agents share. The texts are those of the command line;
+// packages kernel/grant and kernel/budget say what they mean.
+type Kernel struct {
+	Socket    bool     `json:"socket,omitempty"`    // the agent has a socket of its own, also without a grant
+	Grants    []string `json:"grants,omitempty"`    // KIND:PATTERN[:RIGHTS], given at the first start
+	Budgets   []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
+	AtEnd     string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
+	OnDenial  string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+}
+
+// AtEnds are the values of Kernel.AtEnd.
+var AtEnds = []string{"end", "pause", "refuse"}
+
+// metered are the dimensions of a budget that the Linux kernel counts. A run with no others
+// needs no socket: its agent has nothing to ask.
+var metered = []string{"cpu_ms", "wall_ms", "write_bytes", "net_bytes"}
+
+// HasSocket reports whether the agent has a socket of its own.
+func (k Kernel) HasSocket() bool {
+	return k.Socket || len(k.Grants) > 0 || slices.ContainsFunc(k.Budgets, func(text string) bool {
+		dimension, _, _ := strings.Cut(text, "=")
+		return !slices.Contains(metered, dimension)
+	})
+}
+
+// Shares reports whether the run has a part in what agents share: a socket or a budget.
+func (k Kernel) Shares() bool { return k.HasSocket() || len(k.Budgets) > 0 }

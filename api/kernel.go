@@ -1,0 +1,243 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// The methods about what agents share. An agent calls those that are marked for agents
+// over its own socket, and names no run: it is the run.
+const (
+	MethodAgentGet    = "agent.get"
+	MethodAgentListen = "agent.listen"
+
+	MethodGrantList   = "grant.list"
+	MethodGrantGive   = "grant.give"
+	MethodGrantDerive = "grant.derive"
+	MethodGrantRevoke = "grant.revoke"
+	MethodGrantCheck  = "grant.check"
+
+	MethodBudgetGet     = "budget.get"
+	MethodBudgetReserve = "budget.reserve"
+	MethodBudgetSettle  = "budget.settle"
+	MethodBudgetRelease = "budget.release"
+	MethodBudgetCharge  = "budget.charge"
+	MethodBudgetRaise   = "budget.raise"
+	MethodBudgetReset   = "budget.reset"
+
+	// These are a supervisor's, which has them from the agent or from the Linux kernel.
+	MethodKernelAttach = "kernel.attach"
+	MethodKernelCall   = "kernel.call"
+	MethodKernelMeter  = "kernel.meter"
+)
+
+// MaxAgentLine bounds a line of an agent on its socket, and an answer to it.
+const MaxAgentLine = 64 << 10
+
+// The notifications that an agent gets after agent.listen.
+const (
+	NoteBudgetWarning = "budget.warning" // BudgetNote
+	NoteBudgetPause   = "budget.paused"  // BudgetNote
+	NoteGrantsChanged = "grant.changed"  // Nothing: ask grant.list
+)
+
+// AgentResult is what an agent is, has and was refused.
+type AgentResult struct {
+	ID        agent.ID    `json:"id"`
+	Name      string      `json:"name"`
+	Owner     uint32      `json:"owner"` // the user
+	Namespace string      `json:"namespace"`
+	Parent    agent.ID    `json:"parent,omitempty"`
+	State     agent.State `json:"state"`
+	Grants    []Grant     `json:"grants"` // the first hundred; grant.list has all
+	Budgets   []Budget    `json:"budgets"`
+	Refused   int64       `json:"refused"` // calls that were refused
+}
+
+// Grant is one thing that a run may do.
+type Grant struct {
+	ID       string    `json:"id"`
+	Grant    string    `json:"grant"` // KIND:PATTERN[:RIGHTS]
+	Holder   agent.ID  `json:"holder"`
+	Giver    string    `json:"giver"`            // uid:NUMBER, or the id of the run that derived it
+	Parent   string    `json:"parent,omitempty"` // the grant that it was derived from
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"`
+	UsesLeft *int64    `json:"uses_left,omitempty"` // absent: not counted
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// GrantResult is one grant.
+type GrantResult struct {
+	Grant Grant `json:"grant"`
+}
+
+// GrantListParams names the run, and where the last answer ended.
+type GrantListParams struct {
+	RunParams
+	After string `json:"after,omitempty"`
+}
+
+// GrantListResult is a part of a run's grants.
+type GrantListResult struct {
+	Grants []Grant `json:"grants"`
+	Next   string  `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// GrantGiveParams gives a run a grant.
+type GrantGiveParams struct {
+	RunParams
+	Grant   string    `json:"grant"` // KIND:PATTERN[:RIGHTS]
+	Expires time.Time `json:"expires,omitzero"`
+	Uses    *int64    `json:"uses,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Key     string    `json:"key,omitempty"`
+}
+
+// GrantDeriveParams narrows a grant.
+type GrantDeriveParams struct {
+	RunParams
+	From    string    `json:"from"`         // the id of a grant that the run holds
+	To      agent.ID  `json:"to,omitempty"` // who gets it; empty: the run itself
+	Grant   string    `json:"grant"`        // KIND:PATTERN[:RIGHTS], covered by From
+	Expires time.Time `json:"expires,omitzero"`
+	Uses    *int64    `json:"uses,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Key     string    `json:"key,omitempty"`
+}
+
+// GrantRevokeParams takes a grant back, with everything that was derived from it.
+type GrantRevokeParams struct {
+	RunParams
+	ID  string `json:"id"`
+	Key string `json:"key,omitempty"`
+}
+
+// GrantRevokeResult lists what is gone.
+type GrantRevokeResult struct {
+	Revoked []string `json:"revoked"`
+}
+
+// GrantCheckParams asks whether a run may do one thing.
+type GrantCheckParams struct {
+	RunParams
+	What string `json:"what"` // KIND:PATTERN[:RIGHTS]
+}
+
+// GrantCheckResult says whether, and why.
+type GrantCheckResult struct {
+	Allowed bool   `json:"allowed"`
+	Grant   string `json:"grant,omitempty"` // the id of the one that allows it
+	Reason  string `json:"reason"`
+}
+
+// Budget is one dimension of one account that a run spends from.
+type Budget struct {
+	Account   string    `json:"account"` // whose: UID, UID/ns:PATH, UID/name:NAME or UID/run:ID
+	Dimension string    `json:"dimension"`
+	Granted   *int64    `json:"granted,omitempty"` // absent: used is counted, and nothing limits it
+	Reserved  int64     `json:"reserved"`
+	Used      int64     `json:"used"`
+	Peak      int64     `json:"peak"` // the largest used so far
+	WarnAt    *int64    `json:"warn_at,omitempty"`
+	AtEnd     string    `json:"at_end,omitempty"` // end, pause or refuse
+	Period    string    `json:"period,omitempty"` // hour, day or month, UTC
+	Since     time.Time `json:"since,omitzero"`   // when the period began
+	Warned    bool      `json:"warned,omitempty"`
+	Spent     bool      `json:"spent,omitempty"` // nothing is left
+}
+
+// BudgetResult is what a run spends from.
+type BudgetResult struct {
+	Budgets []Budget `json:"budgets"`
+}
+
+// BudgetReserveParams sets amounts aside.
+type BudgetReserveParams struct {
+	RunParams
+	Amounts map[string]int64 `json:"amounts"` // by dimension
+	Key     string           `json:"key,omitempty"`
+}
+
+// BudgetReserveResult names the reservation.
+type BudgetReserveResult struct {
+	Reservation string `json:"reservation"`
+}
+
+// BudgetSettleParams says what was used of a reservation; the rest is free again.
+type BudgetSettleParams struct {
+	RunParams
+	Reservation string           `json:"reservation"`
+	Amounts     map[string]int64 `json:"amounts"`
+	Key         string           `json:"key,omitempty"`
+}
+
+// BudgetReleaseParams frees a reservation.
+type BudgetReleaseParams struct {
+	RunParams
+	Reservation string `json:"reservation"`
+	Key         string `json:"key,omitempty"`
+}
+
+// BudgetChargeParams records what was used without a reservation.
+type BudgetChargeParams struct {
+	RunParams
+	Amounts map[string]int64 `json:"amounts"`
+	Key     string           `json:"key,omitempty"`
+}
+
+// BudgetRaiseParams changes what is granted to a run by the amounts.
+type BudgetRaiseParams struct {
+	RunParams
+	Amounts map[string]int64 `json:"amounts"`
+	Key     string           `json:"key,omitempty"`
+}
+
+// BudgetResetParams sets what is used back to zero.
+type BudgetResetParams struct {
+	RunParams
+	Dimensions []string `json:"dimensions"`
+	Key        string   `json:"key,omitempty"`
+}
+
+// BudgetNote says that a dimension reached a mark.
+type BudgetNote struct {
+	Budget Budget `json:"budget"`
+}
+
+// KernelParams names the run whose agent calls.
+type KernelParams struct {
+	Run agent.ID `json:"run"`
+}
+
+// KernelCallParams is a call of a run's agent.
+type KernelCallParams struct {
+	Run    agent.ID        `json:"run"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// KernelMeterParams is what the Linux kernel has counted of a run since its start.
+type KernelMeterParams struct {
+	Run    agent.ID         `json:"run"`
+	Start  int64            `json:"start"`  // which start of the run: totals count from it
+	Totals map[string]int64 `json:"totals"` // by dimension
+}
+
+// NoteStanding is the notification of kernel.attach.
+const NoteStanding = "kernel.standing"
+
+// Standing is how a run stands after a change of its grants or budgets.
+type Standing struct {
+	Net     []agent.EgressRule `json:"net"`               // of its net grants
+	Spent   []Budget           `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
+	Notices []Notice           `json:"notices,omitempty"` // for the agent, new ones only
+}
+
+// Notice is one notification for an agent.
+type Notice struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}

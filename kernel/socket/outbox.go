@@ -1,0 +1,81 @@
+package socket
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// writeTime bounds how long a line waits for a client that does not read.
+	writeTime = 10 * time.Second
+	// maxWaiting bounds the bytes that wait for one client. The gate's memory is not the
+	// agent's.
+	maxWaiting = 256 << 10
+)
+
+// outbox writes the lines of one connection. Who puts a line never waits for the client:
+// one that does not read must not hold the answers of the agent's other connections.
+type outbox struct {
+	mu      sync.Mutex // guards the following
+	lines   net.Buffers
+	bytes   int
+	writing bool // a goroutine writes
+	closed  bool
+}
+
+// put sends a line, after those before it. The connection ends where too much waits.
+func (o *outbox) put(conn *net.UnixConn, line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	if o.bytes+len(line) > maxWaiting {
+		o.closed = true
+		conn.Close()
+		return
+	}
+	o.lines, o.bytes = append(o.lines, line), o.bytes+len(line)
+	if !o.writing {
+		o.writing = true
+		go o.write(conn)
+	}
+}
+
+// write writes until nothing waits.
+func (o *outbox) write(conn *net.UnixConn) {
+	for {
+		lines, closed := o.take()
+		if len(lines) == 0 {
+			if closed {
+				conn.Close()
+			}
+			return
+		}
+		err := conn.SetWriteDeadline(time.Now().Add(writeTime))
+		if err == nil {
+			_, err = lines.WriteTo(conn)
+		}
+		if err != nil {
+			o.close()
+			conn.Close()
+		}
+	}
+}
+
+// take returns what waits, and ends the writing if that is nothing.
+func (o *outbox) take() (lines net.Buffers, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines, o.lines, o.bytes = o.lines, nil, 0
+	o.writing = len(lines) > 0
+	return lines, o.closed
+}
+
+// close takes no more lines. Those that wait are still written.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+}

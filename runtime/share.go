@@ -1,0 +1,297 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/host"
+	"clove.run/clove/kernel/channel"
+)
+
+// Kernel answers for what agents share: grants and budgets. Either cloved does, or, where
+// none runs, the process that supervises a run in the foreground.
+type Kernel interface {
+	// Attach makes the run's grants and budgets ready, and calls changed with how the run
+	// stands: once before it returns, and after each change until ctx ends.
+	Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error
+	// Call answers a call of the run's agent. The error is an *api.Error.
+	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// share is a run's part in what agents share.
+type share struct {
+	kernel  Kernel
+	run     agent.ID
+	ctx     context.Context // of the run
+	stands  chan api.Standing
+	calls   *channel.Conn      // to the gate; nil: the agent has no socket
+	granted []agent.EgressRule // of net grants; the launch's, then the loop's
+	paused  bool               // the loop: a budget has the agent stand still
+
+	mu     sync.Mutex // guards the following
+	flying map[uint64]context.CancelFunc
+}
+
+// attach makes ready what the run shares with others.
+func (l *launch) attach() error {
+	if !l.spec.Kernel.Shares() {
+		return nil
+	}
+	if l.streams.Kernel == nil {
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "nothing here answers for grants and budgets",
+			Hint: "start the run with `clove run`"}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), flying: map[uint64]context.CancelFunc{}}
+	l.undo.Add("kernel", func() error { cancel(); return nil })
+	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
+		return err
+	}
+	// Before the gate starts: the agent's first connection is decided by all rules.
+	first := <-l.share.stands
+	l.share.granted = first.Net
+	l.share.changed(first)
+	if !l.spec.Gated() {
+		return nil
+	}
+	rules, err := rulesOf(l.share.withGranted(l.spec), l.streams.Owner)
+	l.rules = rules
+	return err
+}
+
+// withGranted is the spec with the rules of net grants. nil has none.
+func (s *share) withGranted(spec agent.Spec) agent.Spec {
+	if s == nil || len(s.granted) == 0 {
+		return spec
+	}
+	spec.Egress.Rules = slices.Concat(spec.Egress.Rules, s.granted)
+	if spec.Network == agent.NetworkNone {
+		spec.Network = agent.NetworkAllowlist
+	}
+	return spec
+}
+
+// changed keeps the newest standing for the supervisor's loop, which may not have begun.
+// Notifications of an older one that nobody took are kept.
+func (s *share) changed(now api.Standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case old := <-s.stands:
+		now.Notices = append(old.Notices, now.Notices...)
+	default:
+	}
+	s.stands <- now // there is room: only this function sends, and s.mu is held
+}
+
+// openSocket makes the agent's own socket and the channel on which its calls come.
+func (l *launch) openSocket() (*host.AgentSocket, error) {
+	if !l.spec.Kernel.HasSocket() {
+		return nil, nil
+	}
+	listener, err := listenForAgent(l.runtime.paths.services(l.spec.ID))
+	if err != nil {
+		return nil, err
+	}
+	calls, gate, err := channel.Pair()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	l.share.calls = calls
+	l.undo.Add("agent socket", calls.Close)
+	go l.share.serve()
+	return &host.AgentSocket{Listener: listener, Calls: gate, First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}, nil
+}
+
+// listenForAgent makes the socket in a directory of its own, which is all that the agent
+// sees of the run directory. Whoever reaches the socket may connect; who sent each byte is
+// checked then.
+func listenForAgent(dir string) (*os.File, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+		return nil, err
+	}
+	at, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	file := os.NewFile(uintptr(fd), "agent.sock")
+	if err := listenAt(fd, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), agentSocketName)); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if err := os.Chmod(filepath.Join(dir, agentSocketName), 0o666); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+const agentSocketName = "agent.sock"
+
+// listenAt binds by a short path: a run directory may be too long for sockaddr_un. The
+// option comes before listen(2), so that no connection is without it.
+func listenAt(fd int, path string) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		return os.NewSyscallError("setsockopt", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return os.NewSyscallError("bind", err)
+	}
+	return os.NewSyscallError("listen", unix.Listen(fd, 64))
+}
+
+// serve has the agent's calls answered until the gate is gone.
+func (s *share) serve() {
+	for {
+		var m channel.FromGate
+		if err := s.calls.Receive(&m); err != nil {
+			s.cancelAll()
+			return
+		}
+		switch {
+		case m.Call != nil:
+			s.begin(*m.Call)
+		case m.Cancel != 0:
+			s.end(m.Cancel)
+		}
+	}
+}
+
+// begin answers a call beside others. The gate keeps the bound too, and may have been
+// taken over.
+func (s *share) begin(c channel.Call) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	full := len(s.flying) >= channel.MaxCalls || s.flying[c.Number] != nil
+	if !full {
+		s.flying[c.Number] = cancel
+	}
+	s.mu.Unlock()
+	if full {
+		cancel()
+		return
+	}
+	go func() {
+		defer s.end(c.Number)
+		result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)
+		s.answer(c.Number, result, err)
+	}()
+}
+
+// end cancels a call, if it has not ended.
+func (s *share) end(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.flying[number]; cancel != nil {
+		cancel()
+		delete(s.flying, number)
+	}
+}
+
+func (s *share) cancelAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.flying {
+		cancel()
+	}
+}
+
+func (s *share) answer(number uint64, result json.RawMessage, err error) {
+	a := channel.Answer{Number: number, Result: result}
+	if err != nil {
+		a = channel.Answer{Number: number, Error: api.ErrorOf(err)}
+	}
+	if errors.Is(s.calls.Send(channel.ToGate{Answer: &a}), channel.ErrTooLong) {
+		a = channel.Answer{Number: number, Error: api.Failure(api.CodeTooLarge, "ask for less at once", "the answer is too long")}
+		_ = s.calls.Send(channel.ToGate{Answer: &a}) // without a gate nobody waits for it
+	}
+}
+
+// notify sends the agent a notification. It must not block the supervisor's loop.
+func (s *share) notify(all []api.Notice) {
+	if s.calls == nil || len(all) == 0 {
+		return
+	}
+	go func() {
+		for _, n := range all {
+			_ = s.calls.Send(channel.ToGate{Notice: &channel.Notice{Method: n.Method, Params: n.Params}})
+		}
+	}()
+}
+
+// onStanding does what a change of grants and budgets means for the run.
+func (s *supervisor) onStanding(now api.Standing) {
+	s.share.notify(now.Notices)
+	s.grantNetwork(now.Net)
+	pause := false
+	for _, b := range now.Spent {
+		switch b.AtEnd {
+		case "end":
+			peak := b.Peak
+			s.seen.blameBudget(agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak})
+			s.end(causeBudget, 0)
+			return
+		case "pause":
+			pause = true
+		}
+	}
+	s.pauseForBudget(pause)
+}
+
+// blameBudget notes the dimension that ended the run, if nothing else did before.
+func (o *outcome) blameBudget(hit agent.LimitHit) {
+	if o.cause == causeNone {
+		o.budget = &hit
+	}
+}
+
+// grantNetwork puts the rules of net grants in force, beside those that the run began with.
+func (s *supervisor) grantNetwork(granted []agent.EgressRule) {
+	if s.gate == nil || s.gate.lost != "" || slices.Equal(s.share.granted, granted) {
+		return
+	}
+	s.share.granted = granted
+	rules, err := rulesOf(s.share.withGranted(*s.spec), s.streams.Owner)
+	if err != nil {
+		rules, err = egress.New(egress.Config{Mode: agent.NetworkNone, IsHost: host.Owns}) // fail closed: what was granted cannot be enforced
+		if err != nil {
+			return
+		}
+	}
+	s.gate.Replace(rules)
+}
+
+// pauseForBudget freezes the agent while a budget of which nothing is left asks for that.
+func (s *supervisor) pauseForBudget(pause bool) {
+	if pause == s.share.paused {
+		return
+	}
+	var err error
+	if pause {
+		err = s.freezer.pause(s.seen.cause != causeNone)
+	} else {
+		err = s.freezer.resume()
+	}
+	if err == nil || agent.KindOf(err) == agent.KindConflict {
+		s.share.paused = pause
+	}
+}
