@@ -37,6 +37,7 @@ var mayImport = []struct {
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "internal/descriptor"}, "the side that may be taken over knows no rules"},
 	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/descriptor"}, "the process that may be taken over stays small"},
+	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"kernel/budget", []string{"agent"}, "what may be spent follows from accounts and times, which are values"},
 	{"store", []string{"agent", "kernel/budget", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
