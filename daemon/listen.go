@@ -25,7 +25,7 @@ const lockName = "cloved.lock"
 // copy of the lock, for the moment between fork and exec. The next cloved waits
 // for that, and not for another cloved.
 const (
-	lockPatience = time.Second
+	lockPatience = 5 * time.Second // that moment was longer than a second on a busy machine
 	lockPoll     = 5 * time.Millisecond
 )
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
@@ -108,6 +109,23 @@ func TestADamagedInstallationIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// A killed cloved's sign is free a moment later: its child has a copy until it executes.
+func TestServeWaitsForAKilledCloved(t *testing.T) {
+	t.Parallel()
+	p := newPaths(t)
+	installationOf(t, p)
+	killed, err := (&Runtime{paths: p}).Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { killed.Close() })
+	next, err := (&Runtime{paths: p}).Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
 }
 
 // One state directory has one run directory: another is refused while somebody

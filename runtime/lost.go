@@ -3,26 +3,43 @@ package runtime
 import (
 	"errors"
 	"os"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/store"
 )
 
+// servePatience is how long cloved waits for the sign of one before it. A cloved that is
+// killed while it starts a supervisor leaves its child with a copy, for the moment between
+// fork and exec, which is long on a busy machine.
+const servePatience = 5 * time.Second
+
 // Serve refuses where what lives of this installation has another run directory,
 // and keeps others from using another one for as long as the file that it returns
 // is open. cloved holds it.
 func (r *Runtime) Serve() (sign *os.File, err error) {
+	for deadline := time.Now().Add(servePatience); ; time.Sleep(5 * time.Millisecond) {
+		sign, err = r.serve()
+		if !errors.Is(err, errAlive) || time.Now().After(deadline) {
+			break
+		}
+	}
+	if errors.Is(err, errAlive) {
+		err = &agent.Error{Kind: agent.KindBusy, Message: "another cloved serves " + r.paths.State, Hint: "use that one"}
+	}
+	return sign, agent.Failed("run directory", err)
+}
+
+// serve is one attempt.
+func (r *Runtime) serve() (sign *os.File, err error) {
 	err = descriptor.Exclusively(r.paths.State, func() (err error) {
 		if err = r.paths.bind(); err == nil {
 			sign, err = r.paths.signs().give(serverSign)
 		}
 		return err
 	})
-	if errors.Is(err, errAlive) {
-		err = &agent.Error{Kind: agent.KindBusy, Message: "another cloved serves " + r.paths.State, Hint: "use that one"}
-	}
-	return sign, agent.Failed("run directory", err)
+	return sign, err
 }
 
 // unsupervised returns the runs that the store takes for live and nobody
