@@ -64,7 +64,7 @@ func contract() []string {
 // notes are what streams and sessions say.
 var notes = map[string]any{NoteLogLine: LogNote{}, NoteChange: ChangeNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
 	NoteResize: SessionSize{}, NoteCloseInput: Nothing{}, NoteDetach: Nothing{},
-	NoteTaken: Nothing{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
+	NoteTaken: Nothing{}, NoteStanding: StandingNote{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
 
 // fields lists every field below a type as path and kind.
 func fields(prefix string, t reflect.Type) []string {

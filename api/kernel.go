@@ -210,6 +210,14 @@ type BudgetNote struct {
 // KernelParams names the run whose agent calls.
 type KernelParams struct {
 	Run agent.ID `json:"run"`
+	// Begins says that the run starts: what its agent had reserved before is settled.
+	Begins bool `json:"begins,omitempty"`
+}
+
+// StandingNote is how a run stands.
+type StandingNote struct {
+	ID       any      `json:"id"`
+	Standing Standing `json:"standing"`
 }
 
 // KernelCallParams is a call of a run's agent.

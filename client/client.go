@@ -39,6 +39,9 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 	return c, nil
 }
 
+// At is a client of the cloved at path, which need not run yet.
+func At(path string) *Client { return &Client{path: path} }
+
 // Close ends the connections that no call uses.
 func (c *Client) Close() error {
 	c.mu.Lock()

@@ -57,7 +57,9 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		if !peer.root() {
 			return agent.Run{}, api.Failure(api.CodeDenied, "use sudo", "%s is for root", m.Name)
 		}
-	case api.AccessOwner:
+	case api.AccessSelf:
+		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name)
+	case api.AccessOwner, api.AccessAgent:
 		var p api.RunParams
 		if len(params) > 0 {
 			if err := json.Unmarshal(params, &p); err != nil {

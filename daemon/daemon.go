@@ -15,7 +15,6 @@ import (
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
-	"clove.run/clove/store"
 )
 
 // Options are what a Daemon is made of.
@@ -41,7 +40,7 @@ type Daemon struct {
 	started    time.Time
 	records    records
 	cache      *cache
-	kernel     *store.Kernel // while it serves
+	shared     shared // while it serves
 	reconciler *reconciler
 	guards     guards
 	sandboxes  sandboxes
@@ -80,7 +79,7 @@ func New(o Options) *Daemon {
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
-		paths: o.Paths, log: o.Log, config: d.config, admits: func(spec agent.Spec, owner agent.Owner) error {
+		paths: o.Paths, log: o.Log, config: d.config, socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
 			return d.config().Users.checkReach(spec, principal{owner: owner})
 		}})
 	return d
@@ -96,12 +95,11 @@ const drainTime = 10 * time.Second
 // lets what is being answered come to its end. ready is called when it serves.
 // The agents go on without it.
 func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group int, ready func()) (err error) {
-	// It waits for clove backup and clove check, which use the file only while no cloved
-	// has it.
-	if d.kernel, err = store.OpenKernel(d.options.Paths.Kernel(), storeTimeout); err != nil {
+	d.socket.Store(new(listener.Addr().String()))
+	if d.shared, err = d.openKernel(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.kernel.Close()) }()
+	defer func() { err = errors.Join(err, d.shared.close()) }()
 	if err := d.cache.refresh(); err != nil {
 		return err
 	}
@@ -123,7 +121,6 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	kept.Go(func() { d.reconciler.watchClock(keeping) })
 	server := newServer(d, group)
-	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
 	ready()

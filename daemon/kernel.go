@@ -1,17 +1,123 @@
 package daemon
 
 import (
+	"encoding/json"
+	"errors"
 	"path/filepath"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/kernel"
+	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
-// shared serves the methods about kernel.db. It is made when the file is open.
-type shared struct{ kernel *store.Kernel }
+// openKernel opens kernel.db and the audit log, and makes the Kernel over both. It waits
+// for clove backup and clove check, which use the file only while no cloved has it.
+func (d *Daemon) openKernel() (s shared, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	paths := d.options.Paths
+	s.cache = d.cache
+	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
+		return s, err
+	}
+	keys, err := audit.OpenKeys(filepath.Join(paths.Keys(), "audit"))
+	if err != nil {
+		return s, agent.Failed("audit keys", err)
+	}
+	if s.log, err = audit.Open(paths.Audit(), audit.Options{Keys: keys}); err != nil {
+		return s, err
+	}
+	queued, err := kernel.Queued(paths.Audit())
+	if err != nil {
+		return s, err
+	}
+	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet})
+	return s, nil
+}
+
+// checkNet holds a rule against what the owner may have.
+func (d *Daemon) checkNet(rule agent.EgressRule, owner agent.Owner) error {
+	spec := agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}
+	if err := d.config().Users.checkReach(spec, principal{owner: owner}); err != nil {
+		return err
+	}
+	return runtime.CheckRules(spec, owner)
+}
+
+// close ends the Kernel before its files.
+func (s shared) close() (err error) {
+	if s.kernel != nil {
+		err = s.kernel.Close()
+	}
+	if s.log != nil {
+		err = errors.Join(err, s.log.Close())
+	}
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+	}
+	return err
+}
+
+// shared serves the methods about what agents share. It is made when kernel.db is open.
+type shared struct {
+	file   *store.Kernel
+	log    *audit.Log
+	kernel *kernel.Kernel
+	cache  *cache
+}
 
 func (s shared) methods() map[string]handler {
-	return map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check)}
+	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
+		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call)}
+	for _, name := range kernel.Methods() {
+		all[name] = func(c *call, params json.RawMessage) (any, error) {
+			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)
+		}
+	}
+	return all
+}
+
+// run returns the run that a supervisor names.
+func (s shared) run(id agent.ID) (agent.Run, error) {
+	if err := s.cache.refresh(); err != nil {
+		return agent.Run{}, err
+	}
+	run, found := s.cache.get(id)
+	if !found {
+		return run, api.Failure(api.CodeNotFound, "", "no run %.64q", string(id))
+	}
+	return run, nil
+}
+
+// attach reports to a supervisor how its run stands, until it leaves.
+func (s shared) attach(c *call, p api.KernelParams) (any, error) {
+	run, err := s.run(p.Run)
+	if err != nil {
+		return nil, err
+	}
+	err = s.kernel.Attach(c, run, p.Begins, func(now api.Standing) {
+		_ = c.note(api.NoteStanding, api.StandingNote{ID: c.id, Standing: now}) // a supervisor that has gone attaches again
+	})
+	if err != nil {
+		return nil, err
+	}
+	<-c.Done()
+	return nil, c.Err()
+}
+
+// call answers an agent, for which its supervisor asks. The agent is not the caller.
+func (s shared) call(_ *call, p api.KernelCallParams) (any, error) {
+	run, found := s.cache.get(p.Run)
+	if !found {
+		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
+	}
+	return s.kernel.Call(kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID}, p.Method, p.Params)
 }
 
 // backup copies kernel.db: no other process may open it.
@@ -19,10 +125,10 @@ func (s shared) backup(_ *call, p api.BackupParams) (any, error) {
 	if !filepath.IsAbs(p.File) {
 		return nil, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
 	}
-	return api.Nothing{}, s.kernel.Backup(p.File)
+	return api.Nothing{}, s.file.Backup(p.File)
 }
 
 func (s shared) check(_ *call, _ api.Nothing) (any, error) {
-	problems, err := s.kernel.Check()
+	problems, err := s.file.Check()
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err
 }

@@ -27,6 +27,7 @@ type parts struct {
 	paths     runtime.Paths
 	log       *slog.Logger
 	config    func() Config
+	socket    func() string // cloved's own
 	// admits refuses a run that the configuration forbids by now.
 	admits func(agent.Spec, agent.Owner) error
 }

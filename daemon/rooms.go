@@ -6,7 +6,7 @@ import "maps"
 // with the few parts of cloved that it needs. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
-	for _, room := range []interface{ methods() map[string]handler }{d.system(), shared{d.kernel}, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers()} {
+	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers()} {
 		maps.Copy(all, room.methods())
 	}
 	return all

@@ -46,7 +46,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID),
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(),
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {

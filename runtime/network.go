@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -114,6 +115,14 @@ func hostFiles() (resolvConf, hosts string, err error) {
 		return "", "", err
 	}
 	return string(resolv), string(names), nil
+}
+
+// IsHost reports whether an address is one of the host's own.
+func IsHost(address netip.Addr) bool { return host.Owns(address) }
+
+// CheckRule rejects one network rule that a run of the owner's would not start with.
+func CheckRule(rule agent.EgressRule, owner agent.Owner) error {
+	return CheckRules(agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}, owner)
 }
 
 // CheckRules rejects network rules that a run of the owner's would not start with.

@@ -37,8 +37,8 @@ type cleaner interface {
 	Backup(to string) error
 }
 
-// kernel is kernel.db where no cloved has it; else the errors are of KindBusy.
-type kernel interface {
+// kernelFile is kernel.db where no cloved has it; else the errors are of KindBusy.
+type kernelFile interface {
 	BackupKernel(to string) error
 	CheckKernel() ([]string, error)
 }
@@ -57,7 +57,7 @@ type backend interface {
 	archive
 	layers
 	cleaner
-	kernel
+	kernelFile
 	insides
 }
 

@@ -62,15 +62,24 @@ func globalFlags() []cli.Flag {
 
 // backend opens the runtime in the directories that the flags name.
 func (p *program) backend(c *cli.Context) (backend, error) {
+	paths, err := directories(c)
+	if err != nil {
+		return nil, err
+	}
+	return p.open(paths)
+}
+
+// directories are those of the flags, absolute.
+func directories(c *cli.Context) (runtime.Paths, error) {
 	paths := runtime.Paths{State: c.String(flagRoot), Run: c.String(flagRunDir)}
 	for flag, dir := range map[string]*string{"--" + flagRoot: &paths.State, "--" + flagRunDir: &paths.Run} {
 		absolute, err := filepath.Abs(*dir)
 		if err != nil || *dir == "" {
-			return nil, &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "no directory is named", Err: err}
+			return paths, &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "no directory is named", Err: err}
 		}
 		*dir = absolute
 	}
-	return p.open(paths)
+	return paths, nil
 }
 
 // withoutArguments refuses words that the command would ignore.

@@ -118,6 +118,18 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		defer log.Close()
 		streams.NetworkLog = log
 	}
+	share, closer, err := p.share(c, spec)
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer func() {
+		if err := closer.Close(); err != nil {
+			p.report(err)
+		}
+	}()
+	if share != nil {
+		streams.Kernel = share
+	}
 	p.raw = spec.Terminal
 	defer func() { p.raw = false }()
 	return b.Run(c.Context, spec, streams)

@@ -58,6 +58,12 @@ const (
 	flagNetworkLog     = "network-log"
 	flagExplainNetwork = "explain-network"
 
+	flagAgentSocket = "agent-socket"
+	flagGrant       = "grant"
+	flagBudget      = "budget"
+	flagAtEnd       = "at-end"
+	flagOnDenial    = "on-denial"
+
 	flagSeccomp = "seccomp"
 	flagCapDrop = "cap-drop"
 	flagOption  = "security-opt"
@@ -89,6 +95,7 @@ const (
 	groupIdentity = "identity and environment"
 	groupNetwork  = "network"
 	groupWalls    = "walls"
+	groupShared   = "grants and budgets"
 	groupDetached = "with cloved"
 	groupResult   = "input and result"
 )
@@ -97,7 +104,7 @@ const (
 // gives it.
 func runFlags() []cli.Flag {
 	d := policies.Standard()
-	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), detachedFlags(), resultFlags())
+	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), sharedFlags(), detachedFlags(), resultFlags())
 }
 
 func limitFlags(d agent.Spec) []cli.Flag {
@@ -117,6 +124,17 @@ func limitFlags(d agent.Spec) []cli.Flag {
 		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
 		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
 		value(groupLimits, flagShm, "", "size of /dev/shm", size(d.Limits.ShmBytes)),
+	}
+}
+
+func sharedFlags() []cli.Flag {
+	return []cli.Flag{
+		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
+		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
+		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),
+		value(groupShared, flagOnDenial, "", "when it is refused something: deny, pause, end or end-after:N", "deny"),
+		value(groupShared, flagNamespace, "", "path below you that its names and budgets belong to", ""),
+		boolean(groupShared, flagAgentSocket, "", "give it a socket of its own, also without a grant"),
 	}
 }
 

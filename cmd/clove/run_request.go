@@ -53,6 +53,9 @@ func requestOf(c *cli.Context) build.Request {
 		HostPorts: c.StringSlice(flagHostPort), DNS: c.StringSlice(flagDNS), Hosts: c.StringSlice(flagAddHost),
 		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
 
+		AgentSocket: c.Bool(flagAgentSocket), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
+		OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
+
 		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),
 
 		Detached: c.Bool(flagDetach), Restart: c.String(flagRestart), Schedule: c.String(flagSchedule), KeepFiles: c.Bool(flagKeep),

@@ -19,7 +19,8 @@ type Order struct {
 	Owner       agent.Owner      `json:"owner"` // whose rights host paths are opened with
 	LogDir      string           `json:"log_dir"`
 	LogCapBytes int64            `json:"log_cap_bytes"`
-	Size        *api.SessionSize `json:"size,omitempty"` // of its terminal, where a caller waits for it
+	Socket      string           `json:"socket,omitempty"` // cloved's, which answers for what agents share
+	Size        *api.SessionSize `json:"size,omitempty"`   // of its terminal, where a caller waits for it
 }
 
 // Step is a part of the launch, and when it was.

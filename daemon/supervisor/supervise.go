@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/client"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/runtime"
@@ -34,7 +35,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, owner: order.Owner, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, hub: newHub(), ended: make(chan struct{})}
 	if order.Spec.Foreground {
 		s.hub.host = newHost()
 	}
@@ -60,6 +61,7 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 type supervisor struct {
 	spec    agent.Spec
 	owner   agent.Owner
+	socket  string // cloved's
 	log     *logs.Log
 	lines   []*logs.Lines
 	hub     *hub
@@ -91,6 +93,12 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
+	if s.spec.Kernel.Shares() {
+		cloved := client.At(s.socket)
+		share := client.NewShare(cloved)
+		defer func() { share.Close(); cloved.Close() }()
+		streams.Kernel = share
+	}
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true

@@ -71,6 +71,7 @@ var specSteps = []func(*builder) error{
 	(*builder).nameRun,
 	(*builder).readEnvironment,
 	(*builder).checkExecSize,
+	(*builder).readKernel,
 	(*builder).checkWhole,
 }
 

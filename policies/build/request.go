@@ -45,6 +45,14 @@ type Request struct {
 	Labels   []string // KEY=VALUE; the last one of a key wins
 	Hostname string   // default: the run's ID
 
+	// What agents share, see docs/kernel.md.
+	AgentSocket bool     // the agent has a socket of its own
+	Grants      []string // KIND:PATTERN[:RIGHTS]
+	Budgets     []string // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
+	AtEnd       string   // what happens when a budget is spent: end, pause or refuse; default: end
+	OnDenial    string   // what a refusal does to the run: deny, pause, end or end-after:N; default: deny
+	Namespace   string   // a path below the owner; default: the owner's own
+
 	// Network.
 	Network        string   // one of agent.NetworkModes; default: none, or allowlist with Allow or Deny
 	Allow, Deny    []string // targets as egress.ParseTarget reads them; deny beats allow

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/audit"
+	"clove.run/clove/client"
+	"clove.run/clove/kernel"
+	"clove.run/clove/runtime"
+)
+
+// share finds who answers for what agents share: cloved where it runs, else this process.
+// The closer is called when the run has ended.
+func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Closer, error) {
+	if !spec.Kernel.Shares() {
+		return nil, io.NopCloser(nil), nil
+	}
+	d, err := p.dial(c.Context, socket(c))
+	if err == nil {
+		s := client.NewShare(d)
+		return s, closers{s, d}, nil
+	}
+	if agent.KindOf(err) != agent.KindNotFound {
+		return nil, nil, err
+	}
+	paths, err := directories(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := &kernel.Own{
+		Config: kernel.Config{IsHost: func(a netip.Addr) bool { return runtime.IsHost(a) }, CheckNet: runtime.CheckRule},
+		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
+		Audit:  func(id agent.ID) string { return audit.RunDir(paths.Audit(), id) },
+	}
+	return own, own, nil
+}
+
+// closers are closed in order.
+type closers []io.Closer
+
+func (all closers) Close() (err error) {
+	for _, c := range all {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}

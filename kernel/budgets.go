@@ -1,0 +1,370 @@
+package kernel
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/store"
+)
+
+// service names who reserves: the agent itself, or a part of clove's.
+const serviceAgent = "agent"
+
+// keysOf are the accounts that a run spends from, its own first.
+func keysOf(run agent.Run) []budget.Key {
+	uid := run.Owner.UID
+	keys := []budget.Key{budget.RunKey(uid, run.Spec.ID), budget.NameKey(uid, run.Spec.Name)}
+	if namespace := run.Spec.Kernel.Namespace; namespace != "" {
+		keys = append(keys, budget.NamespaceKey(uid, namespace))
+	}
+	return append(keys, budget.OwnerKey(uid))
+}
+
+func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
+	return tx.Chain(keysOf(run)...)
+}
+
+// begin makes a run's account and its first grants, at its first start.
+func (k *Kernel) begin(run agent.Run, begins bool) error {
+	return k.config.Store.Update(func(tx *store.KernelTx) error {
+		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
+		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
+		account, err := tx.Account(key)
+		if err != nil {
+			return err
+		}
+		if account != nil {
+			return c.again(begins)
+		}
+		account = &budget.Account{Key: key, AtEnd: budget.AtEnd(run.Spec.Kernel.AtEnd)}
+		for _, text := range run.Spec.Kernel.Budgets {
+			limit, err := budget.ParseLimit(text)
+			if err != nil {
+				return err
+			}
+			if _, err := account.Set(limit, run.Owner.UID, c.now); err != nil {
+				return err
+			}
+		}
+		if err := c.firstGrants(); err != nil {
+			return err
+		}
+		c.about, c.rule = "", ""
+		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
+	})
+}
+
+func (c *call) startEntry() audit.Entry {
+	e := c.entry("", "", "")
+	e.Kind = audit.KindStart
+	return e
+}
+
+// again settles what the agent of an earlier start had reserved.
+func (c *call) again(begins bool) error {
+	if !begins {
+		return nil
+	}
+	open, err := c.tx.Reservations(c.Run.Spec.ID)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		r.Begun = true
+		chain, err := c.tx.Chain(r.Accounts()...)
+		if err != nil {
+			return err
+		}
+		if _, err := chain.Recover(r, c.now); err != nil {
+			return err
+		}
+		if err := firstError(c.tx.PutChain(chain), c.tx.DeleteReservation(r.Run, r.ID)); err != nil {
+			return err
+		}
+	}
+	return record(c.tx, c.startEntry())
+}
+
+// budgetsOf are the lines of an account as callers see them.
+func budgetsOf(a *budget.Account) []api.Budget {
+	var all []api.Budget
+	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
+		l := a.Lines[d]
+		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
+			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached}
+		if !l.Unlimited {
+			granted := l.Granted
+			b.Granted, b.AtEnd = &granted, string(a.AtEnd.For(d))
+			if l.WarnAt > 0 {
+				warn := l.WarnAt
+				b.WarnAt = &warn
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func (c *call) budgetGet(api.RunParams) (any, error) { return c.budgets() }
+
+// budgets is the answer of the methods about budgets.
+func (c *call) budgets() (any, error) {
+	chain, err := chainOf(c.tx, c.Run)
+	if err != nil {
+		return nil, err
+	}
+	return result(chain), nil
+}
+
+func result(chain budget.Chain) api.BudgetResult {
+	all := api.BudgetResult{Budgets: []api.Budget{}}
+	for _, a := range chain {
+		all.Budgets = append(all.Budgets, budgetsOf(a)...)
+	}
+	return all
+}
+
+// amounts reads what a caller named. What clove counts itself nobody else may name.
+func (c *call) amounts(given map[string]int64) (budget.Amounts, error) {
+	if len(given) == 0 {
+		return nil, api.Failure(api.CodeParams, `say for example "amounts":{"reviews":1}`, "no amount is named")
+	}
+	amounts := budget.Amounts{}
+	for name, amount := range given {
+		d := budget.Dimension(name)
+		if d.Counted() {
+			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name)
+		}
+		amounts[d] = amount
+	}
+	c.about = budgetText(amounts)
+	return amounts, amounts.Validate()
+}
+
+func (c *call) budgetReserve(p api.BudgetReserveParams) (any, error) {
+	amounts, err := c.amounts(p.Amounts)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := chainOf(c.tx, c.Run)
+	if err != nil {
+		return nil, err
+	}
+	r := budget.Reservation{ID: string(agent.NewID()), Run: c.Run.Spec.ID, Service: serviceAgent, Amounts: amounts}
+	if err := chain.Reserve(&r, c.now); err != nil {
+		return nil, exceeded(err)
+	}
+	if err := firstError(c.tx.PutReservation(r), c.tx.PutChain(chain)); err != nil {
+		return nil, err
+	}
+	return api.BudgetReserveResult{Reservation: r.ID}, nil
+}
+
+// exceeded is the error of what does not fit, for callers.
+func exceeded(err error) error {
+	var over *budget.Exceeded
+	if !errors.As(err, &over) {
+		return err
+	}
+	return api.Failure(api.CodeBudget, "", "%v", over)
+}
+
+// reservation returns an open one that the agent may settle.
+func (c *call) reservation(id string) (budget.Reservation, budget.Chain, error) {
+	r, err := c.tx.Reservation(c.Run.Spec.ID, id)
+	if err != nil {
+		return budget.Reservation{}, nil, err
+	}
+	if r == nil || r.Service != serviceAgent {
+		return budget.Reservation{}, nil, api.Failure(api.CodeNotFound, "each is settled or released once", "no reservation %.64q", id)
+	}
+	chain, err := c.tx.Chain(r.Accounts()...)
+	return *r, chain, err
+}
+
+func (c *call) budgetSettle(p api.BudgetSettleParams) (any, error) {
+	amounts, err := c.amounts(p.Amounts)
+	if err != nil {
+		return nil, err
+	}
+	r, chain, err := c.reservation(p.Reservation)
+	if err != nil {
+		return nil, err
+	}
+	effects, err := chain.Settle(r, amounts, c.now)
+	if err != nil {
+		return nil, err
+	}
+	return c.spent(r, chain, effects)
+}
+
+func (c *call) budgetRelease(p api.BudgetReleaseParams) (any, error) {
+	r, chain, err := c.reservation(p.Reservation)
+	if err != nil {
+		return nil, err
+	}
+	if err := chain.Release(r); err != nil {
+		return nil, err
+	}
+	return c.spent(r, chain, budget.Effects{})
+}
+
+// spent stores a chain whose reservation has ended.
+func (c *call) spent(r budget.Reservation, chain budget.Chain, effects budget.Effects) (any, error) {
+	if err := firstError(c.tx.PutChain(chain), c.tx.DeleteReservation(r.Run, r.ID)); err != nil {
+		return nil, err
+	}
+	c.report(effects)
+	return result(chain), nil
+}
+
+func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
+	amounts, err := c.amounts(p.Amounts)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := chainOf(c.tx, c.Run)
+	if err != nil {
+		return nil, err
+	}
+	effects, err := chain.Charge(amounts, c.now)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.tx.PutChain(chain); err != nil {
+		return nil, err
+	}
+	c.report(effects)
+	return result(chain), nil
+}
+
+// report notes what a change of the chain means for the run.
+func (c *call) report(e budget.Effects) {
+	for _, n := range e.Warned {
+		c.notices = append(c.notices, notice(api.NoteBudgetWarning, noteOf(n)))
+	}
+	for _, n := range e.Ended {
+		if n.AtEnd == budget.Pause {
+			c.notices = append(c.notices, notice(api.NoteBudgetPause, noteOf(n)))
+		}
+	}
+	c.changed = c.changed || len(e.Warned) > 0 || len(e.Ended) > 0
+}
+
+func noteOf(n budget.Notice) api.BudgetNote {
+	granted := n.Granted
+	b := api.Budget{Account: string(n.Account), Dimension: string(n.Dimension), Granted: &granted, Reserved: n.Reserved, Used: n.Used, Peak: n.Peak,
+		Period: string(n.Period), AtEnd: string(n.AtEnd)}
+	if n.WarnAt > 0 {
+		warn := n.WarnAt
+		b.WarnAt = &warn
+	}
+	return api.BudgetNote{Budget: b}
+}
+
+// account is that of the run itself, of which the caller may change the limits of
+// dimensions.
+func (c *call) account(dimensions []budget.Dimension) (*budget.Account, error) {
+	a, err := c.tx.Account(budget.RunKey(c.Run.Owner.UID, c.Run.Spec.ID))
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, api.Failure(api.CodeNotFound, "start the run with --budget", "%s has no budget", c.Run.Spec.Name)
+	}
+	for _, d := range dimensions {
+		if l := a.Lines[d]; l != nil && !l.MayChange(c.UID) {
+			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter)
+		}
+	}
+	return a, nil
+}
+
+func (c *call) budgetRaise(p api.BudgetRaiseParams) (any, error) {
+	amounts := budget.Amounts{}
+	for name, amount := range p.Amounts {
+		amounts[budget.Dimension(name)] = amount
+	}
+	if err := amounts.Validate(); err != nil {
+		return nil, err
+	}
+	dimensions := slices.Sorted(maps.Keys(amounts))
+	a, err := c.account(dimensions)
+	if err != nil {
+		return nil, err
+	}
+	c.about = budgetText(amounts)
+	for _, d := range dimensions {
+		to := amounts[d]
+		if l := a.Lines[d]; l != nil {
+			to += l.Granted
+		}
+		effects, err := a.Raise(d, to, c.now)
+		if err != nil {
+			return nil, err
+		}
+		c.report(effects)
+	}
+	return c.changedAccount(a)
+}
+
+func (c *call) budgetReset(p api.BudgetResetParams) (any, error) {
+	var dimensions []budget.Dimension
+	for _, name := range p.Dimensions {
+		dimensions = append(dimensions, budget.Dimension(name))
+	}
+	a, err := c.account(dimensions)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dimensions {
+		c.about = cmp.Or(c.about, string(d))
+		if err := a.Reset(d, c.now); err != nil {
+			return nil, err
+		}
+	}
+	return c.changedAccount(a)
+}
+
+func (c *call) changedAccount(a *budget.Account) (any, error) {
+	if err := c.tx.PutAccount(a); err != nil {
+		return nil, err
+	}
+	c.changed = true
+	return c.budgets()
+}
+
+// budgetText is how amounts stand in the audit log.
+func budgetText(amounts budget.Amounts) string {
+	text := ""
+	for _, d := range slices.Sorted(maps.Keys(amounts)) {
+		text += " " + budget.Limit{Dimension: d, Granted: amounts[d], WarnAt: amounts[d] - amounts[d]/5}.String()
+	}
+	if text == "" {
+		return ""
+	}
+	return text[1:]
+}
+
+func (c *call) agentGet(api.RunParams) (any, error) {
+	held, err := effective(c.tx, c.Run.Spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := chainOf(c.tx, c.Run)
+	if err != nil {
+		return nil, err
+	}
+	a := api.AgentResult{ID: c.Run.Spec.ID, Name: c.Run.Spec.Name, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace,
+		Parent: c.Run.Parent, State: c.Run.State, Grants: []api.Grant{}, Budgets: result(chain).Budgets}
+	for _, g := range held[:min(len(held), grantsInAnswer)] {
+		a.Grants = append(a.Grants, shown(g))
+	}
+	return a, nil
+}

@@ -1,0 +1,267 @@
+package kernel
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/store"
+)
+
+// Caller is who calls, and the run that the call is about.
+type Caller struct {
+	Run   agent.Run
+	Agent bool   // the run's own agent calls, otherwise the user
+	UID   uint32 // the user
+}
+
+// principal names the caller as the audit log and grants do.
+func (c Caller) principal() string {
+	if c.Agent {
+		return audit.PrincipalRun(c.Run.Spec.ID)
+	}
+	return audit.PrincipalUser(c.UID)
+}
+
+// giver names the caller as a grant's giver.
+func (c Caller) giver() string {
+	if c.Agent {
+		return string(c.Run.Spec.ID)
+	}
+	return audit.PrincipalUser(c.UID)
+}
+
+// call is one call on its way through the stages.
+type call struct {
+	Caller
+	kernel *Kernel
+	tx     *store.KernelTx
+	now    time.Time
+	about  string // what the call names, for the audit log
+	rule   string // the grant that decided
+	// changed is set by a call that changes grants or budgets; notices are for the agent.
+	changed bool
+	notices []api.Notice
+}
+
+// service does one method.
+type service struct {
+	writes bool
+	serve  func(c *call, params json.RawMessage) (any, error)
+}
+
+// does makes a service of a function on a method's parameters.
+func does[P any](writes bool, serve func(*call, P) (any, error)) service {
+	return service{writes, func(c *call, text json.RawMessage) (any, error) {
+		var p P
+		if err := api.DecodeParams(text, &p); err != nil {
+			return nil, err
+		}
+		return serve(c, p)
+	}}
+}
+
+// services are the methods. Stages that a method does not need are empty for it.
+var services = map[string]service{
+	api.MethodAgentGet:      does(false, (*call).agentGet),
+	api.MethodGrantList:     does(false, (*call).grantList),
+	api.MethodGrantCheck:    does(false, (*call).grantCheck),
+	api.MethodGrantGive:     does(true, (*call).grantGive),
+	api.MethodGrantDerive:   does(true, (*call).grantDerive),
+	api.MethodGrantRevoke:   does(true, (*call).grantRevoke),
+	api.MethodBudgetGet:     does(false, (*call).budgetGet),
+	api.MethodBudgetReserve: does(true, (*call).budgetReserve),
+	api.MethodBudgetSettle:  does(true, (*call).budgetSettle),
+	api.MethodBudgetRelease: does(true, (*call).budgetRelease),
+	api.MethodBudgetCharge:  does(true, (*call).budgetCharge),
+	api.MethodBudgetRaise:   does(true, (*call).budgetRaise),
+	api.MethodBudgetReset:   does(true, (*call).budgetReset),
+}
+
+// Methods are the methods that Call serves.
+func Methods() []string {
+	var names []string
+	for name := range services {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Call is the one function that every call passes. The error is an *api.Error, or becomes
+// one (api.ErrorOf).
+func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	m, known := api.Find(method)
+	s, served := services[method]
+	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
+		return nil, api.Failure(api.CodeMethod, "", "there is no method %.64q", method)
+	}
+	if c.Agent {
+		if err := ownRun(c, params); err != nil {
+			return nil, err
+		}
+	}
+	// Taints and approvals come here, once there are some.
+	var result json.RawMessage
+	var err error
+	if s.writes {
+		result, err = k.change(c, method, s, params)
+	} else {
+		result, err = k.look(c, s, params)
+	}
+	if err != nil {
+		k.refused(c, method, params, err)
+	}
+	return result, err
+}
+
+// ownRun refuses an agent that names another run than its own.
+func ownRun(c Caller, params json.RawMessage) error {
+	var p struct {
+		Run string `json:"run"`
+	}
+	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
+		return api.Failure(api.CodeParams, "", "the parameters cannot be read")
+	}
+	if p.Run == "" || p.Run == string(c.Run.Spec.ID) {
+		return nil
+	}
+	return api.Failure(api.CodeNotFound, "leave the run out: an agent calls for itself", "no run %.64q", p.Run)
+}
+
+// look serves a method that changes nothing.
+func (k *Kernel) look(c Caller, s service, params json.RawMessage) (result json.RawMessage, err error) {
+	var answer any
+	readErr := k.config.Store.Read(func(tx *store.KernelTx) error {
+		answer, err = s.serve(&call{Caller: c, kernel: k, tx: tx, now: k.now()}, params)
+		return err
+	})
+	if err = firstError(err, readErr); err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// keyed is what a call has in its parameters to be told from its repetition.
+type keyed struct {
+	Key string `json:"key"`
+}
+
+// kept is the answer to a call with a key.
+type kept struct {
+	Digest string          `json:"digest"` // of the call
+	Result json.RawMessage `json:"result"`
+}
+
+// maxKey bounds a key, in bytes.
+const maxKey = 64
+
+// change serves a method that changes something: the change, its audit entry and the
+// answer that a repetition gets are one transaction.
+func (k *Kernel) change(c Caller, method string, s service, params json.RawMessage) (result json.RawMessage, err error) {
+	var key keyed
+	if len(params) > 0 {
+		_ = json.Unmarshal(params, &key) // serve reports what cannot be read
+	}
+	if len(key.Key) > maxKey {
+		return nil, api.Failure(api.CodeParams, "", "a key has at most %d bytes", maxKey)
+	}
+	digest := digestOf(method, params)
+	var done *call
+	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+		done = &call{Caller: c, kernel: k, tx: tx, now: k.now()}
+		result = nil
+		if key.Key != "" {
+			var err error
+			if result, err = repeated(tx, c.Run.Spec.ID, key.Key, digest); err != nil || result != nil {
+				return err
+			}
+		}
+		answer, err := s.serve(done, params)
+		if err != nil {
+			return err
+		}
+		if result, err = json.Marshal(answer); err != nil {
+			return err
+		}
+		return done.conclude(method, key.Key, digest, result)
+	})
+	if err != nil {
+		return nil, err
+	}
+	k.queue.wake()
+	if done.changed {
+		err = k.publish(c.Run.Spec.ID, done.notices)
+	}
+	return result, err
+}
+
+// conclude keeps the answer to a call with a key, and records the call.
+func (c *call) conclude(method, key, digest string, result json.RawMessage) error {
+	if key != "" {
+		text, err := json.Marshal(kept{digest, result})
+		if err != nil {
+			return err
+		}
+		if err := c.tx.PutAnswer(c.Run.Spec.ID, key, text); err != nil {
+			return err
+		}
+	}
+	return record(c.tx, c.entry(method, audit.VerdictAllow, digest))
+}
+
+// repeated returns the answer that an earlier call with this key got; nil: there was none.
+func repeated(tx *store.KernelTx, run agent.ID, key, digest string) (json.RawMessage, error) {
+	text, err := tx.Answer(run, key)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	var first kept
+	if err := json.Unmarshal(text, &first); err != nil {
+		return nil, err
+	}
+	if first.Digest != digest {
+		return nil, api.Failure(api.CodeConflict, "take another key for another call", "another call had the key %.64q", key)
+	}
+	return first.Result, nil
+}
+
+// digestOf is that of a method and its parameters.
+func digestOf(method string, params json.RawMessage) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, params) != nil {
+		compact.Write(params)
+	}
+	return audit.Digest(append([]byte(method+" "), compact.Bytes()...))
+}
+
+// entry is the audit entry of the call.
+func (c *call) entry(method, verdict, digest string) audit.Entry {
+	kind := audit.KindDecision
+	if !c.Agent {
+		kind = audit.KindAdmin
+	}
+	return audit.Entry{Time: c.now, Kind: kind, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
+		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest}
+}
+
+// refused records a call that was not done. The entry may be lost if the process is killed
+// within the next moment; the log says then that some are.
+func (k *Kernel) refused(c Caller, method string, params json.RawMessage, err error) {
+	e := (&call{Caller: c, kernel: k, now: k.now()}).entry(method, audit.VerdictDeny, digestOf(method, params))
+	e.Code = api.ErrorOf(err).Data.Word
+	_ = k.config.Log.Enqueue(e) // a refusal changes nothing; the log itself counts what it lost
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/kernel/grant"
+	"clove.run/clove/store"
+)
+
+// Log is where decisions go; *audit.Log is one.
+type Log interface {
+	Append(entries ...audit.Entry) (first uint64, err error)
+	Enqueue(e audit.Entry) error
+}
+
+// Config is what a Kernel works with. The files stay the caller's.
+type Config struct {
+	Store *store.Kernel
+	Log   Log
+	// Queued is the highest number of the store's queue of audit entries that Log has.
+	Queued uint64
+	// IsHost reports whether an address is one of the host's own, as in egress.Config.
+	IsHost func(netip.Addr) bool
+	// CheckNet refuses a network rule that a run of the owner's could not start with.
+	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+}
+
+// Kernel decides calls. Its methods may be called from many goroutines.
+type Kernel struct {
+	config Config
+	now    func() time.Time
+
+	mu       sync.Mutex // guards the following
+	attached map[agent.ID]*attachment
+
+	queue mover
+}
+
+// attachment is a supervisor that wants to know how its run stands.
+type attachment struct {
+	run     agent.Run
+	changed func(api.Standing)
+	turn    sync.Mutex // one notification after the other, so that the last one is the newest
+}
+
+// New makes a Kernel over an open store, and begins to move the audit entries that a
+// killed process left in it.
+func New(c Config) *Kernel {
+	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}}
+	k.queue.start(k)
+	return k
+}
+
+// Close moves the last audit entries, and ends what New began.
+func (k *Kernel) Close() error { return k.queue.close() }
+
+// Attach makes a run's grants and budgets ready, unless they are from an earlier start,
+// and calls changed with how the run stands: once before it returns, and after each change
+// until ctx ends. Where begins is set the run starts: what its agent had reserved before
+// is settled as if all had been used.
+func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
+	if err := k.begin(run, begins); err != nil {
+		return err
+	}
+	a := &attachment{run: run, changed: changed}
+	k.mu.Lock()
+	k.attached[run.Spec.ID] = a
+	k.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.attached[run.Spec.ID] == a {
+			delete(k.attached, run.Spec.ID)
+		}
+	})
+	return k.publish(run.Spec.ID, nil)
+}
+
+// publish reports how a run stands to its supervisor, if one is attached.
+func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
+	k.mu.Lock()
+	a := k.attached[run]
+	k.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	standing, err := k.standing(a.run)
+	if err != nil {
+		return err
+	}
+	standing.Notices = notices
+	a.changed(standing)
+	return nil
+}
+
+// standing reads how a run stands.
+func (k *Kernel) standing(run agent.Run) (s api.Standing, err error) {
+	err = k.config.Store.Read(func(tx *store.KernelTx) error {
+		grants, err := effective(tx, run.Spec.ID)
+		if err != nil {
+			return err
+		}
+		s.Net = grant.Rules(grants, k.config.IsHost, k.now())
+		chain, err := chainOf(tx, run)
+		if err != nil {
+			return err
+		}
+		for _, a := range chain {
+			for _, b := range budgetsOf(a) {
+				if b.Spent {
+					s.Spent = append(s.Spent, b)
+				}
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// notice is a notification for an agent.
+func notice(method string, params any) api.Notice {
+	text, _ := json.Marshal(params) // a value of clove's own making always encodes
+	return api.Notice{Method: method, Params: text}
+}

@@ -1,0 +1,69 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/store"
+)
+
+// Own answers for one run in the foreground, where no cloved runs: the run has its own
+// grants and budgets only. It is a runtime.Kernel.
+type Own struct {
+	Config // without Store, Log and Queued
+	// Dir and Audit are the directories of the file and of the log.
+	Dir, Audit func(agent.ID) string
+
+	mu     sync.Mutex // guards the following
+	kernel *Kernel
+	run    agent.Run
+}
+
+// openTime bounds the wait for a file that nobody else opens.
+const openTime = time.Second
+
+// Attach opens the run's file and log.
+func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error {
+	path := filepath.Join(o.Dir(run.Spec.ID), "kernel.db")
+	file, err := store.OpenKernel(path, openTime)
+	if err != nil {
+		return err
+	}
+	log, err := audit.Open(o.Audit(run.Spec.ID), audit.RunOptions())
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	c := o.Config
+	c.Store, c.Log = file, log
+	o.mu.Lock()
+	o.kernel, o.run = New(c), run
+	o.mu.Unlock()
+	return o.kernel.Attach(ctx, run, true, changed)
+}
+
+// Call answers the run's agent.
+func (o *Own) Call(_ context.Context, _ agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
+	o.mu.Lock()
+	k := o.kernel
+	o.mu.Unlock()
+	return k.Call(Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}, method, params)
+}
+
+// Close writes the last audit entries and closes the files. It may be called where Attach
+// was not.
+func (o *Own) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kernel == nil {
+		return nil
+	}
+	err := o.kernel.Close()
+	return errors.Join(err, o.kernel.config.Log.(*audit.Log).Close(), o.kernel.config.Store.Close())
+}

@@ -1,0 +1,42 @@
+package build
+
+import (
+	"clove.run/clove/agent"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/grant"
+)
+
+// readKernel reads what the run has of what agents share. The spec holds the texts in their
+// canonical form.
+func (b *builder) readKernel() error {
+	k := agent.Kernel{Socket: b.asked.AgentSocket, OnDenial: b.asked.OnDenial, Namespace: b.asked.Namespace}
+	for _, text := range b.asked.Grants {
+		scope, err := grant.Parse(text)
+		if err != nil {
+			return mistake("grant", err)
+		}
+		k.Grants = append(k.Grants, scope.String())
+	}
+	for _, text := range b.asked.Budgets {
+		limit, err := budget.ParseLimit(text)
+		if err != nil {
+			return mistake("budget", err)
+		}
+		k.Budgets = append(k.Budgets, limit.String())
+	}
+	if text := b.asked.AtEnd; text != "" {
+		at, err := budget.ParseAtEnd(text)
+		if err != nil {
+			return mistake("at-end", err)
+		}
+		k.AtEnd = string(at)
+	}
+	b.spec.Kernel = k
+	return nil
+}
+
+// mistake is a mistake in a flag that another package found.
+func mistake(flag string, err error) error {
+	f := agent.FailureOf(err)
+	return invalid(flag, f.Hint, "%s", f.Message)
+}
