@@ -69,6 +69,8 @@ func arm(directory string, held *os.File) (*monitor, error) {
 	if err := m.listen(); err != nil {
 		return nil, err
 	}
+	// On v1 the monitor leaves the cgroups of the engine's shim, in which it would end with
+	// the engine's service.
 	if m.host, err = cgroups.Detect(); err != nil {
 		return nil, err
 	}
@@ -201,6 +203,8 @@ func (m *monitor) owns() bool {
 	return err == nil && os.SameFile(there, ours)
 }
 
+// obey answers a start at once. A finish is answered when the record is written, and this
+// process ends next.
 func (m *monitor) obey(c call) {
 	switch c.verb {
 	case verbStart:
@@ -267,6 +271,7 @@ func (m *monitor) expire() {
 	}
 }
 
+// note writes to keeper.log in the container's directory.
 func (m *monitor) note(err error) {
 	if err != nil && m.owns() { // nobody reads the log of a removed container
 		log.Print(err)

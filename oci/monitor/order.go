@@ -23,7 +23,8 @@ const (
 	logName    = "keeper.log"
 )
 
-// orderVersion is that of order on disk: a later clove-oci must not guess.
+// orderVersion is the version of order on disk. A clove-oci of another version refuses the
+// file: what it does not know could be a deadline.
 const orderVersion = 1
 
 // phase is how far a container is in its life.

@@ -64,6 +64,7 @@ func hiddenFrom(pid int) (bool, error) {
 // nsIdentity is what two descriptors of one namespace share, namespaces(7).
 type nsIdentity struct{ device, inode uint64 }
 
+// identity is that of the namespace that a path of /proc/PID/ns names.
 func identity(path string) (nsIdentity, error) {
 	var about unix.Stat_t
 	if err := unix.Stat(path, &about); err != nil {
