@@ -8,9 +8,10 @@ import (
 	"clove.run/clove/agent"
 )
 
-// execute runs one command line, without the program's name, and returns the
-// exit status.
+// execute runs one command line, without the program's name, and returns the exit
+// status.
 func (p *program) execute(args []string) int {
+	// First: an error of any later step must be in the form that was asked for.
 	p.json = wantsJSON(args)
 	commands := p.commands()
 	fitHelp(commands, args)
@@ -30,6 +31,7 @@ func (p *program) execute(args []string) int {
 		return int(status)
 	}
 	p.report(err)
+	// Their other statuses are the process's own.
 	if line.command == runName || line.command == execName {
 		return agent.ExitStartFailed
 	}
@@ -55,9 +57,10 @@ func (p *program) commands() []*cli.Command {
 	return all
 }
 
-// before runs when all flags are parsed. It has urfave/cli look for no actions of
-// flags, of which there are none: for each flag it would go through all of them
-// with a regular expression, which takes longer than the rest of a command line.
+// before runs when all flags are parsed. It takes the flags from the command, which
+// urfave/cli would search for actions next: for each flag it would go through all of
+// them with a regular expression, which takes longer than the rest of a command line,
+// and no flag has an action.
 func before(c *cli.Context) error {
 	flags := c.Command.Flags
 	c.Command.Flags = nil

@@ -26,14 +26,15 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// debugHistory is how many occurrences are shown, and debugRuns how many live
-// runs are looked at one by one.
+// debugHistory is how many events are shown, and debugRuns how many live runs are
+// queried one by one.
 const (
 	debugHistory = 1000
 	debugRuns    = 32
 )
 
-// debugParts is what clove debug gathers, each by itself.
+// debugParts are the parts of the archive. Each is obtained independently of the
+// others, so one that hangs or fails costs only itself.
 func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	state := c.String(flagRoot)
 	parts := []bundle.Part{
@@ -54,7 +55,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	}
 	for _, part := range api.DebugParts {
 		parts = append(parts, bundle.Part{Name: "cloved/" + string(part) + ".txt", What: "as cloved says itself", Make: func(ctx context.Context) ([]byte, error) {
-			// A connection for each: one that hangs holds up no other.
+			// A connection for each part: one that hangs does not delay the others.
 			d, err := p.dial(ctx, socket(c))
 			if err != nil {
 				return nil, err
@@ -78,6 +79,7 @@ func indented(value any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
+// debugVersions needs neither cloved nor the store.
 func debugVersions(context.Context) ([]byte, error) {
 	var kernel unix.Utsname
 	if err := unix.Uname(&kernel); err != nil {
@@ -92,6 +94,7 @@ func debugVersions(context.Context) ([]byte, error) {
 	return append([]byte(text), system...), nil
 }
 
+// debugRunsTable leaves out what may be a secret (bundle.Redact).
 func debugRunsTable(b backend) ([]byte, error) {
 	runs, err := b.List()
 	if err != nil {
@@ -104,13 +107,14 @@ func debugRunsTable(b backend) ([]byte, error) {
 	return bundle.Redact(stored)
 }
 
-// liveRuns are the first few of the runs that execute.
+// liveRuns are the first runs that execute: those with a lease.
 func liveRuns(b backend) ([]agent.Run, error) {
 	runs, err := b.List()
 	live := slices.DeleteFunc(runs, func(run agent.Run) bool { return run.Lease == nil })
 	return live[:min(len(live), debugRuns)], err
 }
 
+// debugPlans writes how each live run's root was built, computed again from its spec.
 func debugPlans(b backend) ([]byte, error) {
 	runs, err := liveRuns(b)
 	var text bytes.Buffer
@@ -124,12 +128,12 @@ func debugPlans(b backend) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// lateTime is what is left of a part's time when no supervisor is waited for
-// any more: enough to write down what the others answered.
+// lateTime is reserved at the end of a part's time: the answers that have come by then
+// can still be written.
 const lateTime = 2 * time.Second
 
-// debugSupervisors asks those that can be asked, all at once: one that hangs
-// costs its own answer. They need nothing of cloved.
+// debugSupervisors queries the supervisors of detached runs, all at once: one that
+// hangs costs its own answer. It does not need cloved.
 func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, error) {
 	runs, err := liveRuns(b)
 	if end, bounded := ctx.Deadline(); bounded {
