@@ -12,10 +12,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// firstProcess is PID 1 of a container whose command is clove: it starts clove
-// once more, and is what a container's init has to be. Every process of the
-// container that loses its parent becomes a child of PID 1, which must reap it;
-// clove itself cannot, since it waits for children of its own by their numbers.
+// firstProcess is PID 1 of a container whose command is clove. It starts clove as its
+// child, and does what a container's init has to do: every process that loses its
+// parent becomes a child of PID 1, which must reap it. clove itself cannot, because it
+// waits for its own children by their pids, and a wait for any child would take their
+// statuses.
 func firstProcess(args []string) int {
 	received := make(chan os.Signal, 32)
 	signal.Notify(received)
@@ -28,8 +29,9 @@ func firstProcess(args []string) int {
 	return reap(clove)
 }
 
-// startAgain gives the child the terminal, where there is one: the keys that
-// interrupt and stop then mean it alone, and are not passed on a second time.
+// startAgain makes the child the foreground process group of the terminal, if there is
+// one: the keys that interrupt and stop then signal the child directly, and passOn does
+// not send them a second time.
 func startAgain(args []string) (pid int, err error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -46,10 +48,12 @@ func startAgain(args []string) (pid int, err error) {
 	return process.Pid, nil
 }
 
-// own are the signals that mean PID 1 and not what it runs. SIGURG is how the Go
-// runtime interrupts its own threads.
+// own are the signals that are for PID 1 itself. SIGURG is Go's runtime preempting its
+// own threads; SIGTTIN and SIGTTOU stop a background process group, which PID 1 has
+// become.
 var own = []os.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU}
 
+// passOn forwards everything else: the engine signals PID 1 and means clove.
 func passOn(received <-chan os.Signal, pid int) {
 	for s := range received {
 		if number, ok := s.(syscall.Signal); ok && !slices.Contains(own, s) {
@@ -58,8 +62,8 @@ func passOn(received <-chan os.Signal, pid int) {
 	}
 }
 
-// reap waits for every child, and returns how the one with this pid ended. There
-// is no shell that would continue it: stopped, it goes on at once.
+// reap waits for every child, and returns how clove ended. A stopped clove is continued
+// at once: there is no shell that would do it.
 func reap(clove int) int {
 	for {
 		var status unix.WaitStatus
