@@ -93,13 +93,14 @@ const (
 	groupResult   = "input and result"
 )
 
-// runFlags lists every flag of run with the default that the standard level
-// gives it.
+// runFlags lists every flag of run, with the default that the standard level gives it.
+// The help shows these; an empty flag is filled in by policies/build.
 func runFlags() []cli.Flag {
 	d := policies.Standard()
 	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), detachedFlags(), resultFlags())
 }
 
+// Sizes and times are strings, because urfave/cli's own numbers know no units.
 func limitFlags(d agent.Spec) []cli.Flag {
 	size := func(n int64) string { return units.BytesSize(float64(n)) }
 	return []cli.Flag{
@@ -205,26 +206,30 @@ func aliases(short string) []string {
 	return []string{short}
 }
 
+// value is a flag with one value. The default is only text for the help: the flag
+// itself is empty unless it is given.
 func value(group, name, short, usage, standard string) cli.Flag {
 	return &cli.StringFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard}
 }
 
+// values is a flag that may be repeated.
 func values(group, name, short, usage, standard string) cli.Flag {
 	// KeepSpace: the blanks of an environment variable are its own.
 	return &cli.StringSliceFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard, KeepSpace: true}
 }
 
+// boolean is a switch. Its default is not shown: it is always off.
 func boolean(group, name, short, usage string) cli.Flag {
 	return &cli.BoolFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DisableDefaultText: true}
 }
 
-// jsonFlag is every listing's --json.
+// jsonFlag is --json of commands that list something.
 func jsonFlag(usage string) cli.Flag {
 	return &cli.BoolFlag{Name: flagJSON, Usage: usage, DisableDefaultText: true}
 }
 
-// refuseEmpty rejects flags with an empty value. --timeout "$T" with T unset must not mean
-// a run without a time limit.
+// refuseEmpty rejects flags with an empty value: --timeout "$T" with T unset must not
+// mean a run without a time limit.
 func refuseEmpty(flags []cli.Flag, given *cli.Context) error {
 	for _, f := range flags {
 		name := f.Names()[0]

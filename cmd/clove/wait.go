@@ -18,8 +18,8 @@ func (p *program) waitCommand() *cli.Command {
 	}
 }
 
-// wait asks for one after the other: the last to end decides how long it takes
-// in any case, and the order of the answers is that of the names.
+// wait waits for one run after the other: the last to end decides how long it takes in
+// any case, and the answers are in the order of the names.
 func (p *program) wait(c *cli.Context, d *client.Client) error {
 	last := 0
 	for _, reference := range c.Args().Slice() {
@@ -39,6 +39,7 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 	return nil
 }
 
+// printEnd prints the exit code alone, as docker wait does.
 func (p *program) printEnd(c *cli.Context, record agent.Record) error {
 	if c.Bool(flagJSON) {
 		return writeLine(p.out, record)
