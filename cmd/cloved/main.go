@@ -118,7 +118,6 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	// The command line wins over the configuration.
 	o.socket = cmp.Or(o.socket, config.Socket, filepath.Join(o.runDir, "clove.sock"))
 	sandboxes, err := runtime.Open(o.paths())
 	if err != nil {
