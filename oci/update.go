@@ -24,6 +24,7 @@ func (r Rules) allowMemory(after *specs.LinuxResources) error {
 	return within(AnnotationMemory, after.Memory.Limit, r.Limits.MemoryBytes)
 }
 
+// allowSwap compares memory and swap together, as the annotation counts them.
 func (r Rules) allowSwap(after *specs.LinuxResources) error {
 	return within(AnnotationMemorySwap, after.Memory.Swap, r.Limits.MemorySwapBytes)
 }

@@ -4,6 +4,6 @@
 // are in *_vm_test.go files with the build tag vm, which only the vm lane
 // sets, and refuse to run anywhere else (`make vm RUN=TestSystemd`).
 //
-// A test that needs a reboot calls again, and is run again after the reboot;
+// A test that needs a reboot calls the function again, and is run again afterwards;
 // integration/vm/guest.sh describes how.
 package systemd

@@ -89,6 +89,7 @@ func writtenBefore(path string, a ownedRecord) (there ownedRecord, found bool) {
 // errNoRecord means that the file is not a record of clove's.
 var errNoRecord = errors.New("it is no record")
 
+// readRecord returns errNoRecord for a file that is not JSON, and for a link.
 func readRecord(path string) (a ownedRecord, err error) {
 	// O_NOFOLLOW and O_NONBLOCK: the directory is root's, but a link or a FIFO with a
 	// record's name must neither lead elsewhere nor hang this process.
@@ -132,6 +133,8 @@ func temporaryName(directory string) string {
 	return fmt.Sprintf(".record-%x", sum[:16])
 }
 
+// writeTemporary overwrites a file of the same name: it is what a killed monitor of this
+// container has left.
 func writeTemporary(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -35,6 +35,8 @@ type monitor struct {
 	accounting
 }
 
+// newMonitor makes the channels. Those with room for one value let their goroutine end even
+// if the loop has ended before.
 func newMonitor(directory string, held *os.File, o order) *monitor {
 	return &monitor{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1),
 		accounting: accounting{tried: make(chan attempt, 1), reported: make(chan error, 1), patience: reportPatience}}

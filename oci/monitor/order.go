@@ -113,6 +113,8 @@ func lock(directory string) (*os.File, error) { return openLock(directory, os.O_
 // (fs.ErrNotExist): a concurrent delete needs an empty directory to remove.
 func lockAgain(directory string) (*os.File, error) { return openLock(directory, 0) }
 
+// openLock does not wait: a lock that is held means that a monitor lives, which is the
+// answer.
 func openLock(directory string, create int) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|create, 0o600)
 	if err != nil {

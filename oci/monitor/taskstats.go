@@ -93,7 +93,8 @@ func (l *listener) register() error {
 	return err
 }
 
-// findFamily gives the number that the kernel has for the protocol.
+// findFamily asks for the number of the taskstats family: generic netlink assigns numbers
+// at boot.
 func (l *listener) findFamily() (uint16, error) {
 	answer, err := l.ask(unix.GENL_ID_CTRL, unix.CTRL_CMD_GETFAMILY, 1, unix.CTRL_ATTR_FAMILY_NAME, taskstatsName)
 	if err != nil {
@@ -115,8 +116,8 @@ func (l *listener) findFamily() (uint16, error) {
 // genlHeader is the size of struct genlmsghdr.
 const genlHeader = 4
 
-// ask sends one command with one attribute, and gives the attributes of the
-// answer, or nothing where the kernel only agrees.
+// ask sends one command with one attribute. It returns the attributes of the answer, or nil
+// if the kernel only acknowledges.
 func (l *listener) ask(family uint16, command, version uint8, attribute uint16, value string) ([]byte, error) {
 	length := unix.NLMSG_HDRLEN + genlHeader + unix.SizeofNlAttr + len(value)
 	m := binary.NativeEndian.AppendUint32(nil, uint32((length+3)&^3))
@@ -155,7 +156,7 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 	}
 }
 
-// messageSize is more than two reports, the most in one message.
+// messageSize has room for two reports, the most in one message.
 const messageSize = 4096
 
 // filter accepts everything that is not a report, and the reports of the process's
