@@ -17,6 +17,7 @@ func (p *program) attachCommand() *cli.Command {
 	}
 }
 
+// detachKeysFlag has docker's default.
 func detachKeysFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagDetachKeys, Usage: "keys that leave, such as ctrl-p,ctrl-q or ctrl-x,d", Value: "ctrl-p,ctrl-q"}
 }
@@ -56,6 +57,7 @@ func (p *program) attach(c *cli.Context) error {
 	if err := session.Answer(c.Context, &result, p.show); err != nil {
 		return err
 	}
+	// Leaving by keys is a success, whatever the agent does later.
 	if !result.Detached && result.ExitCode != 0 {
 		return exitStatus(result.ExitCode)
 	}

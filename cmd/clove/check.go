@@ -51,6 +51,8 @@ func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.
 	return problems, err
 }
 
+// printProblems prints nothing for people if there are none; JSON is then an empty
+// list.
 func (p *program) printProblems(asJSON bool, problems []runtime.Problem) error {
 	if asJSON {
 		return p.printJSON(append([]runtime.Problem{}, problems...))

@@ -35,6 +35,7 @@ func (p *program) withCloved(do func(c *cli.Context, d *client.Client) error) cl
 // either connects to cloved if it runs. Without cloved, root uses the store directly;
 // the store's files are root's, so nobody else can.
 func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
+	// cloved first: only it knows, for example, why a run waits.
 	d, derr := p.dial(c.Context, socket(c))
 	if derr == nil {
 		return d, nil, nil

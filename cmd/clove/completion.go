@@ -28,6 +28,7 @@ func (p *program) completionCommand() *cli.Command {
 	}
 }
 
+// complete writes a script, or, called by such a script, the names of runs.
 func (p *program) complete(c *cli.Context) error {
 	// The scripts call clove itself for the names of runs.
 	if words := c.Args().Slice(); len(words) == 1 && (words[0] == completeLive || words[0] == completeAll) {
@@ -94,6 +95,7 @@ func completions(commands []*cli.Command) []completed {
 		for _, f := range slices.Concat(c.Flags, globalFlags()) {
 			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
 			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()
+			// The second name is the short one: value and boolean add it so.
 			if len(f.Names()) > 1 && len(f.Names()[1]) == 1 {
 				row.short = f.Names()[1]
 			}

@@ -40,6 +40,7 @@ func (p *program) cp(c *cli.Context) error {
 		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())
 	}
 	from, to := parsePlace(c.Args().Get(0)), parsePlace(c.Args().Get(1))
+	// As with docker cp, one side is the host's.
 	if (from.run == "") == (to.run == "") {
 		return invalid("", "write NAME:PATH for one of them", "one place is inside a run, the other is not")
 	}

@@ -36,6 +36,8 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	first := firstName(from.path)
+	// As cp(1) does: into a directory that exists, under the old name; otherwise the
+	// last part is the new name.
 	dir, name := to, first
 	if !host.IsDirectory(to) {
 		dir, name = filepath.Dir(to), filepath.Base(to)
@@ -93,6 +95,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		inside := path.Clean(header.Name)
 		rest, part := strings.CutPrefix(inside, first)
 		switch {
+		// The whole root goes into a folder of its own. Its elements are cleaned as
+		// absolute paths, so ".." cannot leave that.
 		case first == ".":
 			inside = path.Join(name, path.Join("/", inside))
 		case !part || rest != "" && rest[0] != '/':
@@ -100,6 +104,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		default:
 			inside = name + rest
 		}
+		// Before the next element is written: it may be in a directory whose time must
+		// not be set yet.
 		if folders, err = leaveFolders(root, folders, inside); err != nil {
 			return err
 		}
@@ -107,6 +113,7 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		if err != nil {
 			return fmt.Errorf("cannot write %s: %w", inside, err)
 		}
+		// A directory that existed keeps its time.
 		if made && header.Typeflag == tar.TypeDir {
 			folders = append(folders, madeFolder{inside, header.ModTime})
 		}

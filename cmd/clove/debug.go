@@ -44,6 +44,7 @@ func (p *program) debug(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// UTC: the archive may be read in another time zone.
 	now := time.Now().UTC()
 	name := "clove-debug-" + now.Format("20060102-150405")
 	out, path, err := p.debugOutput(c.String(flagArchive), name+".tar.gz")
@@ -69,6 +70,8 @@ func (p *program) debug(c *cli.Context) error {
 	return nil
 }
 
+// debugIntro begins the archive's README.txt, so that whoever sends the archive knows
+// what is in it and what is not.
 const debugIntro = `What could be known of this clove. Left out: values of environments and labels, arguments of commands, seccomp
 documents, what agents asked for that was denied, their files, and all that they wrote.
 `

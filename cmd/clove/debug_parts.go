@@ -70,6 +70,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 		bundle.Part{Name: "cloved/clove.yaml", What: "/etc/clove/clove.yaml, without comments", Make: func(context.Context) ([]byte, error) { return debugConfiguration(configFile) }})
 }
 
+// indented writes JSON for people: on several lines, and without HTML's escapes.
 func indented(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -160,8 +161,8 @@ func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, er
 	return text.Bytes(), err
 }
 
-// debugProcess describes the process that holds cloved's lock, also when it does not answer.
-// Its environment and arguments may hold secrets, and are left out.
+// debugProcess describes the process that holds cloved's lock, also when it does not
+// answer. Its environment and arguments may contain secrets and are left out.
 func debugProcess(state string) ([]byte, error) {
 	note, err := os.ReadFile(filepath.Join(state, "cloved.lock"))
 	if err != nil {
@@ -169,11 +170,14 @@ func debugProcess(state string) ([]byte, error) {
 	}
 	pid := strings.TrimSpace(string(note))
 	directory := filepath.Join("/proc", pid)
+	// The file keeps the pid after cloved has ended, and the number may belong to
+	// another process by now.
 	name, err := os.ReadFile(filepath.Join(directory, "comm"))
 	if err != nil || strings.TrimSpace(string(name)) != "cloved" {
 		return fmt.Appendf(nil, "process %s, which was cloved, is gone\n", pid), nil
 	}
 	text := []byte("process " + pid + "\n")
+	// wchan shows where in the kernel a process hangs.
 	for _, file := range []string{"status", "limits", "cgroup", "wchan", "io"} {
 		what, err := os.ReadFile(filepath.Join(directory, file))
 		if err != nil {
@@ -198,7 +202,8 @@ func debugJournal(ctx context.Context) ([]byte, error) {
 // configFile is where cloved looks by default.
 const configFile = "/etc/clove/clove.yaml"
 
-// debugConfiguration has no secret fields, but comments may hold some and are left out.
+// debugConfiguration leaves out comments. The configuration has no field for a secret,
+// but a comment may contain one.
 func debugConfiguration(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -44,6 +44,8 @@ func (p *program) each(c *cli.Context, width int, do func(reference string) erro
 	}
 	go func() {
 		for i, reference := range references {
+			// A place is taken before the goroutine starts, so that runs begin in the
+			// order of their names.
 			places <- struct{}{}
 			go func() {
 				outcomes[i] <- do(reference)

@@ -55,6 +55,8 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
+	// Before the session begins, so that nothing is typed while the caller's terminal
+	// still edits lines.
 	t, err := p.openTerminal(params.Exec.Terminal && params.Stdin, nil)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 // waits for its own children by their pids, and a wait for any child would take their
 // statuses.
 func firstProcess(args []string) int {
+	// Before the child exists, so that no signal is lost in between.
 	received := make(chan os.Signal, 32)
 	signal.Notify(received)
 	clove, err := startAgain(args)
@@ -40,7 +41,9 @@ func startAgain(args []string) (pid int, err error) {
 	_, notTerminal := unix.IoctlGetTermios(unix.Stdin, unix.TCGETS)
 	process, err := os.StartProcess(executable, args, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys:   &syscall.SysProcAttr{Foreground: notTerminal == nil, Ctty: unix.Stdin},
+		// Foreground needs a terminal: without one, TIOCSPGRP would fail and with it
+		// the start.
+		Sys: &syscall.SysProcAttr{Foreground: notTerminal == nil, Ctty: unix.Stdin},
 	})
 	if err != nil {
 		return 0, err

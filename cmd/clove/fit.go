@@ -35,6 +35,8 @@ func (p *program) printFitting(rows [][]string, cut ...int) error {
 		if column >= len(widths) || excess <= 0 {
 			continue
 		}
+		// A column is cut by no more than is needed, and what it could not give the
+		// next one gives.
 		length := max(widths[column]-excess, min(cellFloor, widths[column]))
 		excess -= widths[column] - length
 		for _, row := range rows {

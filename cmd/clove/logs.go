@@ -48,6 +48,7 @@ func (p *program) logs(c *cli.Context) error {
 		if err != nil || n < 0 {
 			return invalid(flagTail, "write a number of lines", "%q is not a number of lines", text)
 		}
+		// A pointer, because 0 lines is a number too.
 		params.Tail = &n
 	}
 	d, err := p.cloved(c)
@@ -108,6 +109,7 @@ func (l *linePrinter) add(line api.LogLine) error {
 	if l.stamps && !l.open[line.Stream] {
 		l.text.WriteString(line.Time.Format(stampFormat) + " ")
 	}
+	// A line that is not UTF-8 comes as bytes.
 	if line.Bytes != nil {
 		l.text.Write(line.Bytes)
 	} else {

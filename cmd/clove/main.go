@@ -20,6 +20,7 @@ func init() {
 }
 
 func main() {
+	// PID 1 is clove itself only as the command of a container.
 	if os.Getpid() == 1 {
 		os.Exit(firstProcess(os.Args))
 	}

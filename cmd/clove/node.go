@@ -197,6 +197,8 @@ func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	return err
 }
 
+// tellCloved says what became of cloved. A cloved without a unit was started by another
+// service manager.
 func tellCloved(word string, result node.ClovedResult) string {
 	whose := result.Unit
 	if whose == "" {

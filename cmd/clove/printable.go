@@ -27,6 +27,7 @@ func printable(text string) string {
 			b.WriteRune(r)
 			continue
 		}
+		// As Go writes it in a string, so it can be read back; the quotes are cut off.
 		quoted := strconv.QuoteRune(r)
 		b.WriteString(quoted[1 : len(quoted)-1])
 	}

@@ -69,9 +69,12 @@ func (p *program) ps(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Filters apply here and not in cloved, so that they mean the same without it.
 	listed.Runs = slices.DeleteFunc(listed.Runs, func(run agent.Run) bool {
 		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(run) })
 	})
+	// After the filters, of the runs that match. The list is in order already, newest
+	// first.
 	if last > 0 {
 		listed.Runs = listed.Runs[:min(last, len(listed.Runs))]
 	}

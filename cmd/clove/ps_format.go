@@ -28,7 +28,8 @@ type psFields struct {
 var psHeadings = psFields{ID: "ID", Names: "NAMES", Command: "COMMAND", State: "STATE", Status: "STATUS", ExitCode: "EXIT",
 	CreatedAt: "CREATED AT", RunningFor: "CREATED", Ran: "RAN", Labels: "LABELS"}
 
-// Label is the value of one label.
+// Label is the value of one label. The headings have no labels: there, Label returns
+// the title of the column.
 func (f psFields) Label(key string) string {
 	if f.labels == nil {
 		return strings.ToUpper(key) // of a heading
@@ -41,6 +42,7 @@ func (f psFields) Label(key string) string {
 func fieldsOf(run agent.Run, now time.Time) psFields {
 	row := psRow(run, now)
 	labels := make([]string, 0, len(run.Spec.Labels))
+	// Sorted: a map has another order each time.
 	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
 		labels = append(labels, key+"="+run.Spec.Labels[key])
 	}

@@ -113,6 +113,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		streams.Denied = p.reportDenied
 	}
 	if path := c.String(flagNetworkLog); path != "" {
+		// Only its owner may read it: it shows what the agent connects to.
 		log, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return agent.Record{}, &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagNetworkLog, Message: "cannot open the log",

@@ -79,6 +79,8 @@ func denied(denials []agent.Denial) string {
 	return strings.Join(targets, ", ") + "; allow it in the policy if it is meant to be"
 }
 
+// times counts refused calls of fork(2) and clone(2), which the pids controller
+// reports.
 func times(n int64) string {
 	if n == 1 {
 		return "1 fork"

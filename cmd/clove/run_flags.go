@@ -121,6 +121,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+// The defaults of these flags are rules and not values, so they are in words.
 func fileFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupFiles, flagVolume, "v", "show a host path inside, SOURCE:TARGET[:ro]; its files change", ""),
@@ -146,6 +147,7 @@ func identityFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+// The limits' defaults are the level's.
 func networkFlags(d agent.Spec) []cli.Flag {
 	number := strconv.Itoa
 	return []cli.Flag{
@@ -164,6 +166,7 @@ func networkFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+// --security-opt and --cap-drop are docker's: most of what they ask for is always so.
 func wallFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
 		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
@@ -186,6 +189,7 @@ func detachedFlags() []cli.Flag {
 	}
 }
 
+// --init is docker's, and always on.
 func resultFlags() []cli.Flag {
 	return []cli.Flag{
 		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
@@ -199,6 +203,7 @@ func resultFlags() []cli.Flag {
 	}
 }
 
+// aliases avoids an empty alias, which urfave/cli would show as a lone dash.
 func aliases(short string) []string {
 	if short == "" {
 		return nil

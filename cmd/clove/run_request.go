@@ -26,6 +26,7 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		err = checkSwitches(c)
 	}
 	if err != nil {
+		// For the record of the refusal.
 		spec := policies.Standard()
 		spec.ID = id
 		return spec, err

@@ -69,6 +69,7 @@ func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error
 // a line, so that Enter need not follow. A letter cannot: it is in every word.
 func passKeys(t *unix.Termios, keys []byte) {
 	for i, key := range t.Cc {
+		// VMIN and VTIME are in the same array, but are numbers and not keys.
 		if i != unix.VMIN && i != unix.VTIME && slices.Contains(keys, key) {
 			t.Cc[i] = 0 // _POSIX_VDISABLE of termios(3)
 		}

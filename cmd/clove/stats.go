@@ -48,6 +48,7 @@ func (p *program) stats(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
+	// By id: a name may be given to another run in between.
 	before := map[agent.ID]agent.Stats{}
 	ticker := time.NewTicker(max(interval, 100*time.Millisecond))
 	defer ticker.Stop()
@@ -86,6 +87,7 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 			return nil, err
 		}
 		for _, run := range listed.Runs {
+			// cloved has no connection to a run in root's foreground.
 			if run.State == agent.StateRunning && run.Spec.Detached {
 				asked = append(asked, usage{Run: string(run.Spec.ID), ID: run.Spec.ID})
 			}

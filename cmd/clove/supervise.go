@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/policies/build"
 )
 
+// superviseName is the command that cloved starts.
 const superviseName = "supervise"
 
 const flagEnd = "end"
@@ -68,6 +69,7 @@ func (p *program) endAll(c *cli.Context) error {
 	var all sync.WaitGroup
 	failures := make([]error, len(runs))
 	for i, run := range runs {
+		// No lease, no processes.
 		if run.Lease == nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/policies/build"
 )
 
+// flagNoRules stands for an empty list, which --allow and --deny cannot express.
 const flagNoRules = "no-rules"
 
 func (p *program) updateCommand() *cli.Command {

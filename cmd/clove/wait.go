@@ -21,6 +21,7 @@ func (p *program) waitCommand() *cli.Command {
 // wait waits for one run after the other: the last to end decides how long it takes in
 // any case, and the answers are in the order of the names.
 func (p *program) wait(c *cli.Context, d *client.Client) error {
+	// The last one named, as a shell's wait does.
 	last := 0
 	for _, reference := range c.Args().Slice() {
 		result, err := d.Wait(c.Context, reference)

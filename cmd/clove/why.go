@@ -103,6 +103,7 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Findin
 	return nil
 }
 
+// printSteps prints each question with its answer; the last answer decides.
 func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Finding) {
 	for _, step := range steps {
 		fmt.Fprintf(p.out, "%s: %s\n", printable(step.Question), verdictText(step.Verdict))
