@@ -19,14 +19,14 @@ const Prefix = "run.clove."
 // The annotations, with the form of each one's value.
 const (
 	AnnotationTimeout      = Prefix + "timeout"            // 90s, 30m, 2h: from the start, at least 1ms
-	AnnotationNetworkMode  = Prefix + "network.mode"       // an agent.Network word but host
+	AnnotationNetworkMode  = Prefix + "network.mode"       // a word of agent.Network, except host
 	AnnotationNetworkAllow = Prefix + "network.allow"      // targets, with commas or white space between them
-	AnnotationNetworkDeny  = Prefix + "network.deny"       // the same
+	AnnotationNetworkDeny  = Prefix + "network.deny"       // as network.allow
 	AnnotationMemory       = Prefix + "limits.memory"      // bytes; K, M, G and T are powers of 1024, also with an i
-	AnnotationMemorySwap   = Prefix + "limits.memory-swap" // the same, of memory and swap together
+	AnnotationMemorySwap   = Prefix + "limits.memory-swap" // as limits.memory, for memory and swap together
 	AnnotationPids         = Prefix + "limits.pids"        // processes and threads, as the cgroup counts
 	AnnotationCPUs         = Prefix + "limits.cpus"        // CPU seconds per second, from 0.01 on
-	AnnotationRecord       = Prefix + "record"             // path of a .json file right in RecordsDir
+	AnnotationRecord       = Prefix + "record"             // path of a .json file directly in RecordsDir
 )
 
 // RecordsDir is the one directory that exit records go to. The author of annotations must
@@ -39,11 +39,11 @@ const RecordID = "{id}"
 
 // Rules are a bundle's annotations, parsed.
 type Rules struct {
-	Limits  agent.Limits       // zero: the engine's own holds. WallClock is the deadline, from the start
-	Network string             // an agent.Network word; "": nothing is asked
+	Limits  agent.Limits       // zero: the engine's own limit holds. WallClock is the deadline, counted from the start
+	Network string             // a word of agent.Network; "": no network rules
 	Egress  []agent.EgressRule // canonical
 	Record  string             // file that the exit record goes to; "": none
-	Member  bool               // one of a pod, whose sandbox has the network's rules
+	Member  bool               // a container of a pod whose sandbox has the network rules
 }
 
 // annotations lists every annotation with the function that reads its value.

@@ -23,7 +23,7 @@ var taken = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 // refused and not removed: a container that asks for one does not work without it.
 var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF",
 	"CAP_SYS_BOOT",        // kexec_load(2): another kernel
-	"CAP_SYS_PTRACE",      // whatever process it sees, in other networks too
+	"CAP_SYS_PTRACE",      // control of every process that it sees, in other networks too
 	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
 }
 

@@ -68,7 +68,7 @@ func (p *program) apply(c *cli.Context) error {
 		changes, err = b.Apply(c.Args().First(), confirm)
 	}
 	if err != nil {
-		if len(changes) > 0 { // the part that was done before it
+		if len(changes) > 0 { // what was applied before the failure
 			p.printChanges(c.Bool(flagJSON), changes)
 		}
 		return err

@@ -27,7 +27,7 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
 	a.flags.add(globalFlags(), true)
 	a.flags["--"+flagHelp], a.flags["-h"] = flagRow{name: flagHelp}, flagRow{name: flagHelp}
-	if len(args) == 1 && args[0] == "--version" { // as other programs spell it
+	if len(args) == 1 && args[0] == "--version" { // other programs spell it so
 		args = []string{"version"}
 	}
 	rest, err := a.leading(args)
@@ -97,7 +97,7 @@ func spelling(name string) string {
 type arranger struct {
 	command            string // empty while the flags before it are read
 	flags              flagTable
-	global, own, words []string // global: stands before the command
+	global, own, words []string // global: before the command
 }
 
 // leading takes the flags before the command's name.
@@ -226,7 +226,7 @@ func (a *arranger) keep(row flagRow, value string) {
 // command's name.
 func (a *arranger) unknown(flag string) error {
 	if a.command == runName && len(a.words) > 1 {
-		return secondWord(a.words, a.words[0]) // behind docker's IMAGE COMMAND, flags are the command's
+		return secondWord(a.words, a.words[0]) // two words are docker's IMAGE COMMAND, whose flags are the command's
 	}
 	if instead := dockerFlags[a.command][flag]; instead != "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}

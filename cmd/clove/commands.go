@@ -18,7 +18,7 @@ func (p *program) execute(args []string) int {
 	line, err := arrange(args, commands)
 	if err == nil {
 		app := p.app(commands)
-		if line.command == "" { // nothing but help is left
+		if line.command == "" { // only clove's own help can follow
 			app.CustomAppHelpTemplate = appHelpTemplate(app.Flags)
 		}
 		err = app.Run(append([]string{"clove"}, line.argv...))
@@ -66,7 +66,7 @@ func before(c *cli.Context) error {
 	flags := c.Command.Flags
 	c.Command.Flags = nil
 	if c.Command.Name == runName {
-		return nil // it checks with the rest, for a mistake is in its record
+		return nil // run checks later, because its mistakes go into a record
 	}
 	return refuseEmpty(flags, c)
 }
@@ -87,7 +87,7 @@ func (p *program) app(commands []*cli.Command) *cli.App {
 		Writer:                    p.out,
 		ErrWriter:                 p.err,
 		Action:                    cli.ShowAppHelp,
-		ExitErrHandler:            func(*cli.Context, error) {}, // execute decides
+		ExitErrHandler:            func(*cli.Context, error) {}, // execute reports the error and decides the exit status
 		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return badLine(err) },
 	}
 }

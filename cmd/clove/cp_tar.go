@@ -215,7 +215,7 @@ func pack(to io.Writer, from, name string) error {
 		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
 	})
 	if err != nil {
-		return err // an archive that is cut off has no end, which would be a second complaint
+		return err // without Close: an unfinished archive would add a second error
 	}
 	return archive.Close()
 }

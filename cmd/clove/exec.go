@@ -79,7 +79,7 @@ func (p *program) executed(c *cli.Context, session *client.Session, t *userTermi
 	}
 	var result api.ExecResult
 	err := session.Answer(c.Context, &result, p.show)
-	t.restore() // before anything is said on it
+	t.restore() // before anything is printed on it
 	if err != nil {
 		return err
 	}

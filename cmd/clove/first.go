@@ -60,7 +60,7 @@ var own = []os.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, uni
 func passOn(received <-chan os.Signal, pid int) {
 	for s := range received {
 		if number, ok := s.(syscall.Signal); ok && !slices.Contains(own, s) {
-			unix.Kill(pid, number) // ESRCH: reap ends the process next
+			unix.Kill(pid, number) // ESRCH: it has ended, and reap returns next
 		}
 	}
 }
@@ -74,7 +74,7 @@ func reap(clove int) int {
 		switch {
 		case err == unix.EINTR, err == nil && pid != clove:
 		case err != nil:
-			return agent.ExitStartFailed // no child: not while clove is there
+			return agent.ExitStartFailed // ECHILD: cannot happen while clove runs
 		case status.Stopped():
 			unix.Kill(clove, unix.SIGCONT)
 		case status.Signaled():

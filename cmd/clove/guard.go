@@ -47,7 +47,7 @@ func (p *program) guard(c *cli.Context) error {
 		err = b.Guard(c.Context, order, func() {
 			held = true
 			answer(supervisor.Answer{Started: true})
-			debug.FreeOSMemory() // there is one of us for each container, and the start is over
+			debug.FreeOSMemory() // there is a guard for each container, and the start's memory is not needed again
 		})
 	}
 	if err != nil && !held {

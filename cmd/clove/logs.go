@@ -64,8 +64,8 @@ func (p *program) logs(c *cli.Context) error {
 type linePrinter struct {
 	*program
 	json, stamps bool
-	open         map[string]bool // streams whose last line goes on in the next piece
-	text         bytes.Buffer    // what goes to the same stream in one piece
+	open         map[string]bool // streams whose last line continues in the next piece
+	text         bytes.Buffer    // collected output for one stream
 	to           io.Writer
 }
 

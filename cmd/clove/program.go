@@ -25,7 +25,7 @@ type program struct {
 	systemd      systemd
 	ending       func(status int) // called when a foreground run has ended, with its exit status; may be nil
 	json         bool             // errors are JSON objects
-	raw          bool             // the agent has the terminal: a new line does not begin at its left
+	raw          bool             // the agent has the terminal, which is raw: a line needs a carriage return
 }
 
 // systemd is the directory of an administrator's units on this host, and a path that

@@ -32,7 +32,7 @@ var psHeadings = psFields{ID: "ID", Names: "NAMES", Command: "COMMAND", State: "
 // the title of the column.
 func (f psFields) Label(key string) string {
 	if f.labels == nil {
-		return strings.ToUpper(key) // of a heading
+		return strings.ToUpper(key) // the headings of a table
 	}
 	return printable(f.labels[key])
 }
@@ -76,7 +76,7 @@ func parseFormat(text string) (*psTemplate, error) {
 	if err == nil {
 		// Parse does not know the fields: a name that does not exist is only found by
 		// executing.
-		err = parsed.Execute(io.Discard, psHeadings) // an unknown field shows only then
+		err = parsed.Execute(io.Discard, psHeadings) // finds unknown fields
 	}
 	if err != nil {
 		return nil, invalid(flagFormat, hint, "%q is not a template: %v", text, err)

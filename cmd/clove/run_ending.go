@@ -62,7 +62,7 @@ func farBelow(peak *int64, limit int64) bool { return peak != nil && *peak < lim
 // peak is empty if this host's cgroup does not report it.
 func peak(value *int64, unit func(int64) string) string {
 	if value == nil {
-		return "" // this host does not tell
+		return "" // this host's cgroup does not count it
 	}
 	return " (peak " + unit(*value) + ")"
 }

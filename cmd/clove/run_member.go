@@ -104,7 +104,7 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 	defer func() { f.session.Close(); following() }()
 	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
 	record, err := f.hold(ctx)
-	t.restore() // before anything is said on it
+	t.restore() // before anything is printed on it
 	return record, err
 }
 
@@ -215,7 +215,7 @@ func (f *foreground) over(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	_, err := f.client.Stats(ctx, f.id)
-	var answered *api.Error // of cloved: else nothing is known
+	var answered *api.Error // from cloved; any other error says nothing about the run
 	return errors.As(err, &answered) && (answered.Code == api.CodeConflict || answered.Code == api.CodeNotFound)
 }
 

@@ -45,7 +45,7 @@ func (f resultFile) write(record agent.Record) error {
 	}
 	err = atomicfile.Replace(string(f), 0o600, func(file *os.File) error {
 		_, err := file.Write(append(text, '\n'))
-		return errors.Join(err, file.Chmod(0o644)) // others may read it, as what a shell redirects
+		return errors.Join(err, file.Chmod(0o644)) // others may read it, like a file that a shell redirects to
 	})
 	if err != nil {
 		return resultError(string(f), err)

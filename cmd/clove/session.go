@@ -21,7 +21,7 @@ const flagDetachKeys = "detach-keys"
 type userTerminal struct {
 	in, out *os.File
 	changed bool
-	restore func() // gives it back as it was; may be called again
+	restore func() // restores its modes; may be called again
 }
 
 // openTerminal makes the caller's terminal raw if the agent has a terminal of its own,
@@ -164,7 +164,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 			return
 		}
 		switch {
-		case err == nil || ended == nil && isTerminal(p.in): // one that was hung up is none
+		case err == nil || ended == nil && isTerminal(p.in): // a terminal that was hung up is none any more
 		case ended == nil:
 			return
 		default:
@@ -178,7 +178,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 // sequence are passed on late.
 type keyWatch struct {
 	keys []byte
-	seen int // how many of them were typed, and are held back
+	seen int // how many of them were typed; these are held back
 }
 
 // filter returns what is to be passed on, and whether the sequence is complete.

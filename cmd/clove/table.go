@@ -13,7 +13,7 @@ import (
 func printTable(w io.Writer, rows [][]string) error {
 	widths := columnWidths(rows)
 	// Buffered, so that a long table is not one system call for each line.
-	lines := bufio.NewWriter(w) // not a call of the kernel's for each
+	lines := bufio.NewWriter(w)
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {

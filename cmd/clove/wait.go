@@ -29,7 +29,7 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 			last = result.Record.ExitCode
 			err = p.printEnd(c, result.Record)
 		}
-		if err != nil { // the others were asked for too
+		if err != nil { // the other runs are still waited for
 			p.report(err)
 			last = exitFailed
 		}

@@ -119,7 +119,7 @@ func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 		scratch("tmpfs-"+strconv.Itoa(i), t.Target, dir)
 	}
 	if len(files) > 0 {
-		const mode = 0o555 // to be read and executed; a ConfigMap is never written
+		const mode = 0o555 // readable and executable; a ConfigMap is never written
 		volumes = append(volumes, volume{Name: "files", ConfigMap: &configMapVolume{run.Spec.Name, mode}})
 	}
 	for _, f := range files {

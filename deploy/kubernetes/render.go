@@ -16,7 +16,7 @@ type Run struct {
 	// Spec is the run as it was asked for. Env, and the host's paths in Files, are not
 	// used: Variables and Content stand for them. An empty Name is made from Stem.
 	Spec agent.Spec
-	Stem string // any text; of it what may stand in a name
+	Stem string // any text; characters that a name may not have are replaced
 
 	Image        string
 	Namespace    string     // empty: the one that kubectl uses

@@ -18,10 +18,10 @@ import (
 
 // Handler is a runtime as containerd knows it.
 type Handler struct {
-	Name   string // what a RuntimeClass calls handler
+	Name   string // the handler of a RuntimeClass
 	Binary string // clove-oci's absolute path on the node
 
-	systemdCgroup *bool // as the file's imports have it; nil: as the file has it
+	systemdCgroup *bool // from the file's imports; nil: the file's own setting
 }
 
 // The block's first and last line. The line break before the first one is part

@@ -18,7 +18,7 @@ import (
 type Cloved struct {
 	Programs string // directory of cloved and of what it starts, absolute
 	Units    string // directory of an administrator's units, /etc/systemd/system
-	Booted   string // a path that is there while systemd runs, sd_booted(3)
+	Booted   string // a path that exists while systemd runs, sd_booted(3)
 	// Systemctl calls systemctl, and returns what that wrote.
 	Systemctl func(ctx context.Context, args ...string) (string, error)
 	// Serves asks the node's cloved something: nil, it answered.
@@ -27,8 +27,8 @@ type Cloved struct {
 
 // ClovedResult is what was done about cloved.
 type ClovedResult struct {
-	Unit    string `json:"unit,omitempty"` // file of the unit; none: nobody's, or started without one
-	Own     bool   `json:"own"`            // Install wrote it; else somebody did, and it is left alone
+	Unit    string `json:"unit,omitempty"` // file of the unit; empty: none, or cloved was started without a unit
+	Own     bool   `json:"own"`            // Install wrote it; otherwise it is left alone
 	Changed bool   `json:"changed"`
 }
 
@@ -223,7 +223,7 @@ func (c Cloved) end(ctx context.Context) error {
 	// cloved first, so that it starts nothing more; then the agents' unit and the
 	// slice.
 	err := errors.Join(call("disable --now", serviceUnit, socketUnit), call("stop", agentsUnit, sliceUnit))
-	_ = call("reset-failed", serviceUnit, socketUnit, agentsUnit) // one that did not fail has nothing to forget
+	_ = call("reset-failed", serviceUnit, socketUnit, agentsUnit) // an error for a unit that did not fail
 	return err
 }
 

@@ -20,11 +20,11 @@
 //
 //   - InstallWith and UninstallWith (cloved.go) put cloved before and after that:
 //     the units of the Debian package (units.go), with the path of the programs.
-//     A cloved that somebody else keeps is used and left alone. If cloved does not
+//     A cloved of another origin is used and left alone. If cloved does not
 //     serve, its units are removed; if the handler fails, cloved is removed too.
 //
 // It refuses what it cannot extend without changing it: tables written inline,
-// configurations of version 1, a handler of that name that is somebody else's,
+// configurations of version 1, a handler of that name that Install did not write,
 // and, before containerd 2.0, an import that replaces the whole plugin. Where
 // neither systemd runs nor a cloved, it refuses to leave pods without rules.
 package node

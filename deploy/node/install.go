@@ -29,7 +29,7 @@ type Containerd struct {
 // Result reports what Install or Uninstall did.
 type Result struct {
 	Config    string `json:"config"`    // the file itself, links followed
-	Changed   bool   `json:"changed"`   // it is another one than before
+	Changed   bool   `json:"changed"`   // its text has changed
 	Restarted bool   `json:"restarted"` // containerd has read it
 	// Cloved is nil if cloved was left out (--cloved no).
 	Cloved *ClovedResult `json:"cloved,omitempty"`
@@ -89,7 +89,7 @@ func Uninstall(ctx context.Context, c Containerd) (Result, error) {
 		backup, err := os.ReadFile(f.path + backupSuffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			f.exists = f.exists && len(made) > 0 // without a copy, clove made the file
+			f.exists = f.exists && len(made) > 0 // without a copy, Install made the file
 		case err != nil:
 			return err
 		case bytes.Equal(backup, made):
@@ -117,8 +117,8 @@ type file struct {
 	path     string
 	text     []byte
 	exists   bool
-	copied   string // a backup that is new with this change
-	obsolete string // a backup that nobody needs any more
+	copied   string // a backup that this change made
+	obsolete string // a backup that is not needed any more
 	mode     fs.FileMode
 	uid, gid int
 }

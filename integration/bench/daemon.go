@@ -93,7 +93,7 @@ func (d *cloved) serve() error {
 	for d.complain.Scan() {
 		if last = d.complain.Text(); strings.Contains(last, "msg=ready") {
 			go func() {
-				for d.complain.Scan() { // a full pipe would hold it up
+				for d.complain.Scan() { // a full pipe would block cloved
 				}
 			}()
 			return nil

@@ -77,7 +77,7 @@ func measureEngine(rounds int) (out engineResults, err error) {
 }
 
 func firstLine(argv ...string) string {
-	text, _ := exec.Command(argv[0], argv[1:]...).Output() // it is only told
+	text, _ := exec.Command(argv[0], argv[1:]...).Output() // it is only shown
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line
 }
@@ -137,7 +137,7 @@ func startEngine(dir string) (*engine, error) {
 	// One goroutine waits for the process, so that serves and end can both see its end.
 	go func() {
 		defer close(e.ended)
-		e.cmd.Wait() // whether it failed, the log says
+		e.cmd.Wait() // its log shows whether it failed
 	}()
 	return e, e.serves()
 }

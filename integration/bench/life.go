@@ -15,7 +15,7 @@ import (
 )
 
 // What is measured of a container's life as an engine leads it. The program runs
-// between start and delete; that time is nobody's.
+// between start and delete; that time is not counted.
 const (
 	whatLife   = "create, start, delete"
 	whatCreate = "create"
@@ -50,7 +50,7 @@ func (b *bench) lifeCommand(runtime, bundle, id string) []string {
 func (b *bench) measureLives(r *results) error {
 	for _, p := range []string{reference, peerOCI} {
 		if r.Absent[p] != "" {
-			return nil // it says why
+			return nil // the reason is reported there
 		}
 	}
 	// Samples by what was measured, and by the index in lives.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What the commands run. `date` tells when it ran, and is the smallest
+// What the commands run. `date` prints the time, and is the smallest
 // program in every base system that does.
 var (
 	programTrue = []string{"/bin/true"}
@@ -37,7 +37,7 @@ type results struct {
 	Docker   string             `json:"docker,omitempty"` // the engine's version and its own runc's
 	Absent   map[string]string  `json:"absent"`           // peer to why it was not measured
 	Figures  []figure           `json:"figures"`
-	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
+	Steps    map[string]float64 `json:"steps_ms"` // the steps of one run as clove reports them, medians
 	Memories []memory           `json:"memory"`
 	Network  *network           `json:"network,omitempty"`
 	Daemon   []daemonFigure     `json:"daemon,omitempty"`
@@ -80,7 +80,7 @@ func (b *bench) measure(only string) (*results, error) {
 // load is the machine's load average over 1, 5 and 15 minutes. It is printed beside the
 // figures: on a busy machine they mean less.
 func load() string {
-	text, _ := os.ReadFile("/proc/loadavg") // it is only told
+	text, _ := os.ReadFile("/proc/loadavg") // it is only shown
 	fields := strings.Fields(string(text))
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }

@@ -20,7 +20,7 @@ type memory struct {
 	Peer     string  `json:"peer"`
 	Together int     `json:"together"`
 	MiB      float64 `json:"mib_per_agent"`           // mean of the proportional set sizes
-	Own      float64 `json:"anonymous_mib_per_agent"` // of that, what no file backs: each further agent costs this
+	Own      float64 `json:"anonymous_mib_per_agent"` // of that, anonymous memory: what each further agent costs
 }
 
 // memories leaves out peers whose work is another process's, and the bare command,

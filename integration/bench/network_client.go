@@ -40,7 +40,7 @@ const ready = "ready"
 
 // client does the same work whichever way its connections take.
 type client struct {
-	proxy  string // "" connects itself
+	proxy  string // address; "": the client connects itself
 	server string // for names, ADDRESS:PORT
 }
 

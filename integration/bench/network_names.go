@@ -109,7 +109,7 @@ func serveNames(conn net.PacketConn) {
 			return
 		}
 		if answer, err := answerTo(buffer[:n]); err == nil {
-			_, _ = conn.WriteTo(answer, from) // who asked asks again
+			_, _ = conn.WriteTo(answer, from) // if it is lost, the client asks again
 		}
 	}
 }

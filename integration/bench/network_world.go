@@ -19,7 +19,7 @@ import (
 )
 
 // The benchmark's world. A name leads to public addresses only, so these are
-// such; the two namespaces have no way out to who has them.
+// such; the two namespaces have no way out to their real owners.
 const (
 	hostAddress   = "93.184.216.1"
 	serverAddress = "93.184.216.34"

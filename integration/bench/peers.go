@@ -13,7 +13,7 @@ import (
 // peer is one way to run a program isolated from the host.
 type peer struct {
 	name string
-	does string // of the work: what a reader must know to compare
+	does string // what it does of clove's work, for the reader of the table
 	// ready prepares what every run needs, or returns why the peer cannot be measured.
 	ready func(*bench) error
 	// command is the argument vector that runs program; id is new for each run.

@@ -8,8 +8,8 @@ import (
 // Attack is one attempt that must fail inside, under the standard profile, both for the
 // agent and for root inside.
 type Attack struct {
-	Name string   // of the program's line
-	Held []string // the outcomes that show it held; none of them may be the control's
+	Name string   // the name in the program's output
+	Held []string // outcomes that show that the attack failed; none of them may be the control's
 	// MayLack: what is attacked may not exist outside either, on this kernel or
 	// machine. Then there is no attack to compare.
 	MayLack bool

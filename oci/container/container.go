@@ -39,7 +39,7 @@ type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
 	notify *notify // nil: there is no service manager
-	unborn bool    // its first process was not made yet, and libcontainer cannot be asked for its state
+	unborn bool    // its first process does not exist yet, and libcontainer must not be asked for its state
 }
 
 // Options are what create's command line says of the container itself. The runtime
@@ -178,7 +178,7 @@ func (c *Container) kill() error {
 	if err != nil {
 		return err
 	}
-	_ = c.lib.Signal(unix.SIGKILL) // it may be gone already, which the next lines see
+	_ = c.lib.Signal(unix.SIGKILL) // it may have ended already, which the next lines notice
 	if process != nil {
 		defer process.Close()
 		if !process.WaitFor(killPatience) {

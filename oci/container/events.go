@@ -79,7 +79,7 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 				if c.checkAlive() != nil {
 					return nil // cgroup v2 reports no end if the cgroup is removed at once
 				}
-				logrus.Error(err) // one look that failed ends nothing
+				logrus.Error(err) // a single failure does not end the command
 				continue
 			}
 		}

@@ -65,7 +65,7 @@ func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, err
 		switch s {
 		case unix.SIGCHLD:
 			if status, ended := reap(pid); ended {
-				_, _ = process.Wait() // the status is known; the rest of it is libcontainer's own
+				_, _ = process.Wait() // the status is known; this lets libcontainer finish
 				return status, nil
 			}
 		case unix.SIGWINCH:

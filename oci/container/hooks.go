@@ -26,7 +26,7 @@ type Hooks interface {
 type Kept struct {
 	ID, Directory string            // Directory is absolute, below the engine's root
 	Pid           int               // on the host
-	StartTime     uint64            // proc_pid_stat(5): numbers come again
+	StartTime     uint64            // proc_pid_stat(5), because pids are reused
 	Cgroups       map[string]string // controller, "" for the v2 tree, to directory
 }
 

@@ -14,15 +14,15 @@ import (
 
 // Start says how a process of a container is started.
 type Start struct {
-	Wait          bool              // it waits for Exec
+	Wait          bool              // the process waits for Exec
 	Detach        bool              // Run returns at once; implied by Wait
-	Keep          bool              // the container stays when its process ended
+	Keep          bool              // the container is not removed when its process ends
 	Subreaper     bool              // Run reaps the orphans of the process
 	PidFile       string            // absolute; "": none
 	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
-	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
-	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
-	NetworkRules  bool              // no socket of the caller's network is handed on
+	PidfdSocket   string            // path of a Unix socket that gets the process's pidfd; "": none
+	PreserveFDs   int               // how many descriptors, after the standard streams and systemd's, the process inherits
+	NetworkRules  bool              // sockets of the caller's network are refused
 	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 

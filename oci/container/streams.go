@@ -10,10 +10,10 @@ import (
 
 // streams are this program's ends of what the process reads and writes.
 type streams struct {
-	handedOver []io.Closer // the process has its own once it started
+	handedOver []io.Closer // closed after the start: the process has its own
 	ours       []io.Closer
 	terminal   *terminal      // nil: none in the foreground
-	copying    sync.WaitGroup // the copies of what it writes
+	copying    sync.WaitGroup // the goroutines that copy the process's output
 }
 
 // connect gives the process its input and output. Detached with a terminal, the engine's

@@ -17,9 +17,9 @@ import (
 // terminal connects the caller's terminal with the process's, as long as this program stays
 // in the foreground.
 type terminal struct {
-	host   console.Console // raw meanwhile: what ^C means is decided inside
+	host   console.Console // raw during the session: the terminal inside decides what ^C means
 	waits  bool            // the process executes nothing until attach has returned
-	socket *os.File        // the master comes through it
+	socket *os.File        // libcontainer sends the master through it
 	master *os.File
 	pty    console.Console
 }
@@ -154,6 +154,6 @@ func (t *terminal) close() {
 
 func (t *terminal) resize() {
 	if t.pty != nil {
-		_ = t.pty.ResizeFrom(t.host) // one without a size leaves the old one
+		_ = t.pty.ResizeFrom(t.host) // a terminal without a size changes nothing
 	}
 }

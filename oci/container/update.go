@@ -14,7 +14,7 @@ import (
 type Change struct {
 	Resources     specs.LinuxResources
 	L3CacheSchema string // Intel RDT, resctrl's form; "": as it is
-	MemBwSchema   string // the same
+	MemBwSchema   string // as L3CacheSchema
 }
 
 // Update changes the limits of a container that is not stopped. Before it writes anything,

@@ -192,7 +192,7 @@ func clear(state agent.GuardState, path string) error {
 	}
 	n, err := netns.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, netns.ErrNoNamespace) {
-		return nil // the engine took it down first
+		return nil // the engine has removed it already
 	}
 	if err != nil {
 		return err

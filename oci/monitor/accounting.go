@@ -11,11 +11,11 @@ import (
 type accounting struct {
 	// The record that still has to be written.
 	unwritten ownedRecord
-	logged    bool             // that it cannot be written
-	again     <-chan time.Time // the next try; nil: there is none to wait for
-	tried     chan attempt     // has room for the one that goes on
+	logged    bool             // a failure to write it was logged
+	again     <-chan time.Time // the next attempt; nil: none is waited for
+	tried     chan attempt     // has room for the attempt in progress
 	reporting bool
-	reported  chan error    // has room for the one
+	reported  chan error    // has room for the one report
 	patience  time.Duration // for cloved's answer
 }
 
@@ -58,7 +58,7 @@ const writePause = time.Second
 // wrote tries again until it works: space may be freed on a full disk. A caller that
 // wants to remove the container gets the error.
 func (m *monitor) wrote(a attempt) {
-	// The container is gone, with its directory. There is nobody to write the record for.
+	// The container is gone, with its directory. Its record belongs to no container any more.
 	if !m.owns() {
 		m.order.Phase = phaseEnded
 		return

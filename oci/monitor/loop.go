@@ -26,9 +26,9 @@ type monitor struct {
 	process   *pidfd.Process  // the first; nil: it had ended before the monitor started
 	listener  *listener       // nil: the status comes from elsewhere, or is not needed
 	memory    <-chan struct{} // reports OOM kills; nil: they can be counted at the end
-	oomKills  int64           // that memory reported
+	oomKills  int64           // counted by the channel memory
 	alarm     *boottime.Alarm
-	fired     <-chan struct{} // the alarm's, until it did
+	fired     <-chan struct{} // the alarm's channel; nil after the deadline
 	calls     chan call
 	ended     chan end
 	leaving   []call // callers that wait for the monitor's end
@@ -214,7 +214,7 @@ func (m *monitor) obey(c call) {
 	case verbFinish:
 		m.leaving = append(m.leaving, c)
 		if m.again != nil {
-			m.write() // and it is answered
+			m.write() // the caller gets the result of this attempt
 		}
 	default:
 		c.answer <- fmt.Errorf("the monitor does not know %q", c.verb)
@@ -239,8 +239,8 @@ func (m *monitor) start() error {
 }
 
 const (
-	killPatience = 30 * time.Second // then it is logged
-	killPause    = time.Second      // until the next try
+	killPatience = 30 * time.Second // after this a failed kill is logged
+	killPause    = time.Second      // between two attempts
 )
 
 // expire kills everything in the container's cgroup, as often as it takes: a
@@ -252,7 +252,7 @@ func (m *monitor) expire() {
 	// monitor missed its end.
 	if m.order.Phase == phaseStarted && m.process != nil && !m.process.Ended() {
 		m.order.Phase = phaseExpired
-		m.note(m.order.save(m.directory)) // without it the record says killed, and no more is lost
+		m.note(m.order.save(m.directory)) // if it cannot be saved, the record says killed instead of timeout
 	}
 	for {
 		if m.process != nil {

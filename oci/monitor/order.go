@@ -44,7 +44,7 @@ type order struct {
 	Phase    phase             `json:"phase"`
 	ID       string            `json:"id"`
 	Pid      int               `json:"pid"`       // of the first process, on the host
-	PidStart uint64            `json:"pid_start"` // when it started, proc_pid_stat(5): numbers come again
+	PidStart uint64            `json:"pid_start"` // its start time, proc_pid_stat(5), because pids are reused
 	Cgroups  map[string]string `json:"cgroups"`   // controller to directory
 	Command  []string          `json:"command"`
 	Limits   agent.Limits      `json:"limits"`

@@ -123,7 +123,7 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 	m := binary.NativeEndian.AppendUint32(nil, uint32((length+3)&^3))
 	m = binary.NativeEndian.AppendUint16(m, family)
 	m = binary.NativeEndian.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
-	m = append(m, make([]byte, 8)...) // neither a number nor a sender: one question, one answer
+	m = append(m, make([]byte, 8)...) // sequence number and port id stay 0: there is one request at a time
 	m = append(m, command, version, 0, 0)
 	m = binary.NativeEndian.AppendUint16(m, uint16(unix.SizeofNlAttr+len(value)))
 	m = binary.NativeEndian.AppendUint16(m, attribute)
@@ -144,7 +144,7 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 			return nil, errors.New("the kernel answers with nothing")
 		}
 		switch binary.NativeEndian.Uint16(buffer[atType:]) {
-		case unix.NLMSG_ERROR: // also where there is none: struct nlmsgerr begins with it
+		case unix.NLMSG_ERROR: // also for success: struct nlmsgerr begins with the code
 			if code := int32(binary.NativeEndian.Uint32(buffer[unix.NLMSG_HDRLEN:])); code != 0 {
 				return nil, unix.Errno(-code)
 			}
@@ -195,7 +195,7 @@ func (l *listener) drain() {
 			continue
 		case err == unix.EAGAIN:
 			return
-		case err != nil: // ENOBUFS: what follows is there all the same
+		case err != nil: // after ENOBUFS the queue still has messages
 			l.ends.lost = true
 			if err != unix.ENOBUFS {
 				return

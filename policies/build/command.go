@@ -136,7 +136,7 @@ func (b *builder) interpretScript(script scriptFile) ([]string, error) {
 	// The ending wins over the first line, except for .sh: the line may name another shell.
 	index := slices.IndexFunc(languages, func(l language) bool { return slices.Contains(l.endings, ending) })
 	switch {
-	case index >= 0 && !(hasLine && ending == ".sh"): // a shell script's own line knows which shell
+	case index >= 0 && !(hasLine && ending == ".sh"): // a shell script's first line names its shell
 		return b.languageCommand(languages[index], script)
 	case b.asked.Python != "" && !(hasLine && interpreter.IsPython(line.Program)):
 		return nil, invalid("python", "leave the flag away", "%s is not a Python script", b.asked.Script)

@@ -34,7 +34,7 @@ func (b *builder) readDetached() (err error) {
 }
 
 // refuseDetached refuses each field by its name: ignored, it would be a restart policy that
-// nobody carries out.
+// is not carried out.
 func (b *builder) refuseDetached() error {
 	for _, field := range []struct {
 		name, hint string

@@ -27,7 +27,7 @@ type mountWords struct {
 	kind, source, target string
 	readOnly             bool
 	tmpfs                agent.Tmpfs
-	ofTmpfs              bool // a word that only a tmpfs has
+	ofTmpfs              bool // an option of a tmpfs was given
 }
 
 // read takes one key=value. Of two values for one key the last wins, as in docker.

@@ -33,7 +33,7 @@ func (p *part) check() error {
 	return fmt.Errorf("%s %s has no licence", p.name, p.version)
 }
 
-// rights are the names of files that say what may be done with what lies beside them.
+// rights are the names of files with the terms for the files beside them.
 var (
 	rights   = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents)([.-].*)?$`)
 	licences = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright)`)
