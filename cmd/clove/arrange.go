@@ -185,6 +185,7 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 		spelled := "-" + string(letter)
 		row, known := a.flags[spelled]
 		if !known {
+			// The whole word and not the letter: "-foo" may be meant as "--foo".
 			return nil, a.unknown(args[0])
 		}
 		if !row.takesValue {
@@ -192,6 +193,7 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 			continue
 		}
 		if value := cluster[i+len(string(letter)):]; value != "" {
+			// docker takes "-m=1G" as well.
 			a.keep(row, strings.TrimPrefix(value, "="))
 			return args[1:], nil
 		}

@@ -146,6 +146,7 @@ func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, er
 	var all sync.WaitGroup
 	for i, run := range runs {
 		all.Go(func() {
+			// Its supervisor is a clove in the foreground, which has no socket.
 			if !run.Spec.Detached {
 				answers[i].Text = "runs in the foreground"
 			} else if err := supervisor.Call(ctx, runDir, run.Spec.ID, supervisor.MethodDebug, api.Nothing{}, &answers[i]); err != nil {

@@ -64,6 +64,7 @@ func manual(app *cli.App) string {
 	}
 	r.section("FLAGS OF EVERY COMMAND")
 	r.flags(globalFlags())
+	// The one part that is not generated from the commands.
 	r.section("EXIT STATUS OF CLOVE RUN")
 	for _, row := range []struct {
 		status  string

@@ -185,6 +185,7 @@ func refuseLocal(c *cli.Context) error {
 		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
 		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
+	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
 		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):

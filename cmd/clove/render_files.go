@@ -50,6 +50,8 @@ func readTree(dir string) ([]kubernetes.File, error) {
 		if !entry.Type().IsRegular() {
 			return invalid(flagWorkspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
 		}
+		// Bounded by what is left of the ConfigMap, so that a large tree is not read into
+		// memory first.
 		text, err := host.ReadBounded(name, left)
 		if err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagWorkspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",

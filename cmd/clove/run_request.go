@@ -72,6 +72,7 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 		own, args = words[:end], words[end+1:]
 	}
 	switch {
+	// docker's IMAGE would stand there; clove has none.
 	case entry != "" && len(own) > 0:
 		return "", nil, invalid(flagEntry, "leave it away, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
 			"a script is run by its own interpreter")

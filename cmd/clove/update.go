@@ -75,6 +75,7 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 	switch text := c.String(flagMemorySwap); text {
 	case "":
 	case "-1":
+		// -1 is a value and no size: the parser of sizes does not take it.
 		u.MemorySwapBytes = new(int64)
 		*u.MemorySwapBytes = -1
 	default:

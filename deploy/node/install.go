@@ -138,6 +138,7 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	if bytes.Equal(old.text, f.text) {
 		return result, nil
 	}
+	// A file that did not exist is made now. One that change has given up is removed.
 	f.exists = f.exists || !old.exists
 	if err := f.store(); err != nil {
 		return result, agent.Failed("containerd's configuration", err)
@@ -145,11 +146,13 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	result.Changed = true
 	if c.Restart != nil {
 		if err := c.Restart(ctx); err != nil {
+			// takeBack restores the old text.
 			result.Changed = false
 			return result, c.takeBack(old, f.copied, err)
 		}
 		result.Restarted = true
 	}
+	// Last, when nothing can fail any more that the copy could be needed for.
 	if f.obsolete != "" {
 		err = os.Remove(f.obsolete)
 	}

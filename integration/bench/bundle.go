@@ -48,6 +48,7 @@ func (b *bench) writeBundles() error {
 		if err := writeConfig(b.bundle(program), config); err != nil {
 			return err
 		}
+		// The second bundle differs in this only.
 		config["annotations"] = object{oci.AnnotationTimeout: "1h"}
 		if err := writeConfig(b.timedBundle(program), config); err != nil {
 			return err

@@ -127,6 +127,7 @@ func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
 	if err != nil {
 		return nil, err
 	}
+	// cloved's growth is divided, because no part of it belongs to one agent.
 	growth := (grown[0] - alone) / float64(len(runs))
 	whole := make([]float64, len(runs))
 	for i := range runs {

@@ -221,6 +221,7 @@ func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
 	}
 	all := make(chan ended, n)
 	for range n {
+		// Here and not in the goroutine: prepare counts without a lock.
 		cmd := b.prepare(p, programOf(what))
 		go func() {
 			s, err := b.runOne(cmd, what)

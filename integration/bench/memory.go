@@ -52,6 +52,7 @@ func (b *bench) idle(p peer, n int) (m memory, err error) {
 			}
 		}
 	}()
+	// One after the other: the start is not measured here.
 	for range n {
 		a, err := b.startIdle(p)
 		if err != nil {

@@ -125,6 +125,7 @@ func (b *bench) takeTurns(ways []*way) (map[string]map[string]taken, error) {
 	}
 	for round := range warmups + b.rounds {
 		for _, e := range errands {
+			// The ways follow each other directly, so that they meet the same load.
 			for _, w := range ways {
 				if !w.can(e.does) {
 					continue

@@ -60,6 +60,7 @@ func serveOrders(args []string, in io.Reader, out io.Writer) error {
 		}
 		var r report
 		values, err := c.obey(o)
+		// An error is an answer: the client stays for the next order.
 		if r.Values = values; err != nil {
 			r.Error = err.Error()
 		}
@@ -255,6 +256,8 @@ func (c *client) carry(o order) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		// One byte there and back shows that the server has the connection: the gate
+		// accepts before it has connected.
 		conns = append(conns, conn)
 		if _, err := conn.Write([]byte{opRead}); err != nil {
 			return nil, err

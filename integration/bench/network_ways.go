@@ -175,6 +175,7 @@ func (w *world) openProxy(name, address, config string, argv func(file string) [
 		return nil, err
 	}
 	file := filepath.Join(dir, "conf")
+	// The proxy reads its files as the unprivileged user.
 	for path, text := range map[string]string{file: config, filepath.Join(dir, "filter"): tinyproxyFilter} {
 		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, nobody, nobody)); err != nil {
 			return nil, err

@@ -55,6 +55,7 @@ func newWorld(b *bench) (w *world, err error) {
 	if err := os.Mkdir(w.scratch, 0o711); err != nil {
 		return w, err
 	}
+	// First: plug needs the namespace to put one end of the cable there.
 	if w.there, err = nsthread.Start(unix.CLONE_NEWNET); err != nil {
 		return w, err
 	}

@@ -136,6 +136,7 @@ const barrierPatience = 30 * time.Second
 // the sender's pid, which may be unknown once this program has ended. The manager closes
 // the pipe's end when everything before it is processed.
 func announceTo(host *net.UnixConn, ready string, main int) error {
+	// Two datagrams, as runc sends them.
 	for _, message := range []string{ready, "MAINPID=" + strconv.Itoa(main)} {
 		if _, err := host.Write([]byte(message + "\n")); err != nil {
 			return err

@@ -164,6 +164,7 @@ func Release(directory, path string) error {
 // end kills the guard, unless the process with its number is another one by now. Its gate
 // ends with it, because its channel closes.
 func end(state agent.GuardState) error {
+	// The rules of mode none need no guard.
 	if state.PID == 0 {
 		return nil
 	}

@@ -172,10 +172,13 @@ func (l *listener) filter() []unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | how, Jt: yes, Jf: no, K: value}
 	}
 	return []unix.SockFilter{
+		// Not a report of this family, but an answer: accepted.
 		load(unix.BPF_H, atType),
 		jump(unix.BPF_JEQ, family, 0, 6),
+		// The first thread has the process's number: accepted.
 		load(unix.BPF_W, atThread),
 		jump(unix.BPF_JEQ, pid, 4, 0),
+		// Otherwise only the last thread of the process is accepted.
 		load(unix.BPF_B, atFlags),
 		jump(unix.BPF_JSET, flagFinal, 0, 3),
 		load(unix.BPF_W, atProcess),

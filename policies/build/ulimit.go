@@ -38,6 +38,7 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 		return agent.Rlimit{}, invalid("ulimit", form, "%q has no value", text)
 	}
 	softText, hardText, both := strings.Cut(values, ":")
+	// As docker: one value is both limits.
 	if !both {
 		hardText = softText
 	}

@@ -147,6 +147,8 @@ func (c *collection) add(program string) error {
 	if !c.host.InBase(real) && !slices.Contains(c.prefixes, real) {
 		c.prefixes = append(c.prefixes, real)
 	}
+	// The prefix is shown at its real path, and also at the path of the link that the
+	// chain uses.
 	link := agent.Bind{Source: real, Target: prefix, ReadOnly: true}
 	if prefix != real && !slices.Contains(c.links, link) {
 		c.links = append(c.links, link)

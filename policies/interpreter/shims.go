@@ -73,6 +73,7 @@ func (f Finder) version(m versionManager, root, program string) (string, error) 
 // file. from names the source for the error.
 func (f Finder) wantedVersions(m versionManager, root string) (versions []string, from string) {
 	if value, set := f.Host.Lookup(m.variable); set && value != "" {
+		// pyenv takes several versions, of which the first that has the program counts.
 		return strings.Split(value, ":"), m.variable
 	}
 	paths := slices.Concat(upward(f.Dir, m.file), upward(f.Host.Dir, m.file), []string{filepath.Join(root, "version")})
@@ -113,6 +114,7 @@ func installed(versions, wanted string) (dir string, found bool) {
 	if wanted == "" || strings.Contains(wanted, "/") || strings.HasPrefix(wanted, ".") {
 		return "", false
 	}
+	// An exact name wins over newer versions that begin with it.
 	if dir := filepath.Join(versions, wanted); host.IsDirectory(dir) {
 		return dir, true
 	}
