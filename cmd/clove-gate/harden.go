@@ -149,8 +149,8 @@ func setRlimits() error {
 // old root on the new one, from where it is detached (pivot_root(2)).
 func emptyRoot() error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	// Any existing directory would do, because the mount covers it in this namespace only.
-	const place = "/proc" // exists on every host
+	// Any directory that every host has would do: the mount covers it in this namespace only.
+	const place = "/proc"
 	// pivot_root refuses a root that is shared, and the mounts below must not propagate to
 	// the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -45,7 +45,6 @@ func (p *program) events(c *cli.Context) error {
 			return invalid(flagAfter, "write an event's number; 0 shows all that is kept", "%q is not a number", text)
 		}
 		params.After = &number
-		// Number 0 is before the first event that is kept; absent means only what comes.
 	} else if !params.Follow || !params.Since.IsZero() {
 		// Number 0 is before the first event that is kept; absent means only what
 		// comes.

@@ -117,7 +117,7 @@ func (p *program) clovedOf(programs string) node.Cloved {
 			defer cloved.Close()
 			// A connection proves nothing: systemd accepts it for a cloved that does
 			// not run yet.
-			_, err = cloved.Info(ctx) // systemd alone would take a connection
+			_, err = cloved.Info(ctx)
 			return err
 		}}
 }

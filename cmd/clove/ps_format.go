@@ -76,7 +76,7 @@ func parseFormat(text string) (*psTemplate, error) {
 	if err == nil {
 		// Parse does not know the fields: a name that does not exist is only found by
 		// executing.
-		err = parsed.Execute(io.Discard, psHeadings) // finds unknown fields
+		err = parsed.Execute(io.Discard, psHeadings)
 	}
 	if err != nil {
 		return nil, invalid(flagFormat, hint, "%q is not a template: %v", text, err)

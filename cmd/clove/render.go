@@ -128,7 +128,7 @@ func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequ
 		return nil, err
 	}
 	// A Job must end some time.
-	if r.spec.Restart.Policy == agent.RestartAlways { // a Job ends some time
+	if r.spec.Restart.Policy == agent.RestartAlways {
 		return nil, invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")
 	}
 	return r, nil

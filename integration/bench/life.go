@@ -54,7 +54,7 @@ func (b *bench) measureLives(r *results) error {
 		}
 	}
 	// Samples by what was measured, and by the index in lives.
-	taken := map[string][][]sample{} // by what, and by the place in lives
+	taken := map[string][][]sample{}
 	for round := range warmups + b.rounds {
 		for i, p := range lives {
 			stages, err := b.live(p)

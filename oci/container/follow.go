@@ -48,7 +48,7 @@ func catchIgnored() {
 	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 		if signal.Ignored(s) {
 			// The channel is never read: the signal has no effect here, as before.
-			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (n *notify) listen() (err error) {
 		return err
 	}
 	// The container's process may have any user id.
-	return os.Chmod(path, 0o777) // whoever the process is
+	return os.Chmod(path, 0o777)
 }
 
 func (n *notify) close() { _ = n.socket.Close() }

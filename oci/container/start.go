@@ -100,7 +100,6 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	if err := c.start(process, o); err != nil {
 		return -1, err
 	}
-	// The caller gets an error, so no process may be left, waiting or running.
 	if err := c.setOff(process, streams, o); err != nil {
 		// The caller gets an error, so no process may stay, waiting or running.
 		return -1, errors.Join(err, terminate(process))
