@@ -40,6 +40,7 @@ func oomKillsV1(top string) (total int64, err error) {
 	return total, nil
 }
 
+// oomKillsIn reads the oom_kill line of one file; v1 and v2 call the line the same.
 func oomKillsIn(dir, name string) (int64, error) {
 	var f files
 	n := at(f.keys(dir, name), "oom_kill")
@@ -143,7 +144,9 @@ func (w *oomWatch) look() (grown bool, err error) {
 }
 
 // armV1 binds an eventfd to memory.oom_control (the kernel's cgroup-v1/memory.rst).
-// Removing the group signals it too.
+// Removing the group signals it too. The kernel needs the descriptor of memory.oom_control
+// during the write only; it holds the eventfd itself, and unregisters it when the last
+// descriptor is closed.
 func armV1(dir string) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -169,6 +172,8 @@ func armV2(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// This fails where Go's poller did not accept the file, and then the watch would never
+	// be woken. It sets nothing else: files have no deadline at first.
 	if err := events.SetReadDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot poll %s: %w", events.Name(), err), events.Close())
 	}

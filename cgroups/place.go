@@ -59,6 +59,8 @@ func (h *Host) Place(name string) Placement {
 	}
 	p := Placement{OCIPath: parentV1 + "/" + name, Paths: map[string]string{}}
 	for controller, t := range h.trees {
+		// A hierarchy in which clove's own cgroup is not visible has no path that could be
+		// named here. Missing reports it, and the run is refused unless it may do without.
 		if !t.foreign {
 			p.Paths[controller] = filepath.Join(h.parent(controller), name)
 		}
@@ -148,6 +150,7 @@ func enable(dir string) error {
 
 // List returns the names of all agents that have a cgroup below the parent in any
 // hierarchy, sorted. Whether one is a leftover only the store of its installation can tell.
+// A run whose teardown was interrupted may be left in one hierarchy only, so all are read.
 func (h *Host) List() ([]string, error) {
 	names := []string{}
 	for name, t := range h.trees {
@@ -168,7 +171,9 @@ func (h *Host) List() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// isAgentDir reports whether path has the form that Place returns.
+// isAgentDir reports whether path has the form that Place returns. Group kills and removes
+// what it opens, and the paths come from the store, so a damaged entry must not name
+// another directory.
 func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)
