@@ -32,7 +32,8 @@ func becomeAgent(uid, gid uint32) error {
 	return nil
 }
 
-// copyFailed says what the kernel had against a path.
+// copyFailed turns the kernel's refusal of a path into an error of a kind that callers
+// know, with a hint. An error that has a kind already passes unchanged.
 func copyFailed(path string, err error) error {
 	var known *agent.Error
 	if errors.As(err, &known) {

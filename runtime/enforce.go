@@ -102,6 +102,8 @@ func enforce(spec agent.Spec, h prober) (enforcement, error) {
 	return e, nil
 }
 
+// checkWeakened rejects a name that cannot be weakened, also where this host enforces it: a
+// request must mean the same on every host.
 func checkWeakened(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(weakenable, name) {
@@ -113,6 +115,8 @@ func checkWeakened(names []string) error {
 	return nil
 }
 
+// refusal offers --allow-unenforced only for what can be weakened; for the rest the remedy
+// is all there is.
 func refusal(name, why, remedy string) error {
 	hint := remedy
 	if slices.Contains(weakenable, name) {

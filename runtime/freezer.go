@@ -30,6 +30,8 @@ func (f *freezer) pause(ending bool) error {
 	case f.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is paused already",
 			Hint: "`clove resume` lets it go on"}
+	// A frozen agent could not act on the signal to end, and clove-init could not count its
+	// grace.
 	case ending:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is being ended"}
 	}
@@ -42,6 +44,8 @@ func (f *freezer) pause(ending bool) error {
 	return nil
 }
 
+// freezeKind distinguishes a host without a freezer, where a retry is pointless, from a
+// freeze that took too long.
 func freezeKind(err error) agent.Kind {
 	if errors.Is(err, cgroups.ErrNoFreezer) {
 		return agent.KindUnenforceable
@@ -49,6 +53,8 @@ func freezeKind(err error) agent.Kind {
 	return agent.KindInternal
 }
 
+// resume ends the pause only. Readers of the layer keep the agent still, and the last of
+// them thaws it.
 func (f *freezer) resume() error {
 	if !f.paused {
 		return &agent.Error{Kind: agent.KindConflict, Step: "resume", Message: f.name + " is not paused"}

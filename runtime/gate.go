@@ -26,7 +26,7 @@ type gated struct {
 func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
-		notices:   newOutbox(broker.MaxDenials + 2), // all that a run can have: put never waits
+		notices:   newOutbox(broker.MaxDenials + 2), // one for each target, one for the others, one for the loss of the gate: put never waits
 		denied:    streams.Denied,
 	}
 	c.Log, c.Denied = g.decisions.write, g.reportDenial
@@ -37,8 +37,9 @@ func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	return g, nil
 }
 
-// flush runs stop, which ends the broker, and writes what is still to be written. A
-// broker that waits for a reader who does not read ends only in here.
+// flush runs stop, which ends the broker, and writes what is still to be written. A broker
+// that waits for a reader who does not read ends only in here. stop is innermost, so that
+// both outboxes still take what the broker reports while it ends.
 func (g *gated) flush(stop func()) error {
 	return g.notices.until(func() error { return g.decisions.outbox.until(func() error { stop(); return nil }) })
 }

@@ -44,6 +44,8 @@ func (d directory) is(other directory) bool {
 	return d.Device == other.Device && d.Inode == other.Inode
 }
 
+// identify follows links, so that the path shown to people is where the directory really
+// is.
 func identify(path string) (directory, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -63,6 +65,7 @@ func (p Paths) installation() (installation, error) {
 		return found, err
 	}
 	err = descriptor.Exclusively(p.State, func() (err error) {
+		// Read again under the lock: another process may have made it since.
 		if found, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
 			found, err = p.newInstallation()
 		}
@@ -89,9 +92,10 @@ func (p Paths) readInstallation() (found installation, err error) {
 	return found, nil
 }
 
-// newInstallation has a random id, but where runs are live already: the clove
-// that started them, which kept no id, has named their cgroups. It is used under
-// the state directory's lock.
+// newInstallation makes a random id. If runs are live already, it takes the id in the names
+// of their cgroups instead: an older clove kept no file, or the file was removed, and with
+// another id these cgroups would belong to nobody. It is used under the state directory's
+// lock.
 func (p Paths) newInstallation() (made installation, err error) {
 	var random [installationDigits / 2]byte
 	rand.Read(random[:]) // never fails, see crypto/rand

@@ -153,10 +153,13 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.trace.plan(plan)
+	// Before the thread leaves the host's mount namespace; see there.
 	holdCgroupRoot()
 	if l.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return err
 	}
+	// Added first, so closed last: the undo of the root and of the sandbox runs on this
+	// thread.
 	l.undo.Add("launch thread", func() error { l.thread.Close(); return nil })
 	err = l.thread.Do(func() (err error) { l.tree, err = plan.Mount(); return err })
 	if err != nil {
@@ -187,6 +190,8 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	return c
 }
 
+// connect makes the streams. Without a terminal these are pipes; copying begins at once,
+// the agent's ends are passed on by start.
 func (l *launch) connect() error {
 	l.pipes = newStreams(l.spec.Limits.OutputBytes)
 	l.undo.Add("streams", l.pipes.abandon)
@@ -196,8 +201,12 @@ func (l *launch) connect() error {
 	return l.pipes.connectPipes(l.streams)
 }
 
+// create compiles the config and makes libcontainer's container from it. It runs on the
+// launch thread, because only that thread sees the root.
 func (l *launch) create() error {
 	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
+	// At every start: systemd may have disabled controllers of the slice since the last
+	// one.
 	if err := l.probes.cgroups.Prepare(); err != nil {
 		return err
 	}
@@ -233,6 +242,8 @@ func (l *launch) start() error {
 		return err
 	}
 	defer executable.Close()
+	// Before the start, which may fail half way. l.group is read when the undo runs: nil
+	// means that libcontainer has cleaned up itself.
 	l.undo.Add("processes", func() error { return killAll(l.group) })
 	err = l.thread.Do(func() error { return l.box.start(l.pipes.agentSide, inherited, l.dir.exit, executable) })
 	if err != nil {
@@ -242,6 +253,8 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
+	// Before clove-init is executed: the limit applies only to sockets that are created
+	// later.
 	if err := limitSockets(l.group, l.spec.Limits, l.held, l.probes); err != nil {
 		return err
 	}
@@ -258,6 +271,8 @@ func (l *launch) start() error {
 // not on, or a privilege that was not dropped, stops the run here.
 func (l *launch) verify() error { return verifyProcess(l.box.pid, l.filter != nil) }
 
+// verifyProcess reads what the kernel says of the process, not what libcontainer reported:
+// a build or a version that skips the filter silently must not start an agent.
 func verifyProcess(pid int, filtered bool) error {
 	status, err := pidfd.Status(pid)
 	if err != nil {
@@ -272,6 +287,8 @@ func verifyProcess(pid int, filtered bool) error {
 	return nil
 }
 
+// order opens the watch on the sandbox's sockets and then sends clove-init its orders. It
+// is the last step: when it returns the agent may run, and may have ended.
 func (l *launch) order() error {
 	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
 	if l.spec.Terminal {

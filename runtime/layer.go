@@ -147,6 +147,8 @@ type layerReader struct {
 // read opens the layer for use.
 func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerReader) error) (err error) {
 	l := &layerReader{Reading: reading}
+	// A mount namespace of its own, so that the host never sees the layer's mount, and a
+	// killed clove leaves none.
 	if l.root, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return agent.Failed("layer", err)
 	}
@@ -168,6 +170,8 @@ func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerRead
 // open mounts a kept layer where only the reading thread sees it.
 func (l *layerReader) open(ctx context.Context, r *Runtime) error {
 	if l.Live != nil {
+		// A duplicate, because Close of the layer closes it and the original stays the
+		// caller's.
 		own, err := unix.FcntlInt(l.Live.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
 			l.layer, err = rootfs.LiveLayer(os.NewFile(uintptr(own), "layer"))
@@ -205,6 +209,7 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 // access makes root read the layer, and the user the host's workspace.
 func (l *layerReader) access() rootfs.Access {
 	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes}
+	// Without an entry the host's side is read on the same thread, as root.
 	if l.For.UID != 0 {
 		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}
 	}
@@ -224,6 +229,8 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 	return changes, err
 }
 
+// apply writes on the user's thread, so that the kernel refuses what the user could not
+// write; only its reads of the layer switch to root's.
 func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
 	workspace := workspaceOf(l.layer)
 	if len(workspace) == 0 {

@@ -86,6 +86,8 @@ func (r *Runtime) reapOne(run agent.Run) error {
 
 // end removes what a claimed run has on the host, and stores its record.
 func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
+	// First, and its failure stops the rest: while a process of the agent lives, its ids
+	// must not be leased again and its layer must not be removed.
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
@@ -101,7 +103,8 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	return r.conclude(run.Spec, agent.EventLost, record, keep)
 }
 
-// removeCgroups kills and removes one agent's cgroups.
+// removeCgroups kills and removes one agent's cgroups. One limit holds for both: a process
+// that cannot be killed also prevents the removal.
 func removeCgroups(paths map[string]string) error {
 	group, err := cgroups.Open(paths)
 	if err != nil {
@@ -126,11 +129,14 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
 	l := &launch{runtime: r, spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
+	// What enforced the limits is not stored with a run, so it is computed as the start
+	// did. Where this host has changed and would refuse now, it is left empty.
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if held, err := enforce(run.Spec, l.probes); err == nil {
 		l.held = held
 	}
 	record := l.record(seen, cgroups.Stats{}, time.Now())
+	// The supervisor counted it, and its counter is lost.
 	record.Usage.OutputBytes = nil
 	if record.Status == agent.StatusKilled {
 		record.Error = lossOf(run, bootID(), dir.made)

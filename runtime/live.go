@@ -21,7 +21,8 @@ func errEnded() error {
 	return &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended", Hint: "`clove ps -a` shows how"}
 }
 
-// do runs f in the supervisor's loop, where everything else happens too.
+// do runs f in the supervisor's loop, where everything else happens too. f must not block:
+// it holds up the deadline and every other event of the run.
 func (l *Live) do(f func() error) error {
 	answer := make(chan error, 1)
 	select {

@@ -22,6 +22,8 @@ type network struct {
 	err       error
 }
 
+// anticipateNetwork begins to make the namespace on a goroutine of its own; await returns
+// how that ended.
 func anticipateNetwork(spec agent.Spec) *network {
 	n := &network{made: make(chan struct{})}
 	go func() {
@@ -90,11 +92,14 @@ func moreHosts(spec agent.Spec) string {
 // searchDomains are those of the host's that a rule names anyway: the others would
 // tell the agent about the host's network.
 func searchDomains(spec agent.Spec) []string {
+	// With name servers of the run's own, the host's are not asked, and their domains mean
+	// nothing.
 	if len(spec.Egress.DNS) > 0 {
 		return nil
 	}
 	return slices.DeleteFunc(resolver.New(resolver.Config{}).SearchDomains(), func(domain string) bool {
 		return !slices.ContainsFunc(spec.Egress.Rules, func(r agent.EgressRule) bool {
+			// "." before it: a rule for notexample.com does not name example.com.
 			return !r.Deny && strings.Contains(r.Target, "."+domain)
 		})
 	})

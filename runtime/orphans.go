@@ -30,9 +30,9 @@ func (v view) orphans() []Problem {
 // removalTime is more than a removal takes from the store's word to the last file.
 const removalTime = 300 * time.Millisecond
 
-// lookAgain leaves in v only the orphans that are still there later: a run that
-// ends or is removed while it is looked at has no owner for a moment, and a gate
-// that its supervisor's death killed needs one to die.
+// lookAgain leaves in v only the orphans that are still there later: a run that ends or is
+// removed while it is looked at has no owner for a moment, and a gate that its supervisor's
+// death killed needs one to die. Anything younger than the first look is left out too.
 func (r *Runtime) lookAgain(v *view) error {
 	time.Sleep(removalTime)
 	later, err := r.look()
@@ -127,6 +127,8 @@ func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
 	}
 	var ids []string
 	for _, name := range all {
+		// Those of other installations are not ours to judge: their runs are in a store
+		// that this process does not read.
 		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
 			ids = append(ids, id)
 		}
@@ -162,6 +164,8 @@ func gateProblems() []Problem {
 	return orphans
 }
 
+// killGate ends a gate by the pid that look reported; KillOrphan checks again that the pid
+// is still such a gate's.
 func killGate(subject string) error {
 	pid, err := strconv.Atoi(subject)
 	if err != nil {
@@ -211,6 +215,8 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 	return stray, nil
 }
 
+// below is true of what lies in dir, not of dir itself, on which an administrator may well
+// have mounted a file system.
 func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // runsOf lists the run directories; cloved's socket lies beside them.

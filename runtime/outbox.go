@@ -15,6 +15,9 @@ type outbox struct {
 	ended chan struct{} // closed: all is done
 }
 
+// newOutbox starts the one goroutine that does the work, so everything is done in the order
+// of put. It may outlive until, stuck in a write that never returns; the process's end ends
+// it.
 func newOutbox(capacity int) *outbox {
 	o := &outbox{work: make(chan func(), capacity), over: make(chan struct{}), ended: make(chan struct{})}
 	go func() {

@@ -40,6 +40,9 @@ type probe struct {
 	find func(*probes) (found, missing string)
 }
 
+// probeTable is in the order in which doctor shows it: what everything else needs comes
+// first, because its absence explains later rows. Where several rows serve one control, the
+// last one names the mechanism (mechanism).
 var probeTable = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
@@ -145,6 +148,8 @@ func findTransparent(*probes) (found, missing string) {
 	return "nftables, tproxy", ""
 }
 
+// namespaceProbe checks that the kernel was built with the namespace, and that the
+// administrator has not set its number to 0, a common hardening.
 func namespaceProbe(name string) func(*probes) (string, string) {
 	return func(*probes) (found, missing string) {
 		if _, err := os.Stat("/proc/self/ns/" + name); err != nil {
@@ -158,6 +163,7 @@ func namespaceProbe(name string) func(*probes) (string, string) {
 	}
 }
 
+// findSeccomp looks for the action that the filters answer refused calls with.
 func findSeccomp(*probes) (found, missing string) {
 	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
 	if err != nil || !strings.Contains(string(actions), "errno") {
@@ -166,6 +172,7 @@ func findSeccomp(*probes) (found, missing string) {
 	return "seccomp", ""
 }
 
+// fileSystemProbe looks into /proc/filesystems, which lists what is built in or loaded.
 func fileSystemProbe(name string) func(*probes) (string, string) {
 	return func(*probes) (found, missing string) {
 		list, err := os.ReadFile("/proc/filesystems")

@@ -65,6 +65,8 @@ var errNoProcess = errors.New("the process has ended")
 // megabytes, and the agent may have hundreds of processes with such.
 const commandMax = 4096
 
+// readProcess reads three files, between which the process may end or execute another
+// program. Each failure counts as its end. parent is the host pid of its parent.
 func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err error) {
 	stat, err := readSome(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -89,6 +91,7 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 	if err != nil {
 		return p, 0, err
 	}
+	// As ps shows a process without arguments: a zombie, or one that erased them.
 	p.Command = []string{"[" + strings.ToValidUTF8(name, "\uFFFD") + "]"}
 	// clove-init was executed through a descriptor: its arguments name no program.
 	if text := strings.TrimRight(string(command), "\x00"); text != "" && p.UID != agent.InitUID {

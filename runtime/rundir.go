@@ -39,6 +39,8 @@ const claimPatience = 10 * time.Second
 // belongs to a living supervisor, or to one that died before the run was stored: then
 // this start takes it over.
 func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
+	// Polled: flock(2) has no wait with a limit, and the holder may be a supervisor that
+	// lives for hours.
 	for deadline := time.Now().Add(claimPatience); ; time.Sleep(5 * time.Millisecond) {
 		d, err := makeRunDirectory(paths, id)
 		if !errors.Is(err, fs.ErrExist) || time.Now().After(deadline) {
@@ -85,6 +87,8 @@ func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 		takeBack(d.sign)
 		return nil, err
 	}
+	// Opened by clove and inherited by clove-init, which has no rights on the host and no
+	// path to this file.
 	d.exit, err = os.OpenFile(filepath.Join(d.path, exitFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
 		d.remove()
@@ -104,6 +108,8 @@ func replaceDead(path string) error {
 		return err
 	}
 	defer lock.Close()
+	// The note about processes that hang would go with the directory, and they still use
+	// the run's cgroup and layer.
 	if err := errStuck(stuckIn(path)); err != nil {
 		return err
 	}

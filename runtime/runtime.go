@@ -47,6 +47,8 @@ func (r *Runtime) fault(step string) error {
 
 // Open prepares the directories. It needs root: a KindPrivilege error says so.
 func Open(paths Paths) (*Runtime, error) {
+	// Only the id is checked here. Which of root's capabilities are missing is said by the
+	// probes.
 	if os.Geteuid() != 0 {
 		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
 			Hint: "run it with sudo; the agent itself never runs as root"}

@@ -99,7 +99,8 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	return err
 }
 
-// exec lets clove-init execute.
+// exec lets clove-init execute. Until then libcontainer's own init waits inside for its
+// FIFO to be opened.
 func (s *sandbox) exec() error {
 	if err := s.container.Exec(); err != nil {
 		return fmt.Errorf("cannot execute clove-init: %w", err)

@@ -29,6 +29,9 @@ var forwarded = []os.Signal{
 // endingSignals are those of them that mean "go away" once the agent is gone.
 var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
 
+// listen catches signals from before the first step, so that none can end clove between two
+// steps and leave them undone. The channel has room for a burst: signal.Notify drops what
+// does not fit.
 func listen() *signals {
 	s := &signals{incoming: make(chan os.Signal, 32)}
 	signal.Notify(s.incoming, forwarded...)
@@ -48,6 +51,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 		return
 	}
 	switch number {
+	// Nothing to do: the write that failed has its own error.
 	case unix.SIGPIPE:
 	case unix.SIGWINCH:
 		s.resizeTerminals()
@@ -96,6 +100,7 @@ func (s *supervisor) resizeTerminals() {
 func (s *supervisor) suspend() {
 	switch err := s.group.Freeze(); {
 	case err == nil:
+		// SIGSTOP, because SIGTSTP is caught. The shell's SIGCONT then thaws the cgroup.
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
 	case !s.freezer.frozen():
 		s.group.Thaw()

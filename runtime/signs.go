@@ -78,6 +78,8 @@ func (s signs) inRange(first, length int64) (bool, error) {
 		return false, err
 	}
 	defer file.Close()
+	// GETLK only asks, so a file that is open for reading will do. It names one lock that
+	// would conflict, or sets F_UNLCK.
 	look := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: first, Len: length}
 	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &look)
 	return look.Type != unix.F_UNLCK, err

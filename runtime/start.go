@@ -59,6 +59,7 @@ func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 			timer.Reset(bound)
 		case err := <-a.over:
 			return err
+		// Per step, not for all together: a slow disk delays many steps, a hang one.
 		case <-timer.C:
 			return l.halt(a, step, noProgress(step, bound))
 		case received := <-signals.incoming:

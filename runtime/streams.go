@@ -165,9 +165,10 @@ func (s *streams) drainNow(ctx context.Context) {
 	}
 }
 
-// copyOutput counts every byte and passes on what the limit allows. When the
-// reader on our side is gone, the agent's pipe is closed, so that it gets the
-// EPIPE or SIGPIPE that it would get without clove.
+// copyOutput counts every byte and passes on what the limit allows. When the reader on our
+// side is gone, the agent's pipe is closed, so that it gets the EPIPE or SIGPIPE that it
+// would get without clove. After another error, a full disk for one, it reads on: the agent
+// would block in its next write otherwise.
 func (s *streams) copyOutput(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {

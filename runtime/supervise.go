@@ -118,6 +118,8 @@ func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct
 		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
+	// Its result must be handled in this goroutine: it calls Started, which the end of the
+	// run must not overtake.
 	if s.noting != nil {
 		s.onNoted(<-s.noting)
 	}
@@ -134,11 +136,13 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.onMessage(m, open)
 		case <-s.oom:
 			// The kernel killed one process; the agent is one thing.
+			// One kill is enough; the count for the record is read at the end.
 			s.oom = nil
 			s.killNow()
 		case held := <-s.sockets:
 			s.checkSockets(held)
 		case <-s.pipes.exceeded:
+			// A closed channel is always ready, and the loop would spin on it.
 			s.pipes.exceeded = nil
 			s.end(causeOutput, 0)
 		case <-s.cpu.C:

@@ -29,6 +29,7 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		s.killNow()
 		return
 	}
+	// A second stop can only shorten the grace.
 	if over := time.Now().Add(grace); s.graceEnd.IsZero() || over.Before(s.graceEnd) {
 		s.graceEnd = over
 	}

@@ -15,8 +15,9 @@ import (
 // agent's execve.
 const stepExec = "exec"
 
-// giveUp ends a start that does not come to the agent's execve. What does not end
-// then hangs in the kernel, and is left to it.
+// giveUp ends a start that does not come to the agent's execve. What does not end then
+// hangs in the kernel, and is left to it. It is called twice: first it kills, and when the
+// timer fires again although all was killed, it gives the wait up.
 func (s *supervisor) giveUp() {
 	if s.seen.startError != nil {
 		s.seen.startError = hungError{s.seen.startError}
@@ -95,9 +96,12 @@ func (s *supervisor) noteStarted() {
 	s.noting = noting
 }
 
-// onNoted shows the agent to others. Until the store knows of it, others can only end it, so a failure is reported once and the note tried again.
+// onNoted shows the agent to others. Until the store knows of it, others can only end it,
+// so a failure is reported once and the note tried again.
 func (s *supervisor) onNoted(err error) {
 	s.noting = nil
+	// A conflict or an unknown run means that the store has ended the run or forgotten it;
+	// another attempt would fail alike.
 	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 		s.note.Reset(noteRetry)
 	}

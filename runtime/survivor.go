@@ -55,6 +55,8 @@ func (s *survivor) holds(dir, descriptor string, id agent.ID) bool {
 		return false
 	}
 	s.lock = strings.TrimSuffix(target, " (deleted)")
+	// fdinfo lists the locks that this open file holds (proc_pid_fdinfo(5)): a process that
+	// only looks at the file is no supervisor.
 	info, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "fdinfo", descriptor))
 	if !strings.HasSuffix(s.lock, "/"+string(id)+"/"+lockFile) || err != nil || !strings.Contains(string(info), "FLOCK") {
 		return false
@@ -118,7 +120,7 @@ func endLost(lost []agent.Run) error {
 	return errors.Join(failures...)
 }
 
-// end kills it and waits for its end.
+// end kills it and waits for its end. clove-init sees its socket close and ends the agent.
 func (s *survivor) end(patience time.Duration) error {
 	if err := s.inUse(); err != nil {
 		return err

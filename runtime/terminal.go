@@ -81,6 +81,8 @@ func makeRaw(own console.Console) error {
 	return nil
 }
 
+// resize gives the pty the size of the user's window; the kernel then sends the agent
+// SIGWINCH.
 func (t *terminal) resize() {
 	if t != nil && t.own != nil && t.pty != nil {
 		_ = t.pty.ResizeFrom(t.own) // a window without a size leaves the old one
