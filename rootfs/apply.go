@@ -134,6 +134,8 @@ func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
 	if err := a.enter(path.Dir(rel)); err != nil {
 		return false, refuseForNow(err)
 	}
+	// Before each change, not once: the leftover may be in any directory that an earlier
+	// Apply worked in.
 	if err := a.clearStaged(); err != nil {
 		return false, refuseForNow(err)
 	}
@@ -155,6 +157,7 @@ func (a *applier) relative(c Change) (string, error) {
 		return "", refusal("only the workspace is applied")
 	case rel == "." || rel != path.Clean(rel) || !filepath.IsLocal(rel) || strings.Contains(rel, "\x00"):
 		return "", refusal("not a path below the workspace")
+	// clearStaged would remove it.
 	case slices.Contains(strings.Split(rel, "/"), stagedName):
 		return "", refusal("the name is clove's own")
 	case c.Refused != "":

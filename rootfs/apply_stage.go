@@ -29,6 +29,7 @@ func (a *applier) stage(ctx context.Context, e layerEntry) error {
 	case TypeSymlink:
 		return a.stageLink(e)
 	}
+	// The usual case; only a file with several names needs the table of links.
 	if e.st.Nlink == 1 {
 		return a.stageFile(ctx, e)
 	}
@@ -173,6 +174,8 @@ func copyRange(ctx context.Context, to, from *os.File, start, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		// A file that became shorter meanwhile is an error (io.EOF), so no file is put in
+		// place that lacks its end.
 		n, err := io.CopyN(to, from, min(piece, end-start))
 		if err != nil {
 			return err
@@ -195,6 +198,8 @@ func (a *applier) stageHardLink(e layerEntry) (linked bool, err error) {
 	}
 	defer dir.Close()
 	to := int(a.parent.dir.Fd())
+	// Without AT_SYMLINK_FOLLOW: if a link has the name by now, the link itself is linked,
+	// and its inode number is not the one that was written.
 	if err := unix.Linkat(int(dir.Fd()), path.Base(first.rel), to, stagedName, 0); err != nil {
 		return false, fmt.Errorf("cannot link it to %s: %w", printable(first.rel), err)
 	}

@@ -46,6 +46,7 @@ func (a *applier) write(ctx context.Context, c Change, rel string) (made bool, e
 	if c.Kind == Added {
 		return false, refusal("the host has something of this name by now")
 	}
+	// A directory that both have keeps its entries; each of those is a change of its own.
 	if fileType(there.Mode) == TypeDir && c.Type == TypeDir {
 		return true, a.chmodDir(e)
 	}

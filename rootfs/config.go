@@ -133,6 +133,8 @@ func checkTarget(target string) error {
 	return nil
 }
 
+// isCleanAbsolute lets later code compare paths as text. A NUL would end the path in the
+// kernel.
 func isCleanAbsolute(p string) bool {
 	return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
 }

@@ -128,6 +128,8 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	seen.hidden = seen.hidden || opaque == "y"
 	var lower *os.File
 	if seen.present {
+		// Three errors mean that the host has nothing to compare with: no such directory, a
+		// mount that the agent never saw, or no permission for the user.
 		if lower, err = d.lower.openDir(rel); err == nil {
 			defer lower.Close()
 		} else if !gone(err) && err != unix.EXDEV && !d.lower.hides(err) {
@@ -151,7 +153,8 @@ func gone(err error) bool {
 	return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP
 }
 
-// list appends c if there is room.
+// list appends c if there is room. The room is an estimate of the memory that the list
+// takes.
 func (d *differ) list(c Change) error {
 	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target); *d.room < 0 {
 		return errTooMany

@@ -29,6 +29,8 @@ func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error
 		if !isDir {
 			continue
 		}
+		// An entry of this directory could have a path that openat2 does not take, so it is
+		// not entered.
 		if len(p.rel)+1+len(name)+1+unix.NAME_MAX > maxPath {
 			if err := p.tooDeep(name); err != nil {
 				return nil, err

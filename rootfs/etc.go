@@ -127,6 +127,9 @@ func etcNetwork(cfg Config) []entry {
 	}
 }
 
+// noResolvConf is a comment and not empty, so that a person who looks into the file sees
+// why no name resolves. Without a server in it, programs ask 127.0.0.1 (resolv.conf(5)),
+// where nobody answers.
 const noResolvConf = "# This sandbox has no name server.\n"
 
 func hosts(name string) string {
@@ -150,7 +153,8 @@ func agentIDs(uid, gid uint32) (uint32, uint32) {
 }
 
 // users returns the sandbox's passwd and shadow: the host's system users, which packages
-// expect, and the agent. The host's human users are left out.
+// expect, and the agent. The host's human users are left out. An agent with the id of a
+// system user is that user, and gets no second entry.
 func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 	uid, gid = agentIDs(uid, gid)
 	var names []string
@@ -166,6 +170,8 @@ func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 		names = append(names, agentName)
 		fmt.Fprintf(&out, "%s:x:%d:%d::%s:/bin/sh\n", agentName, uid, gid, agentHome)
 	}
+	// The last change of a password was on day 1 after 1 January 1970: with 0 a login would
+	// demand a new one (shadow(5)).
 	return out.String(), locked(names, ":1:0:99999:7:::\n")
 }
 
@@ -197,7 +203,8 @@ func locked(names []string, rest string) string {
 	return out.String()
 }
 
-// systemEntries returns the fields of the system's lines in a passwd or group file.
+// systemEntries returns the fields of the system's lines in a passwd or group file. A user
+// of the host that is called agent is left out, because the name is the sandbox's own.
 func systemEntries(file []byte, fields int) [][]string {
 	var entries [][]string
 	for line := range bytes.Lines(file) {

@@ -15,6 +15,8 @@ func (p *place) judge(c *Change, name string) (err error) {
 	c.ExecutedBy = executedBy(rel, c.Type)
 	switch {
 	case c.ExecutedBy != "" || c.Type == TypeDir:
+	// A HEAD that the agent adds is in the tables itself, so only the host's must be looked
+	// for.
 	case isGitConfig(rel) && p.lower != nil:
 		var bare bool
 		if _, bare, err = p.differ.lower.statAt(p.lower, "HEAD"); bare {

@@ -79,6 +79,8 @@ func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 	f.Links = make(map[string]string)
 	dirs := slices.Clone(baseDirs)
 	for _, dir := range mergeDirs {
+		// A link on a host with merged /usr, recreated in the skeleton. Elsewhere it is a
+		// directory of the base.
 		if link, err := os.Readlink(dir); err == nil {
 			f.Links[dir] = link
 		} else {
@@ -229,9 +231,12 @@ func readSource(what, path string, cfg Config, wantDir bool) (source, error) {
 		}
 	}
 	for _, own := range []string{cfg.StateDir, cfg.RunDir} {
+		// The source is resolved, so clove's directories must be for the comparison.
 		if resolved, err := filepath.EvalSymlinks(own); err == nil {
 			own = resolved
 		}
+		// Either way: below it are other runs' layers, and a directory above it would show
+		// them.
 		if within(real, own) || within(own, real) {
 			return source{}, fmt.Errorf("cannot use %s %s: clove's own directory %s is in its way", what, real, own)
 		}

@@ -74,6 +74,7 @@ func (b *builder) remap() error {
 	}
 	extents := []extent{{0, 0, idsPerAgent}, {made, b.cfg.HostID, idsPerAgent}}
 	m := idMap{UID: extents, GID: extents}
+	// Not started with the others: its map is known only now, from the layer's table.
 	pending := &pendingNamespace{done: make(chan struct{})}
 	pending.file, pending.err = ownedNamespace(m, b.cfg.HostID+ownerID)
 	close(pending.done)

@@ -81,7 +81,8 @@ func (t *Tree) held() (Usage, error) {
 }
 
 // Sync writes the layer and its name to the host's disk. Without it, a power cut leaves an
-// image of zeros.
+// image of zeros. From inside to outside: the file system in the image, the image, and the
+// directory that names it.
 func (t *Tree) Sync() error {
 	if err := unix.Syncfs(int(t.layer.Fd())); err != nil {
 		return fmt.Errorf("cannot write the layer back: %w", err)

@@ -135,6 +135,7 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 	return dir, work, nil
 }
 
+// openRoot opens the root's own overlay, inside which all later targets are resolved.
 func (b *builder) openRoot() error {
 	root, err := os.OpenFile(b.staged("root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	b.root = root

@@ -66,6 +66,8 @@ func planFor(cfg Config, f hostInfo) Plan {
 	if f.Veiled {
 		p.add(procOp{})
 	}
+	// After all mounts: their mount points must still be made in the overlays that are
+	// sealed.
 	if cfg.ReadOnly {
 		p.planReadOnly()
 	}
@@ -205,6 +207,7 @@ func (p *planner) asked() []wanted {
 	return mounts
 }
 
+// scratch takes a number like an overlay, because it has a directory among the uppers too.
 func (p *planner) scratch(target string) {
 	p.add(scratchOp{Target: target, Index: p.uppers})
 	p.uppers++

@@ -31,7 +31,7 @@ type template struct {
 }
 
 // newTemplate derives the template's name from its content, so a change of the host's /etc
-// makes a new one.
+// makes a new one. The text of an entry has its stamp, and the disk's size is in the name.
 func newTemplate(cfg Config, kind string, entries []entry) template {
 	hash := sha256.New()
 	for _, e := range entries {
@@ -104,6 +104,8 @@ func (t template) make(scratch string) (*os.File, error) {
 		err = makeFileSystem(image, t.Bytes, content)
 	}
 	if err == nil {
+		// Before the rename: after a power cut the name must not lead to an unfinished
+		// image.
 		err = file.Sync()
 	}
 	if err == nil {

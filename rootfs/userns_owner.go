@@ -52,6 +52,8 @@ func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
 	return namespace, err
 }
 
+// setDumpable sets the attribute of the whole process; the kernel has one for each address
+// space.
 func setDumpable(value int) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(value), 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot make clove dumpable again: %w", err)
