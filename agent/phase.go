@@ -94,6 +94,7 @@ func (r *Run) mark(e Event) bool {
 
 // NewQueueState is that of a run that is queued for the first time.
 func NewQueueState(s Spec, now time.Time) QueueState {
+	// The first start counts when it is queued, as each later one does in join.
 	t := QueueState{Since: now, Starts: 1}
 	if s.Schedule != "" {
 		t.Scheduled, t.Settled = true, now

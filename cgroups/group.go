@@ -74,6 +74,8 @@ func (g *Group) walk(visit func(dir string) error) error {
 	return nil
 }
 
+// walkDir skips a directory that is gone when it is visited. One that goes between the
+// visit and the listing has no children for subgroups.
 func walkDir(dir string, visit func(string) error) error {
 	if err := visit(dir); err != nil {
 		if isGone(err) {

@@ -61,6 +61,8 @@ func (h *Host) missingV1(name string) *lack {
 	return t.unwritable(t.base)
 }
 
+// unmountedV1 distinguishes a controller that the kernel's command line turned off, because
+// mounting it would fail.
 func (h *Host) unmountedV1(name string) *lack {
 	if h.disabled[name] {
 		return &lack{fmt.Sprintf("the %s controller is disabled on the kernel command line", name),

@@ -116,6 +116,8 @@ func (w *oomWatch) run(ctx context.Context) {
 // run out in an ancestor, and the kernel may have chosen a victim elsewhere.
 const settleTime = 10 * time.Second
 
+// settle looks until the count has grown. On v2 one look is enough: memory.events has
+// changed before it wakes the poll.
 func (w *oomWatch) settle(ctx context.Context) error {
 	deadline := time.Now().Add(w.patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {

@@ -75,6 +75,8 @@ func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	if len(s.wild) == 0 {
 		return nil
 	}
+	// One label less in each round, so a wildcard matches names of any depth below it, and
+	// the most specific one wins.
 	for rest := string(name); ; {
 		_, after, found := strings.Cut(rest, ".")
 		if !found {

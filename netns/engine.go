@@ -36,6 +36,8 @@ const (
 func EnginePlan(n *Namespace, everything bool, owner, policy string) (Plan, error) {
 	p := Plan{engine: true, everything: everything, owner: owner, policy: policy}
 	err := n.do(func() error {
+		// Read inside: the sysctl is the namespace's own, and an engine may have set it
+		// there.
 		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
 		return checkMarks()
 	})
@@ -62,6 +64,7 @@ func engineSilent() []chain {
 	return []chain{
 		{hook: prerouting, priority: "mangle", rules: []rule{{match: match{in: "lo"}, action: accept}}},
 		{hook: output, priority: "filter", rules: []rule{
+			// Before the rule for loopback, where that name server is.
 			{to: own, protocol: unix.IPPROTO_TCP, action: resetTCP},
 			{to: own, action: unreachable},
 			{match: lo, action: accept},
@@ -162,6 +165,7 @@ func neighbours() []rule {
 	return rules
 }
 
+// prefixOf is the prefix of one address.
 func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // policyRoute leads marked packets to loopback.

@@ -34,6 +34,8 @@ func (p Plan) applyToEngine() error {
 	if err := raiseLoopback(); err != nil {
 		return err
 	}
+	// An owner's own rules are left: a guard that is started again only completes the
+	// routes.
 	if !owned {
 		if err := setRules(p.chains(), true); err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// tableName is the one nft table that clove makes and replaces; tables of others are never
+// touched.
 const tableName = "clove"
 
 // chain is a base chain whose policy is drop. A chain without a hook sees no packets, see claims.

@@ -31,6 +31,9 @@ type entry struct {
 	Stamp    string // identifies the state of From
 }
 
+// String is what newTemplate hashes, so whatever changes a template must show in it. The
+// content of a generated file does not: in a template such a file is constant, and what
+// differs between runs is written for each run (personal).
 func (e entry) String() string {
 	switch e.Kind {
 	case kindLink:

@@ -79,6 +79,8 @@ func (t template) noteUse(file *os.File, now time.Time) {
 	}
 }
 
+// make builds the template in scratch, which is in the same directory, so that the rename
+// is atomic.
 func (t template) make(scratch string) (*os.File, error) {
 	content, image := filepath.Join(scratch, "content"), filepath.Join(scratch, "image")
 	for _, name := range []string{"", "upper", "work", skeletonDir} {

@@ -213,6 +213,8 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 	}
 }
 
+// addChild opens the child as a place (O_PATH), so that no device, pipe or socket of the
+// agent's is ever opened.
 func (o *outward) addChild(folder *os.File, child, name string, depth int) error {
 	place, err := beneath.OpenPlace(folder, child)
 	if err != nil {

@@ -216,6 +216,7 @@ func (x *execSession) start() error {
 	return x.await()
 }
 
+// errNonsense is a message that the protocol does not allow at this point.
 var errNonsense = errors.New("clove-init makes no sense")
 
 // await returns when the process executes.

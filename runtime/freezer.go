@@ -66,8 +66,8 @@ func (f *freezer) resume() error {
 	return agent.Failed("resume", f.thaw())
 }
 
-// thaw lets a frozen agent go on, whoever wanted it still, and does nothing to
-// another.
+// thaw lets a frozen agent go on, for whatever reason it was frozen. If it is not frozen,
+// nothing happens.
 func (f *freezer) thaw() error {
 	if !f.frozen() {
 		return nil

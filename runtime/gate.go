@@ -97,6 +97,8 @@ type decisionLog struct {
 	outbox *outbox
 }
 
+// write encodes in the broker's goroutine; only the write itself, which may block, goes to
+// the outbox.
 func (log *decisionLog) write(d broker.Decision) {
 	if log.to == nil {
 		return

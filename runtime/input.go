@@ -41,6 +41,8 @@ func readOrStop(from, stopped *os.File, buffer []byte) (n int) {
 	return n
 }
 
+// readWhenReady polls again on EAGAIN: others that share the open file may have set it
+// non-blocking, or have taken the bytes first.
 func readWhenReady(input, stop int, buffer []byte) int {
 	for {
 		// poll(2) ignores a negative descriptor.

@@ -74,6 +74,8 @@ func (p Paths) installation() (installation, error) {
 	return found, err
 }
 
+// readInstallation rejects a damaged file and does not replace it: with a new id, the
+// cgroups of live agents would belong to nobody.
 func (p Paths) readInstallation() (found installation, err error) {
 	text, err := os.ReadFile(p.identity())
 	if err != nil {

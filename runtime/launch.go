@@ -141,6 +141,9 @@ func (l *launch) openGate() (err error) {
 	return nil
 }
 
+// makeRoot starts the launch thread and builds the root on it. An old layer that could not
+// be removed fails here and not in register, because from here on the run has a record to
+// say so.
 func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale

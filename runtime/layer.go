@@ -83,6 +83,8 @@ func inWords(changes []rootfs.Change) []agent.Change {
 	return words
 }
 
+// applyChanges lists, asks for consent and writes while the layer stays open, so that what
+// is written is what was shown.
 func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
 	run := reading.Run
 	if run.Spec.Files.Workspace == "" {

@@ -42,9 +42,9 @@ func (r *Runtime) serve() (sign *os.File, err error) {
 	return sign, err
 }
 
-// unsupervised returns the runs that the store takes for live and nobody
-// supervises in the run directory: the dead, and those whose supervisor lives
-// where nobody looks for it.
+// unsupervised returns the runs that are live in the store and have no locked run directory
+// here: dead ones, whose supervisor is gone, and lost ones, whose supervisor lives but uses
+// another run directory.
 func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err error) {
 	runs, err := s.Live(func(id agent.ID) bool {
 		here, err := lives(r.paths.runDirectory(id))

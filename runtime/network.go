@@ -90,7 +90,7 @@ func moreHosts(spec agent.Spec) string {
 }
 
 // searchDomains are those of the host's that a rule names anyway: the others would
-// tell the agent about the host's network.
+// disclose the host's network to the agent.
 func searchDomains(spec agent.Spec) []string {
 	// With name servers of the run's own, the host's are not asked, and their domains mean
 	// nothing.

@@ -27,7 +27,8 @@ func (v view) orphans() []Problem {
 	return slices.Concat(v.groups, v.dirs, v.layers, v.logs, v.gates)
 }
 
-// removalTime is more than a removal takes from the store's word to the last file.
+// removalTime is longer than a removal takes from its transaction in the store to the last
+// file.
 const removalTime = 300 * time.Millisecond
 
 // lookAgain leaves in v only the orphans that are still there later: a run that ends or is

@@ -23,6 +23,8 @@ type probes struct {
 	run        string // the directory of the run directories
 }
 
+// gatherProbes keeps an error for the probes that it concerns, so that doctor can still
+// show the others.
 func gatherProbes(init, run string) *probes {
 	h := &probes{init: init, run: run}
 	h.cgroups, h.cgroupsErr = detect()
@@ -141,6 +143,8 @@ func findGateBinary(h *probes) (found, missing string) {
 	return "", "not found beside clove-init"
 }
 
+// findTransparent makes a whole namespace with rules: parts of nf_tables are modules, and
+// only their use shows whether they load.
 func findTransparent(*probes) (found, missing string) {
 	if err := netns.Probe(); err != nil {
 		return "", err.Error()
@@ -192,6 +196,8 @@ func fileSystemProbe(name string) func(*probes) (string, string) {
 	}
 }
 
+// findLoop opens the control device. In a container the node may exist and the device
+// cgroup forbid its use.
 func findLoop(*probes) (found, missing string) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {

@@ -79,7 +79,7 @@ const layerSuffix = ".img"
 func (p Paths) identity() string { return filepath.Join(p.State, "installation") }
 func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
 
-// Kernel is the file for what agents share. While cloved lives, nobody else opens it.
+// Kernel is the file for what agents share. While cloved lives, no other process opens it.
 func (p Paths) Kernel() string { return filepath.Join(p.State, "kernel.db") }
 
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
@@ -201,7 +201,7 @@ func (r *Runtime) BackupKernel(to string) error {
 	return r.withKernel(func(k *store.Kernel) error { return k.Backup(to) })
 }
 
-// CheckKernel returns what is wrong with kernel.db, in words. The error is of KindBusy
+// CheckKernel returns what is wrong with kernel.db, as sentences. The error is of KindBusy
 // while cloved lives: then cloved is to be asked.
 func (r *Runtime) CheckKernel() (problems []string, err error) {
 	err = r.withKernel(func(k *store.Kernel) error { problems, err = k.Check(); return err })

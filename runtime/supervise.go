@@ -191,6 +191,8 @@ func receive(conn *initproto.Conn) <-chan initproto.Message {
 	return messages
 }
 
+// stoppedTimer is a timer for Reset to start: a select needs its channel from the
+// beginning.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()

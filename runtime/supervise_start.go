@@ -64,6 +64,8 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 // say when it works again.
 const noteRetry = time.Second
 
+// onStarted arms the clocks. They count from the moment that clove-init reports, not from
+// the arrival of its message, which may be late.
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
 	s.seen.launched, s.seen.spent = true, m.Spent

@@ -93,6 +93,8 @@ func lostRun(run agent.Run) Problem {
 	return Problem{ProblemRun, string(run.Spec.ID), fmt.Sprintf("%s is %s, but %s", run.Spec.Name, run.State, what)}
 }
 
+// errUnseen is for a supervisor that holds its sign but cannot be found in this pid
+// namespace's /proc, so it cannot be killed from here.
 var errUnseen = errors.New("its supervisor is in another pid namespace: look after it there")
 
 // inUse is an error where the run directory is only not the one that is used here.

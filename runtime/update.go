@@ -187,6 +187,8 @@ func (s *supervisor) planPids(u agent.Update, next *planned) error {
 	return s.updatable(agent.ControlPids)
 }
 
+// planClock refuses a total that is over already: it would end the agent, which is `clove
+// stop`'s task.
 func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	if u.WallClock == nil {
 		return nil

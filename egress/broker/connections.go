@@ -113,6 +113,7 @@ func (all *connections) reserve() wire.Reason {
 	switch {
 	case all.used:
 		return wire.ReasonBytes
+	// Reserved places count, or a burst of slow dials would exceed the limit.
 	case all.limits.Connections > 0 && len(all.open)+all.dialling >= all.limits.Connections:
 		return wire.ReasonConnections
 	case !all.pace.AllowN(all.now(), 1):
@@ -149,6 +150,7 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.number++
 	c.number, c.closes = all.number, &all.closes
 	all.open[c.number] = c
+	// Now that its rank is known. The first ones keep the buffers that the kernel sizes.
 	if len(all.open) > wire.LargeBuffers && c.asked.Proto == egress.TCP {
 		limitBuffers(c.fd)
 	}
@@ -195,6 +197,7 @@ func (all *connections) closed(number uint64, said traffic) (c *connection, byte
 		return nil, traffic{}, false
 	}
 	delete(all.open, number)
+	// Before the release, which sets it: a connection that was cut has been logged already.
 	wasCut = c.fd < 0
 	c.release()
 	bytes = c.last

@@ -23,6 +23,7 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 	if o.Target.Addr() == hostLoopback {
 		kind = KindHostPort
 	}
+	// The gate sets Shown also when it looked and found no name (ShownNothing).
 	asked := egress.Connection{Proto: egress.TCP, Target: o.Target, Pinned: b.pins.names(o.Target.Addr()), Looked: o.Shown != ""}
 	if o.Name != "" {
 		shown, ok := canonical(o.Name)

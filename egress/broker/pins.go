@@ -39,6 +39,7 @@ type pins struct {
 	order  *list.List // of *pin, the one refreshed longest ago first
 }
 
+// pin is one pair of name and address that an answer contained.
 type pin struct {
 	name    egress.Name
 	addr    netip.Addr

@@ -67,6 +67,8 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 		if err != nil {
 			return distrust("%s", err)
 		}
+		// In the receiving loop, so that nothing after a request that no honest gate sends
+		// is looked at.
 		if err := b.check(request); err != nil {
 			return err
 		}
@@ -87,6 +89,7 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 			answer.ID = request.ID
 			// If the channel is gone, the loop above ends.
 			_ = conn.SendAnswer(answer)
+			// The gate has its own copies; the duplicates for counting are kept elsewhere.
 			closeFiles(answer.Files)
 		})
 	}

@@ -52,7 +52,8 @@ func (t traffic) withoutFIN(said traffic) traffic {
 }
 
 // duplicate returns another descriptor of file's socket as a plain number. An os.File would
-// add it to Go's epoll set, and each segment of the agent's would wake the broker.
+// add it to Go's epoll set, and each segment of the agent's would wake the broker. Its
+// number is at least 3, so that it never becomes a standard stream that is closed.
 func duplicate(file syscall.Conn) (int, error) {
 	fd := -1
 	err := descriptor.Use(file, func(old int) (err error) { fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3); return err })

@@ -174,6 +174,7 @@ func allHints(svcb *dns.SVCB) []net.IP {
 	return ips
 }
 
+// hintsOf returns the list itself, so that filterHints can shorten it in place.
 func hintsOf(value dns.SVCBKeyValue) *[]net.IP {
 	switch value := value.(type) {
 	case *dns.SVCBIPv4Hint:

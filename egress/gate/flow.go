@@ -149,6 +149,8 @@ func (s *server) reportFlows() {
 	}
 }
 
+// forget ends a flow. A later datagram of the same pair begins a new one, with a new
+// decision.
 func (s *server) forget(p pair) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()

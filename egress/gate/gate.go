@@ -65,6 +65,7 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	if err := confine(s.addressed()); err != nil {
 		return fmt.Errorf("cannot confine the gate: %w", err)
 	}
+	// After the confinement: clove lets the agent start when it has this message.
 	if err := s.broker.conn.SendRequest(wire.Request{Ready: &wire.Ready{}}); err != nil {
 		return err
 	}
@@ -196,6 +197,7 @@ func wantDestination(conn *net.UDPConn) error {
 	})
 }
 
+// keep remembers a listener for close.
 func (s *server) keep(listener interface{ Close() error }) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

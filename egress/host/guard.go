@@ -53,6 +53,8 @@ func (g *guard) begin(program string) (err error) {
 	}
 	g.undo.Add("namespace", g.namespace.Close)
 	g.undo.Add("process", g.container.Close)
+	// Before the gate: from here on nothing leaves the container past the rules, and
+	// without a gate nothing leaves at all.
 	if err := g.apply(); err != nil {
 		return err
 	}
@@ -96,7 +98,8 @@ func (g *guard) rules() (*egress.Rules, error) {
 	return egress.New(egress.Config{Mode: g.order.Network, Rules: g.order.Rules, IsHost: g.isHost})
 }
 
-// isHost counts the node's addresses and the namespace's own.
+// isHost counts the node's addresses and the namespace's own. If the namespace's addresses
+// cannot be read, the address counts as its own.
 func (g *guard) isHost(addr netip.Addr) bool {
 	if Owns(addr) {
 		return true

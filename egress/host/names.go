@@ -106,9 +106,9 @@ func resolvConfOf(root *os.File, given func(root, file *os.File) (bool, error)) 
 	return string(all), err == nil, err
 }
 
-// isGiven tells whether only the engine can have written a file: it is on a mount of
-// its own, which is read-only. A writable one may have what the container wrote
-// before it was started again.
+// isGiven reports whether only the engine can have written a file: it is on a mount of its
+// own, which is read-only. A writable one may have what the container wrote before it was
+// started again.
 func isGiven(root, file *os.File) (bool, error) {
 	var mount unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &mount); err != nil {
@@ -122,6 +122,8 @@ func isGiven(root, file *os.File) (bool, error) {
 	return mount.Flags&unix.ST_RDONLY != 0 && its != images, err
 }
 
+// mountOf is the id of the mount that the file was opened on. Device numbers would not do:
+// two mounts may show one file system.
 func mountOf(file *os.File) (uint64, error) {
 	var about unix.Statx_t
 	err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &about)

@@ -50,6 +50,7 @@ func (o *outside) do(make func() error) error {
 	return o.thread.Do(make)
 }
 
+// close waits for a socket that is being made. Later calls of do fail.
 func (o *outside) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,6 +89,7 @@ func listenOnHost(p agent.PublishedPort) (*os.File, error) {
 			Hint: "choose another port of the host's, or 0 for any free one", Err: err}
 	}
 	defer listener.Close()
+	// A duplicate, which keeps listening when the listener is closed.
 	return listener.File()
 }
 

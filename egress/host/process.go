@@ -48,11 +48,15 @@ func startProcess(executable string, id uint32, channel *os.File) (*process, err
 	}
 	p := &process{thread: thread, stderr: &head{}}
 	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
+	// Not nil, which would mean clove's own environment. That may hold secrets, and the
+	// gate reads what an agent writes.
 	p.command.Env = []string{}
 	p.command.Dir = "/"
 	p.command.Stderr = p.stderr
 	p.command.ExtraFiles = []*os.File{channel}
 	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: unix.SIGKILL}
+	// On a thread that lives as long as the gate: with the thread's end the kernel would
+	// send the parent-death signal.
 	if err := thread.Do(p.command.Start); err != nil {
 		thread.Close()
 		return nil, fmt.Errorf("cannot start clove-gate: %w", err)
