@@ -49,6 +49,7 @@ var phases = map[Phase]map[Event]Phase{
 func (r *Run) Phase() Phase {
 	t := &r.Queue
 	switch {
+	// In each state StopAsked comes first, because it outweighs the other marks.
 	case r.State == StateQueued && t.StopAsked:
 		return PhaseLeaving
 	case r.State == StateQueued && t.Scheduled:

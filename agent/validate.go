@@ -139,6 +139,7 @@ func checkWords(s Spec) error {
 			if len(word) >= wordMost {
 				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel takes %d", len(word), wordMost-1)
 			}
+			// execve(2) counts the zero byte at the end of each.
 			all += len(word) + 1
 		}
 	}

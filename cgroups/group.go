@@ -14,7 +14,8 @@ import (
 )
 
 // Group is one agent's cgroups. It is a value without mutable state: any number of
-// goroutines and processes may use Groups of the same agent.
+// goroutines and processes may use Groups of the same agent. paths is as in Placement: by
+// controller, so several keys may lead to one directory.
 type Group struct {
 	paths map[string]string
 	dirs  []string // the distinct directories of paths, sorted

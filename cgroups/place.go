@@ -92,6 +92,7 @@ func (h *Host) Prepare() error {
 			return fmt.Errorf("cannot make the parent of all agents: %w", err)
 		}
 	}
+	// Top down: a cgroup can give its children only what its own parent has given to it.
 	if err := delegate(root); err != nil {
 		return err
 	}

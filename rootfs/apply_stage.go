@@ -132,6 +132,8 @@ func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
+	// With the inode on the host, by which stageHardLink finds out whether it is still the
+	// same file.
 	if e.st.Nlink > 1 {
 		a.links[e.st.Ino] = written{e.rel, st.Ino}
 	}

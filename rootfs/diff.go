@@ -50,7 +50,11 @@ type Access struct {
 // marks reads overlayfs attributes; unit tests have no privilege for them and replace it.
 type marks func(dir *os.File, name, mark string) (value string, ok bool, err error)
 
-// differ walks one upper directory.
+// differ walks one upper directory. overlayfs leaves in it: a copy of each file that was
+// changed; a whiteout for each name that was deleted; the attribute "opaque" on a directory
+// that replaces one of the lower layer; and copies of directories ("origin") that only lead
+// to such entries. The lower directory is read again, so a change that the host has made
+// too is none.
 type differ struct {
 	prefix  string
 	upper   beneath

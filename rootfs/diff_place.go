@@ -55,6 +55,8 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 			return false, false, err
 		}
 	}
+	// Before the types are compared: a whiteout is a device or an empty file, and says
+	// nothing of the agent's own.
 	whiteout, err := p.isWhiteout(name, now)
 	if err != nil {
 		return false, false, err
@@ -114,6 +116,7 @@ func (p *place) deleteHidden(names []string) error {
 		return err
 	}
 	for _, name := range hidden {
+		// names is sorted, see namesIn.
 		if _, replaced := slices.BinarySearch(names, name); replaced {
 			continue
 		}

@@ -66,6 +66,7 @@ func commandsIn(tree beneath, rel string) (map[string]string, error) {
 		return nil, err
 	}
 	defer file.Close()
+	// One byte more, to detect a file that is too long.
 	text, err := io.ReadAll(io.LimitReader(file, maxManifestBytes+1))
 	if err != nil {
 		return nil, err

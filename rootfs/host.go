@@ -62,6 +62,7 @@ func readHostInfo(cfg Config) (hostInfo, error) {
 		return f, nil
 	}
 	f.readBase(mounts)
+	// The base shows these already, copy on write.
 	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
 	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return hostInfo{}, fmt.Errorf("cannot read the host's users: %w", err)

@@ -163,6 +163,7 @@ func OpenLayer(ctx context.Context, image *os.File, dir string) (*Layer, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	// Shared: any number may read, but no run starts on the layer meanwhile.
 	if err := lockImage(image, unix.LOCK_SH); err != nil {
 		return nil, err
 	}

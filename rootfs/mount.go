@@ -80,6 +80,8 @@ func (b *builder) runAll(p Plan) error {
 		return err
 	}
 	b.undo.Add("user namespace", b.tree.userns.Close)
+	// Usage is counted from here. A kept layer has the agent's files in it already, so its
+	// table says what the empty one held.
 	if b.tree.before, err = b.tree.held(); err == nil && p.cfg.kept {
 		b.tree.before.Bytes, b.tree.before.Inodes = b.tree.table.EmptyBytes, b.tree.table.EmptyInodes
 	}

@@ -52,7 +52,10 @@ func validateExec(e agent.Exec) error {
 	return nil
 }
 
-// execSession is one process of Exec, from its request to its end.
+// execSession is one process of Exec, from its request to its end. admit checks it in the
+// supervisor's loop and takes what it needs of it; enter starts clove-init's second stage
+// in the sandbox; start sends it the orders and waits until it executes the command; follow
+// waits for its end; reap and leave clean up.
 type execSession struct {
 	live     *Live
 	entrance *entrance

@@ -17,6 +17,12 @@ import (
 	"clove.run/clove/store"
 )
 
+// What is left behind is removed by what is known of it. reap ends dead runs: live in the
+// store, without a supervisor. tidy removes run directories that the store does not know,
+// with what belongs to them; each start in the foreground does both. Clean, which cloved
+// calls, also looks for orphans of every other kind. GC, for `clove gc`, first ends the
+// runs that no one can reach (lost).
+
 // newLease is what a run owns besides its id range, which the store adds.
 func newLease(paths map[string]string) *agent.Lease {
 	return &agent.Lease{BootID: bootID(), SupervisorPID: os.Getpid(), Cgroups: paths}

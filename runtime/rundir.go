@@ -13,6 +13,11 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
+// Locks are taken in this order: the state directory's, the store's, that of the parent of
+// the run directories. Each is held for moments, and waited for. A run's own lock and its
+// sign are held for the life of the run, but they are only tried and never waited for, so
+// they may be taken anywhere in this order.
+
 // Names inside a run directory.
 const (
 	lockFile = "lock" // locked by the supervisor for as long as it lives

@@ -68,7 +68,11 @@ func (c *connection) release() {
 	c.fd = -1
 }
 
-// connections are all open connections, and the limits on them.
+// connections are all open connections, and the limits on them. One passes through them
+// like this: reserve takes a place under the limits, while it is dialled; add checks the
+// rules once more and numbers it, or giveBack ends the reservation. From then on the gate
+// has the socket. cut ends it from here, but its number stays in open, because an honest
+// gate still reports its end; closed removes it, and adds its bytes to over.
 type connections struct {
 	limits wire.Limits
 	now    func() time.Time

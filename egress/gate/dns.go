@@ -148,6 +148,7 @@ func (s *server) dnsConnection(conn *net.TCPConn) {
 		}
 		reply := s.reply(buffer[:n], target, false)
 		s.end()
+		// The deadline is set anew, because the answer may have taken longer than dnsIdle.
 		if reply == nil || conn.SetDeadline(time.Now().Add(dnsIdle)) != nil || !writeMessage(conn, reply) {
 			return
 		}

@@ -40,7 +40,10 @@ func newFlows() *flows {
 	return &flows{open: map[pair]*flow{}, denied: map[pair]time.Time{}}
 }
 
-// flow relays between one socket of the agent and one target.
+// flow relays between one socket of the agent and one target. The first datagram of a pair
+// makes it (flowOf), and datagrams are kept (early) until the broker has answered with two
+// connected sockets. From then on the kernel delivers the agent's datagrams to the inside
+// one, and serveFlows sees no more of this pair. A flow ends when it is idle.
 type flow struct {
 	pair
 	traffic  traffic
