@@ -19,7 +19,8 @@ import (
 // users, services or peers. Directories are copied with everything below. chromium.d is
 // needed because Debian's /usr/bin/chromium fails if it finds no file there; its file
 // apikeys may contain keys and is left out. /etc/alternatives and /etc/ssl/certs are too
-// large to copy and are overlays of their own, see baseDirs.
+// large to copy and are overlays of their own, see baseDirs. security/limits.conf is left
+// out too, because the skeleton has one of its own.
 var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
 	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "chromium.d/[^a]*", "debconf.conf", "debian_version", "default/locale",

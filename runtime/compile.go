@@ -143,8 +143,10 @@ func idMap(hostID uint32) []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: hostID, Size: agent.IDsPerAgent}}
 }
 
-// mounts are the kernel's own file systems; everything made of files is in the
-// root already when libcontainer pivots into it.
+// mounts are the kernel's own file systems; everything made of files is in the root already
+// when libcontainer pivots into it. Their options are close to those of runc's default
+// config. /dev is only as large as its nodes and links need, and /dev/shm has the size that
+// was asked for.
 func mounts(spec agent.Spec) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},

@@ -77,6 +77,8 @@ func enforce(spec agent.Spec, h prober) (enforcement, error) {
 			continue
 		}
 		how, why, remedy := h.mechanism(c.name)
+		// That setrlimit works says nothing of the values: they are compared with what this
+		// process may give.
 		if c.name == agent.ControlRlimits && how != "" {
 			how, why, remedy = rlimitMechanism(spec.Limits.Rlimits, h)
 		}

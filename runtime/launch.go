@@ -33,6 +33,7 @@ type launch struct {
 	trace   *trace
 	streams IO
 
+	// Set by prepare, before anything exists.
 	probes *probes
 	held   enforcement
 	filter *specs.LinuxSeccomp
@@ -42,9 +43,11 @@ type launch struct {
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
 
-	undo     undo.Stack // takes back everything below, last first
-	dir      *runDirectory
-	run      agent.Run
+	undo undo.Stack // takes back everything below, last first
+	dir  *runDirectory
+	run  agent.Run
+	// Each pointer below is nil until its step has made what it refers to: the teardown
+	// must work after a failure of any step.
 	network  *network
 	gate     *gated           // nil: none
 	thread   *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone

@@ -46,6 +46,7 @@ func (r *Runtime) serve() (sign *os.File, err error) {
 // here: dead ones, whose supervisor is gone, and lost ones, whose supervisor lives but uses
 // another run directory.
 func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err error) {
+	// The lock is tried before a run is decoded, so live runs cost little.
 	runs, err := s.Live(func(id agent.ID) bool {
 		here, err := lives(r.paths.runDirectory(id))
 		return err != nil || !here

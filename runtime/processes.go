@@ -51,6 +51,7 @@ func processes(proc string, pids []int, hostID uint32) ([]agent.Process, error) 
 		found, parents = append(found, p), append(parents, parent)
 		inside[pid] = p.PID
 	}
+	// A second pass, because a parent may be listed after its child.
 	for i, parent := range parents {
 		found[i].ParentPID = inside[parent] // 0: it is not one of them
 	}

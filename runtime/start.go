@@ -100,6 +100,8 @@ func (l *launch) halt(a *attempt, step string, reason error) error {
 		}
 		select {
 		case err := <-a.over:
+			// After the kill even a step that did its work is of no use: what it started is
+			// dead.
 			if err == nil && !killed {
 				return nil
 			}

@@ -86,7 +86,8 @@ func (s *supervisor) onStarted(m initproto.Started) {
 }
 
 // noteStarted notes in the store that the agent runs, which waits for the disk and for
-// other cloves; the agent may end meanwhile.
+// other cloves; the agent may end meanwhile. In the loop this wait would hold up the
+// deadline.
 func (s *supervisor) noteStarted() {
 	noting, id, pid, started := make(chan error, 1), s.spec.ID, s.run.PID, s.run.Started
 	go func() {

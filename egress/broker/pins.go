@@ -29,7 +29,9 @@ const maxPins = 8192
 // more names of one server at once.
 const maxNames = 64
 
-// pins remember which addresses the agent was given as answers for which names.
+// pins remember which addresses the agent was given as answers for which names. A
+// connection shows an address only; the pins say by which names the agent can have found
+// it.
 type pins struct {
 	now func() time.Time
 
