@@ -68,6 +68,7 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 		dir = g.paths[unified]
 	}
 	events, err := arm(dir)
+	// The group is there, its memory controller is not.
 	if isGone(err) && !isV1 && exists(dir, "cgroup.procs") {
 		return make(chan struct{}), nil
 	}

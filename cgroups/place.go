@@ -158,6 +158,7 @@ func (h *Host) List() ([]string, error) {
 		if t.foreign {
 			continue
 		}
+		// The parent may not exist yet in a hierarchy; then it holds no agent.
 		entries, err := os.ReadDir(h.parent(name))
 		if err != nil && !isGone(err) {
 			return nil, fmt.Errorf("cannot list agents: %w", err)

@@ -31,6 +31,7 @@ func (p Plan) applyToEngine() error {
 	if err != nil {
 		return err
 	}
+	// Diverted packets come in through it, and an engine may have left it down.
 	if err := raiseLoopback(); err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ func create() (*Namespace, error) {
 		if n.file, err = os.Open(ownPath); err != nil {
 			return err
 		}
+		// On this thread, whose namespace /proc/sys/net shows.
 		return boundOptions("/proc/sys/net/core/optmem_max")
 	})
 	if err != nil {

@@ -98,6 +98,7 @@ func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 		if !slices.ContainsFunc(tops, func(dir string) bool { return m.Mountpoint != dir && within(m.Mountpoint, dir) }) {
 			continue
 		}
+		// A mount on a file is left out, because an overlay needs a directory.
 		info, err := os.Stat(m.Mountpoint)
 		if err == nil && info.IsDir() && !pseudo[m.FSType] && !slices.Contains(f.Base, m.Mountpoint) {
 			f.Base = append(f.Base, m.Mountpoint)

@@ -119,6 +119,8 @@ func (t table) changed(upper Upper) (bool, error) {
 			return err
 		}
 		inside := filepath.Join(upper.Prefix, strings.TrimPrefix(path, upper.Dir))
+		// The top belongs to the mount; the others are mount points of clove's own and the
+		// directories that lead to them.
 		if path == upper.Dir || slices.Contains(t.Made, inside) || d.IsDir() && t.leadsToMade(inside) {
 			return nil
 		}

@@ -216,6 +216,7 @@ func (l *launch) create() error {
 	if err := l.probes.cgroups.Prepare(); err != nil {
 		return err
 	}
+	// Which files there are depends on the processors, so they are looked up at each start.
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
 	config := compile(l.spec, surroundings{
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),

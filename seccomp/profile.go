@@ -120,6 +120,7 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 			}
 		}
 	}
+	// Sorted, so that the golden file does not change with the order of docker's rules.
 	slices.Sort(allowed)
 	rules := []specs.LinuxSyscall{{Names: slices.Compact(allowed), Action: specs.ActAllow}}
 	for _, c := range b.conditions {

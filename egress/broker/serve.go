@@ -30,6 +30,7 @@ var ErrGateGone = errors.New("the gate is gone")
 func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
+		// The gate sees the end of the messages, sends its last reports and exits.
 		_ = conn.CloseSend() // an error means that the gate has ended
 		time.AfterFunc(finalReports, func() { conn.Close() })
 	})

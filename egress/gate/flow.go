@@ -65,6 +65,7 @@ type flow struct {
 func (s *server) serveFlows(conn *net.UDPConn) {
 	buffer := make([]byte, datagramBytes)
 	s.receiveAll(conn, buffer, func(d datagram) {
+		// One to loopback was sent to the gate's own socket, not through it.
 		if !d.to.Addr().IsLoopback() {
 			s.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
 		}

@@ -97,6 +97,7 @@ func (g *Gate) start(c Config, out leg) error {
 		Rules: c.Rules, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log,
 		Denied: func(d broker.Denial) { c.Denied(Denial(d), d.Reason, d.Hint) },
 		Limits: wire.Limits{Connections: c.Limits.Connections, PerSecond: c.Limits.PerSecond, Bytes: c.Limits.Bytes}})
+	// Not a caller's context: the broker ends with Close and Stop only.
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.undo.Add("broker", func() error { g.Close(); return nil })
