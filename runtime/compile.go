@@ -36,8 +36,8 @@ const (
 	cpuQuotaMin = 1_000
 )
 
-// compile is the one place where an agent's wishes become an OCI config. It is
-// pure: goldens pin it.
+// compile is the only place where a Spec becomes an OCI config. It is pure, so golden files
+// can pin its output.
 func compile(spec agent.Spec, s surroundings) *specs.Spec {
 	return &specs.Spec{
 		Version:  specs.Version,
@@ -180,7 +180,7 @@ func resources(l agent.Limits, s surroundings) *specs.LinuxResources {
 	if holds(agent.ControlMemory) {
 		r.Memory.Limit = &l.MemoryBytes
 		if s.CgroupV2 {
-			// The agent is one thing: when it is out of memory it dies whole.
+			// Out of memory, the kernel then kills the agent as a whole.
 			r.Unified = map[string]string{"memory.oom.group": "1"}
 		}
 	}

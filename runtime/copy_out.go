@@ -153,7 +153,7 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	}
 	defer file.Close()
 	if o.holes += max(0, s.Size-s.Blocks*512); o.holes > maxHoles {
-		o.leave(name) // some bytes inside would be any number of them here
+		o.leave(name) // a few blocks inside would be many bytes here
 		return nil
 	}
 	h := o.header(tar.TypeReg, name, s)
@@ -164,7 +164,8 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	// The header has promised a size, so what a growing file has beyond it is not sent.
 	n, err := io.Copy(o.archive, io.LimitReader(file, h.Size))
 	if n < h.Size && err == nil {
-		// It was cut meanwhile. An archive keeps its promise of a size, as tar(1) does.
+		// The file became shorter. Its header has promised a size, so zeros follow, as in
+		// tar(1).
 		o.leave(name)
 		_, err = io.CopyN(o.archive, zeros{}, h.Size-n)
 	}

@@ -8,7 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// prober is what the controls need to know of this machine; doctor shows the same.
+// prober answers what the controls need to know of this machine. doctor shows the same
+// answers.
 type prober interface {
 	// mechanism names what enforces a control here, or "" and why nothing does.
 	mechanism(control string) (how, why, remedy string)
@@ -17,7 +18,7 @@ type prober interface {
 	hardLimit(name string) (limit uint64, raisable bool)
 }
 
-// control is one thing that a run can be held to.
+// control is one limit or protection of a run, and whether a spec asks for it.
 type control struct {
 	name  string
 	asked func(agent.Spec) bool

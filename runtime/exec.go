@@ -33,7 +33,7 @@ func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int
 	return x.run(ctx)
 }
 
-// validateExec refuses what could not be carried out as it stands.
+// validateExec rejects a request that cannot be carried out as written.
 func validateExec(e agent.Exec) error {
 	invalid := func(message, hint string) error {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: message, Hint: hint}
@@ -112,8 +112,8 @@ func (x *execSession) admit(e agent.Exec) error {
 	return nil
 }
 
-// merged is base with more on top: the first of two that have a name counts
-// for getenv(3).
+// merged is base with more in place of variables of the same names: of two with one name,
+// getenv(3) finds the first.
 func merged(base, more []string) []string {
 	name := func(variable string) string { before, _, _ := strings.Cut(variable, "="); return before }
 	kept := slices.DeleteFunc(slices.Clone(base), func(old string) bool {
@@ -122,7 +122,7 @@ func merged(base, more []string) []string {
 	return append(kept, more...)
 }
 
-// run is the process's life.
+// run takes the process from its entry to its end, and returns its exit status.
 func (x *execSession) run(ctx context.Context) (int, error) {
 	if err := x.enter(); err != nil {
 		x.done()

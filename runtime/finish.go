@@ -31,7 +31,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.empty()}
 	ended := time.Now()
-	l.gate.end(seen.cause == causeNone) // what an agent that ended by itself has sent may leave
+	l.gate.end(seen.cause == causeNone) // data that an agent sent before it ended by itself may still leave
 	stats := l.measure(&seen)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)

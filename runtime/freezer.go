@@ -35,8 +35,8 @@ func (f *freezer) pause(ending bool) error {
 	case ending:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is being ended"}
 	}
-	if err := f.group.Freeze(); err != nil { // which it may be, for a reader
-		f.releaseAll() // a part of it may stand still; all of it shall go on
+	if err := f.group.Freeze(); err != nil { // it may be frozen already, for a reader
+		f.releaseAll() // a part of it may be frozen, so all of it is thawed
 		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot stop all of " + f.name,
 			Hint: "it goes on; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
 	}

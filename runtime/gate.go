@@ -71,7 +71,7 @@ func (g *gated) lose(reason error) {
 		g.lost, "the run goes on; start it again to have a network")
 }
 
-// enter enters in the record what went through the gate.
+// enter adds to the record what went through the gate, and what it refused.
 func (g *gated) enter(record *agent.Record, mode string, limits agent.EgressLimits) {
 	record.Denials = []agent.Denial{}
 	if g == nil {

@@ -31,9 +31,9 @@ type installation struct {
 // installationDigits is what the pattern of cgroups' names has room for.
 const installationDigits = 8
 
-// directory names a directory for people, and the kernel's numbers say whether
-// another is the same: one path leads to different directories after a removal
-// and in other mount namespaces, and different paths to one.
+// directory identifies a directory by the kernel's numbers; its path is for people. A path
+// is not enough: after a removal, and in another mount namespace, the same path leads to
+// another directory, and one directory can have several paths.
 type directory struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
@@ -177,7 +177,7 @@ func (p Paths) bind() error {
 	return p.write(noted)
 }
 
-// unused is an error while somebody uses the run directory that was noted.
+// unused is an error while a process uses the run directory that was noted.
 func (p Paths) unused(noted installation, here directory) error {
 	used, err := p.signs().any()
 	if err != nil {

@@ -314,7 +314,8 @@ func (l *launch) order() error {
 	return l.conn.Send(initproto.Message{Orders: orders})
 }
 
-// agentOrders make a process what the agent is.
+// agentOrders are the orders that make a process the agent: command, environment, ids,
+// capabilities, limits. An exec session begins with the same.
 func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
 	limits := spec.Limits
 	orders := &initproto.Orders{

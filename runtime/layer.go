@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// Reading is whose layer is read, and for whom.
+// Reading says which run's layer is read, and with whose rights the host's side is.
 type Reading struct {
 	Run agent.Run
 	// Live is the handle of the layer of a run that executes, from Live.Layer;
@@ -47,8 +47,8 @@ func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) Consent) ([]ro
 	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
 }
 
-// Changes lists what the agent changed. It learns of the host's side of the
-// workspace only what the user could see.
+// Changes lists what the agent changed. Of the host's side of the workspace it discloses
+// only what the user could read.
 func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
 	found, err := r.changes(ctx, reading)
 	return inWords(found), err

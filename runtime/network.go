@@ -53,7 +53,7 @@ func (n *network) path() string {
 	return n.namespace.Path()
 }
 
-// abandon lets go of the namespace, whenever it comes.
+// abandon closes the namespace; it waits until it has been made.
 func (n *network) abandon() error {
 	if n.await() != nil || n.namespace == nil {
 		return nil // there is none; the step that awaited it has the error

@@ -6,9 +6,9 @@ import "time"
 // read.
 const outboxPatience = 2 * time.Second
 
-// outbox does in its own time what can block: writes to a terminal that was
-// stopped, or to a pipe without a reader. Otherwise such a reader would hold up
-// the broker, with it the end of the run, and the loop that holds the limits.
+// outbox runs functions that can block (writes to a stopped terminal, or to a pipe without
+// a reader) on a goroutine of its own. In the broker, such a write would hold up the end of
+// the run and the loop that enforces the limits.
 type outbox struct {
 	work  chan func()
 	over  chan struct{} // closed: what is left is given up

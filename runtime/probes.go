@@ -82,8 +82,8 @@ var probeTable = []probe{
 	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*probes) (string, string) { return "pipes", "" }},
 }
 
-// ask finds what is there, or why nothing is and what to do. A reason that
-// brings a remedy of its own, after a semicolon, knows better than the table.
+// ask finds what is there, or why nothing is and what to do. A reason may carry a remedy of
+// its own after a semicolon, which is more specific than the table's.
 func (p probe) ask(h *probes) (found, missing, remedy string) {
 	found, missing = p.find(h)
 	if why, own, has := strings.Cut(missing, "; "); has {

@@ -26,7 +26,8 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// endingSignals are those of them that mean "go away" once the agent is gone.
+// endingSignals are those of them that ask a program to end. They also end a start, and the
+// wait for output once the agent is gone.
 var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
 
 // listen catches signals from before the first step, so that none can end clove between two

@@ -88,9 +88,9 @@ func (s *streams) connectPipes(streams IO) (err error) {
 	return nil
 }
 
-// giveTo makes the agent the owner of its ends: `echo > /dev/stderr` opens the pipe anew,
-// and a pipe is its maker's alone. It comes after the start, because libcontainer gives
-// them to clove-init's id.
+// giveTo makes the agent the owner of its ends of the pipes: `echo > /dev/stderr` opens the
+// pipe anew, which only its owner may do. It comes after the start, because libcontainer
+// gives them to clove-init's id.
 func (s *streams) giveTo(uid, gid int) error {
 	for _, f := range s.agentSide {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeNamedPipe == 0 {

@@ -109,7 +109,7 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 	return seen
 }
 
-// attend is supervise with its two watches.
+// attend runs the supervisor's loop, with the two watches that supervise has opened.
 func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct{}, sockets <-chan int64) outcome {
 	s := newSupervisor(l)
 	defer s.close()
@@ -135,7 +135,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case m, open := <-s.messages:
 			s.onMessage(m, open)
 		case <-s.oom:
-			// The kernel killed one process; the agent is one thing.
+			// The kernel may have killed one process only; an agent that is out of memory
+			// ends as a whole.
 			// One kill is enough; the count for the record is read at the end.
 			s.oom = nil
 			s.killNow()
@@ -177,7 +178,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
-	messages := make(chan initproto.Message, 4) // what it says by itself
+	messages := make(chan initproto.Message, 4) // room for what it sends without being asked
 	go func() {
 		defer close(messages)
 		for {

@@ -125,7 +125,7 @@ func (g *Gate) await() error {
 	}
 }
 
-// Lost gets one value when the broker has ended, for Reason. Who closes the gate
+// Lost gets one value when the broker has ended, for Reason. A caller that closes the gate
 // need not read it.
 func (g *Gate) Lost() <-chan error { return g.served }
 

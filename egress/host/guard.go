@@ -162,8 +162,8 @@ type logLine struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// writeLine writes to standard error, which is the guard's log. A full disk is no
-// error: the rules are enforced without a log.
+// writeLine writes to standard error, which is the guard's log. An error, such as a full
+// disk, is ignored: the rules are enforced without a log.
 func writeLine(l logLine) { _ = json.NewEncoder(os.Stderr).Encode(l) }
 
 // logDenials logs the first denial of each target.

@@ -21,8 +21,8 @@ func (g *guard) dial(ctx context.Context, network string, server netip.AddrPort)
 	return dialBy(ctx, g.namespace.Socket, network, server)
 }
 
-// resolver asks the servers that the engine gave the container, from the
-// container's namespace, so that the engine's own rules for them apply.
+// resolver queries the servers that the engine gave the container, from the container's
+// namespace, so that the engine's own rules for them apply.
 func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial, NoFiles: true})
 }

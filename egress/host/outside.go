@@ -36,8 +36,8 @@ func newOutside(owner agent.Owner) (*outside, error) {
 
 var errOutsideClosed = errors.New("the run's network has ended")
 
-// do runs make on the thread that has the owner's ids. A name lookup may outlive its
-// run and need a socket late.
+// do runs make on the thread that has the owner's ids. It can be called after close,
+// because a name lookup may outlive its run.
 func (o *outside) do(make func() error) error {
 	if o.root {
 		return make()

@@ -26,8 +26,8 @@ type process struct {
 	waited  bool
 }
 
-// head keeps the first of what is written to it. A gate that was taken over
-// can write for ever, and what it writes is kept in root's memory.
+// head keeps only the beginning of what is written to it: a gate that was taken over can
+// write for ever, and what is kept is root's memory.
 type head struct{ kept bytes.Buffer }
 
 const headBytes = 4 << 10
