@@ -70,8 +70,10 @@ func portsWithin(ports, most portRange) bool {
 		return most.first <= ports.first && ports.last <= most.last
 	}
 	if most == (portRange{}) {
+		// The ceiling is 80 and 443.
 		return ports == portRange{} || ports.first == ports.last && (ports.first == webPorts[0] || ports.first == webPorts[1])
 	}
+	// The target is 80 and 443.
 	return most.contains(webPorts[0]) && most.contains(webPorts[1])
 }
 

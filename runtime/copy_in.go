@@ -18,6 +18,7 @@ import (
 
 // in unpacks an archive in a folder.
 func (c copier) in(name string, from io.Reader) error {
+	// A relative path counts from the agent's root.
 	name = path.Clean("/" + name)
 	folder, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {

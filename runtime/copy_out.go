@@ -24,6 +24,7 @@ const maxDepth = 200
 
 // out writes the archive of one path.
 func (c copier) out(name string, to io.Writer) error {
+	// As in CopyIn, from the agent's root.
 	name = path.Clean("/" + name)
 	place, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {

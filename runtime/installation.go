@@ -107,6 +107,7 @@ func (p Paths) newInstallation() (made installation, err error) {
 		return made, err
 	}
 	for _, run := range live {
+		// Any of them will do: all runs of this store belong to one installation.
 		if id := ownerOf(run); id != "" {
 			made.ID = id
 			break

@@ -115,6 +115,7 @@ func (all *connections) awaitCloses() {
 // endDatagrams ends a datagram socket: shutdown(2) stops sending, and a filter that drops
 // everything stops receiving. SO_LOCK_FILTER keeps the gate from removing the filter.
 func endDatagrams(fd int) error {
+	// It keeps 0 bytes of each datagram.
 	dropAll := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
 	program := unix.SockFprog{Len: 1, Filter: &dropAll}
 	err := errors.Join(

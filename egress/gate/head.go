@@ -62,6 +62,8 @@ func judgeHead(head []byte, port uint16) opening {
 		return opening{reason: wire.ReasonEncrypted}
 	}
 	hosts, err := hostFields(head)
+	// Servers differ in which host they take from two Host fields, from another version's
+	// request, or from a target with user information.
 	if err != nil || len(hosts) > 1 || request.ProtoMajor != 1 || request.URL.User != nil {
 		return malformed
 	}
