@@ -49,9 +49,8 @@ type CPUUse struct {
 	Total, User, System time.Duration
 }
 
-// Since returns s without the CPU time used before. The parts are scaled again, so that
-// they still add up to the total. It takes what clove-init used before the agent started
-// out of the agent's figures.
+// Since returns s without the CPU time used before: what the launch used in the same cgroup
+// is not the agent's. The parts are scaled again, so that they still add up to the total.
 func (s Stats) Since(before CPUUse) Stats {
 	if s.CPU == nil {
 		return s

@@ -32,7 +32,6 @@ func (s keptOp) String() string { return "kept layer " + s.Image }
 // run locks the image before it is checked and attached: e2fsck on a mounted file system
 // would damage it.
 func (s keptOp) run(b *builder) error {
-	// Without following a link: the directory of layers has none of clove's.
 	image, err := os.OpenFile(s.Image, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open the layer: %w", err)

@@ -143,8 +143,7 @@ func destroy(fd int) error {
 	if err != nil {
 		return fmt.Errorf("cannot read SO_COOKIE: %w", err)
 	}
-	// A socket for each request, because cuts are rare. The request has NLM_F_ACK, so the
-	// kernel always answers, with errno 0 for success.
+	// The request has NLM_F_ACK, so the kernel always answers, with errno 0 for success.
 	diag, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return fmt.Errorf("cannot open sock_diag: %w", err)
