@@ -65,6 +65,8 @@ func routeQuestion(a netip.Addr) []byte {
 	m = native.AppendUint16(m, unix.RTM_GETROUTE)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
 	m = append(m, make([]byte, 8)...) // sequence, port id
+	// The family, and the length of the address in bits. The other fields of struct rtmsg
+	// stay 0.
 	m = append(m, family, byte(8*len(address)), 0, 0, 0, 0, 0, 0)
 	m = native.AppendUint32(m, 0) // flags
 	m = native.AppendUint16(m, uint16(unix.SizeofRtAttr+len(address)))

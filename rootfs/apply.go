@@ -49,6 +49,7 @@ func Apply(ctx context.Context, upper Upper, target string, changes []Change, ac
 			return done, err
 		}
 		made, err := a.apply(ctx, c)
+		// A refusal concerns one change; any other error ends the whole.
 		var why refusal
 		switch {
 		case errors.As(err, &why):

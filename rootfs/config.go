@@ -57,6 +57,7 @@ const (
 	workspaceDir = "/workspace"
 	agentHome    = "/home/agent"
 
+	// The same as agent.IDsPerAgent and agent.MaxUser.
 	idsPerAgent = 65536
 	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is nobody's
 

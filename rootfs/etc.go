@@ -93,6 +93,7 @@ func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // unlike mtime, ctime cannot be set back
 	}
+	// Nobody but root inside may write it, whoever may on the host.
 	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, From: path, Stamp: stamp}, true
 }
 
@@ -113,6 +114,7 @@ func etcGenerated(cfg Config, f hostInfo) []entry {
 	return append(etcNetwork(cfg),
 		entry{Path: "/etc/group", Kind: kindFile, Mode: 0o644, Data: group},
 		entry{Path: "/etc/gshadow", Kind: kindFile, Mode: 0o640, Data: gshadow},
+		// Empty, as in an image: the host's id would identify the host (machine-id(5)).
 		entry{Path: "/etc/machine-id", Kind: kindFile, Mode: 0o444},
 		entry{Path: "/etc/passwd", Kind: kindFile, Mode: 0o644, Data: passwd},
 		entry{Path: "/etc/shadow", Kind: kindFile, Mode: 0o640, Data: shadow})

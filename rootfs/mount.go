@@ -49,6 +49,7 @@ func (p Plan) Mount() (*Tree, error) {
 	b.tree = &Tree{Root: filepath.Join(p.cfg.stage(), "root"), image: p.cfg.image()}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
+	// Also after an error, because its goroutines and handles belong to the building.
 	b.close()
 	if err != nil {
 		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())

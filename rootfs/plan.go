@@ -99,6 +99,8 @@ func (p *planner) layer(kind string, common func() []entry, own []entry) {
 		p.add(stageOp{}, keptOp{Image: p.cfg.image()}, skeletonOp{Entries: own})
 		return
 	}
+	// The skeleton is hashed once: planning runs again when the ids are known, and the
+	// template does not depend on them.
 	if p.hostInfo.layer == nil {
 		planned := newTemplate(p.cfg, kind, common())
 		p.hostInfo.layer = &planned
@@ -201,6 +203,7 @@ func (p *planner) asked() []wanted {
 	}
 	for _, t := range p.cfg.Tmpfs {
 		mounts = append(mounts, wanted{t.Target, func() {
+			// Half of the memory is the kernel's default too, of the machine's (tmpfs(5)).
 			p.add(tmpfsOp{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
 		}})
 	}

@@ -55,6 +55,8 @@ func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error {
 	archive, to := io.Pipe()
 	return l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
 		go func() {
+			// It may outlast the copy, in a read from the caller's side; its next write
+			// fails then.
 			_, err := io.Copy(to, from)
 			to.CloseWithError(err)
 		}()

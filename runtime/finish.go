@@ -154,6 +154,8 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 			seen.cpu = stats.CPU
 		}
 	}
+	// The launch's part cannot be taken out of a peak, so the record shows the launch's own
+	// peak beside it.
 	seen.memoryPeak = stats.MemoryPeakBytes
 	if l.tree != nil {
 		if usage, err := l.tree.Usage(); err == nil {

@@ -85,6 +85,8 @@ func (r *Runtime) look() (view, error) {
 		if v.dead, v.lost, err = r.unsupervised(s); err != nil {
 			return err
 		}
+		// For the logs, which ended runs have too. Ids only: to decode every run would take
+		// long.
 		if known, err = s.IDs(); err != nil {
 			return err
 		}

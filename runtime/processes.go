@@ -82,6 +82,8 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 		return p, 0, err
 	}
 	fields := statLine(columns)
+	// By their numbers in proc_pid_stat(5): 20 threads, 24 resident pages, 14 and 15 CPU
+	// time in user and kernel mode, 22 the start since boot; times are in clock ticks.
 	p = agent.Process{State: fields[0], Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
 		CPUMS:   (fields.number(14) + fields.number(15)) * 1000 / clockTicks,
 		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - boottime.NowNS())).UTC().Truncate(time.Second / clockTicks)}

@@ -34,6 +34,7 @@ func signOf(id agent.ID) int64 {
 // give holds the byte for as long as the file that it returns is open. The
 // error is errAlive if another process holds it.
 func (s signs) give(byte int64) (*os.File, error) {
+	// One open file for each sign: a lock of this kind belongs to it, not to the process.
 	file, err := os.OpenFile(string(s), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err

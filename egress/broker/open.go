@@ -78,6 +78,7 @@ func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Ans
 		return b.unreachable(c.kind, c.asked, c.verdict, err)
 	}
 	c.fd = fd
+	// add gives a number to what it accepts.
 	if verdict, reason := b.connections.add(c); c.number == 0 {
 		closeFiles(files)
 		unix.Close(fd)

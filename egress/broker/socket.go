@@ -166,6 +166,7 @@ func destroy(fd int) error {
 // destroyRequest encodes struct nlmsghdr and struct inet_diag_req_v2 (linux/inet_diag.h);
 // ports and addresses are in network byte order.
 func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
+	// 56 is the size of struct inet_diag_req_v2.
 	const size = unix.SizeofNlMsghdr + 56
 	const anyState = ^uint32(0)
 	family := byte(unix.AF_INET)
@@ -178,6 +179,7 @@ func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
 	m = native.AppendUint16(m, unix.SOCK_DESTROY)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
 	m = append(m, make([]byte, 8)...) // sequence, port id
+	// Family, protocol, no extensions, padding.
 	m = append(m, family, unix.IPPROTO_TCP, 0, 0)
 	m = native.AppendUint32(m, anyState)
 	m = binary.BigEndian.AppendUint16(m, local.Port())

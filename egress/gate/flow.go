@@ -96,6 +96,7 @@ func (f *flow) wait(data []byte) *net.UDPConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over || len(f.early) == flowEarly {
+		// nil before an answer and after a denial: then the datagram is dropped.
 		return f.outside
 	}
 	size := int64(len(data))
@@ -178,6 +179,8 @@ func (s *server) serveFlow(f *flow) {
 	answer, err := s.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
 	if err != nil || answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
+		// No answer counts as a denial too, so that a flood is not asked about again at
+		// once.
 		s.deny(f.pair)
 		return
 	}
