@@ -154,6 +154,7 @@ func copyTree(from *os.File, to string, user *nsthread.Identity) error {
 	// cp gets both directories as descriptors, so neither path can be replaced under it.
 	// --one-file-system does not descend into mounts, as the overlay would not show them.
 	cmd := exec.CommandContext(ctx, "cp", "-a", "-T", "--one-file-system", "--", "/proc/self/fd/3/.", "/proc/self/fd/4/.")
+	// Closed to others until cp gives it the mode of the original.
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}

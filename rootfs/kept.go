@@ -79,6 +79,8 @@ func (b *builder) remap() error {
 	pending.file, pending.err = ownedNamespace(m, b.cfg.HostID+ownerID)
 	close(pending.done)
 	b.maps[m.String()] = pending
+	// The uppers are used through this mount from here on (b.writable); the skeleton is
+	// cloned with a map of its own.
 	clone, err := b.clone(b.staged("layer"), m, cloneFlags{Dir: true})
 	if err != nil {
 		return err

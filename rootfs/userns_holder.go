@@ -15,6 +15,7 @@ static char stack[16384] __attribute__((aligned(16)));
 static int wait_for_death(void *parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	// If clove died before the prctl, no signal will come.
 	if (getppid() != (pid_t)(intptr_t)parent)
 		return 1;
 	for (;;)

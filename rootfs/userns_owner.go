@@ -63,6 +63,8 @@ func setDumpable(value int) error {
 
 // become changes the effective user of this thread only, and keeps every capability
 // effective. It is a raw system call, because the library's function changes all threads.
+// The kernel clears the effective capabilities of a thread whose effective user is no
+// longer 0 (capabilities(7)), so they are set again.
 func become(uid uintptr) error {
 	const unchanged = ^uintptr(0)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uid, unchanged); errno != 0 {

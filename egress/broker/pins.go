@@ -67,6 +67,7 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 		return
 	}
 	if p.order.Len() >= maxPins {
+		// One in, one out, so the bound holds without a goroutine that cleans up.
 		p.remove(p.order.Front().Value.(*pin))
 	}
 	if names := p.byAddr[addr]; len(names) >= maxNames {

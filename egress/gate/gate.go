@@ -97,7 +97,8 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	return s, nil
 }
 
-// prepare makes the function that serves each descriptor. It owns the files.
+// prepare makes the function that serves each descriptor. It owns the files. The functions
+// of package net duplicate the descriptors, so the files are closed at the end.
 func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(), error) {
 	defer closeFiles(files)
 	starts := make([]func(), 0, len(files))
