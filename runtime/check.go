@@ -125,7 +125,7 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	case ProblemGate:
 		return killGate(p.Subject)
 	}
-	// What is left is a layer.
+	// The remaining kind is a layer.
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
 	return r.whileClaimed(id, func(run agent.Run) error {
 		if run.Layer != "" {

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// surroundings is what a launch made before the compile step.
+// surroundings are the results of the launch's steps before create.
 type surroundings struct {
 	Root        string // the agent's root in the launch thread's mount namespace
 	HostID      uint32 // host id of id 0 inside

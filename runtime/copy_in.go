@@ -29,7 +29,7 @@ func (c copier) in(name string, from io.Reader) error {
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// What follows the archive's end is drained, so that its writer ends.
+			// The rest behind the archive's end is drained, so that its writer ends.
 			_, err = io.Copy(io.Discard, from)
 			return err
 		}
@@ -89,7 +89,8 @@ func folderFor(top *os.File, name string) (*os.File, error) {
 	return beneath.OpenChild(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY)
 }
 
-// permissions are what is taken over of a mode: the sticky bit, and no set-id bits.
+// permissions are the mode bits that are copied: with the sticky bit, without the set-id
+// bits.
 func permissions(h *tar.Header) uint32 { return uint32(h.Mode) & 0o1777 }
 
 // takeFolder leaves a folder that exists as it is. Its owner always gets rwx, or the files

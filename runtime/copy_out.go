@@ -54,7 +54,7 @@ func (c copier) out(name string, to io.Writer) error {
 // leftOut names what a whole archive lacks.
 type leftOut struct{ names []string }
 
-// namedLeft is how many an error names.
+// namedLeft bounds the paths that the error itself names; the rest is counted.
 const namedLeft = 5
 
 func (l *leftOut) Error() string {

@@ -57,7 +57,7 @@ var weakenable = []string{
 	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits, agent.ControlSockets,
 }
 
-// enforcement is what enforces the limits of a run, and what nothing enforces.
+// enforcement has the mechanism behind each limit of a run, and the limits without one.
 type enforcement struct {
 	enforced   map[string]string // control to mechanism
 	unenforced []string          // sorted

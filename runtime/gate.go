@@ -86,8 +86,8 @@ func (g *gated) enter(record *agent.Record, mode string, limits agent.EgressLimi
 		Refused: totals.Refused, Limits: limits, Lost: g.lost}
 }
 
-// decisionsWaiting is how many lines a slow reader of --network-log may be
-// behind before the agent waits for it.
+// decisionsWaiting bounds the lines that a slow reader of --network-log may be behind
+// before the agent waits for it.
 const decisionsWaiting = 1024
 
 // decisionLog writes each decision as one line of JSON.

@@ -28,7 +28,7 @@ type installation struct {
 	Run directory `json:"run"` // the one in which its live runs are
 }
 
-// installationDigits is what the pattern of cgroups' names has room for.
+// installationDigits is the length that the pattern of cgroup names has room for.
 const installationDigits = 8
 
 // directory identifies a directory by the kernel's numbers; its path is for people. A path
@@ -152,8 +152,8 @@ func (p Paths) live() (runs []agent.Run, err error) {
 	return runs, err
 }
 
-// elsewhere are those of the live runs whose supervisor lives and holds no run
-// directory in p.Run.
+// elsewhere returns the live runs whose supervisor lives and holds no run directory in
+// p.Run.
 func (p Paths) elsewhere(live []agent.Run) (others []agent.Run) {
 	for _, run := range live {
 		if here, err := lives(p.runDirectory(run.Spec.ID)); (err != nil || !here) && p.survives(run) {

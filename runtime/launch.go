@@ -265,7 +265,7 @@ func (l *launch) start() error {
 	if err := limitSockets(l.group, l.spec.Limits, l.held, l.probes); err != nil {
 		return err
 	}
-	// Now: libcontainer has just given them to clove-init.
+	// Not earlier: libcontainer has just given them to clove-init.
 	first := l.run.Lease.HostID()
 	if err := l.pipes.giveTo(int(first+l.spec.User.UID), int(first+l.spec.User.GID)); err != nil {
 		return err
@@ -329,8 +329,8 @@ func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
 	return orders
 }
 
-// attainableRlimits are those that were asked for, or as much of each as can be had
-// if the run may do with less.
+// attainableRlimits are the requested limits. If the run may do with less, each is lowered
+// to the highest value that this process can set.
 func attainableRlimits(spec agent.Spec, held enforcement, p prober) []agent.Rlimit {
 	if held.lacks(agent.ControlRlimits) {
 		return attainable(spec.Limits.Rlimits, p)

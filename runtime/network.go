@@ -89,7 +89,7 @@ func moreHosts(spec agent.Spec) string {
 	return lines.String()
 }
 
-// searchDomains are those of the host's that a rule names anyway: the others would
+// searchDomains returns the host's search domains that a rule names. The others would
 // disclose the host's network to the agent.
 func searchDomains(spec agent.Spec) []string {
 	// With name servers of the run's own, the host's are not asked, and their domains mean

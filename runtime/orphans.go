@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// view is what Check and GC see.
+// view is the state of the host that Check and GC compare with the store.
 type view struct {
 	cgroups                                   *cgroups.Host
 	dead, lost                                []agent.Run
@@ -177,7 +177,7 @@ func killGate(subject string) error {
 	return host.KillOrphan(pid)
 }
 
-// orphanLogs are those of runs that the store does not know, live or ended.
+// orphanLogs returns the logs of runs that the store does not know, live or ended.
 func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 	var orphans []Problem
 	for _, id := range logs {

@@ -2,8 +2,7 @@ package runtime
 
 import "time"
 
-// outboxPatience is how long the end of a run waits for a reader that does not
-// read.
+// outboxPatience bounds the wait of a run's end for a reader that does not read.
 const outboxPatience = 2 * time.Second
 
 // outbox runs functions that can block (writes to a stopped terminal, or to a pipe without
@@ -38,8 +37,8 @@ func (o *outbox) put(f func()) {
 	}
 }
 
-// until calls stop, which ends the last caller of put, and does the rest meanwhile.
-// What is not done within outboxPatience is given up.
+// until calls stop, which ends the last caller of put, and does the remaining work
+// meanwhile. It gives up after outboxPatience.
 func (o *outbox) until(stop func() error) error {
 	patience := time.AfterFunc(outboxPatience, func() { close(o.over) })
 	defer patience.Stop()

@@ -46,7 +46,7 @@ const (
 	causeLifeline cause = "lifeline" // the supervisor is gone
 )
 
-// execFailure is why clove-init could not execute the command.
+// execFailure describes a command that clove-init could not execute.
 type execFailure struct {
 	step, message string
 	errno         unix.Errno
@@ -128,7 +128,7 @@ func execVerdict(f execFailure) ending {
 	return ending{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
 }
 
-// hintFor is what to do about a command that did not execute.
+// hintFor suggests a remedy for a command that did not execute.
 func hintFor(f execFailure) string {
 	step, _, _ := strings.Cut(f.step, " ")
 	switch {

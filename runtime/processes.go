@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// procRoot is where the host's processes are listed.
+// procRoot is the proc file system of the host's processes; tests read another one.
 const procRoot = "/proc"
 
 // Processes lists every process of the agent by pid, clove-init (1) first.
@@ -120,7 +120,8 @@ func readSome(path string) ([]byte, error) {
 // clockTicks is USER_HZ, 100 on every architecture that clove knows, time(7).
 const clockTicks = 100
 
-// statLine is what pidfd.Stat returns: field 3 of proc_pid_stat(5) is the first.
+// statLine holds the fields that pidfd.Stat returns, which begin with field 3 of
+// proc_pid_stat(5).
 type statLine []string
 
 // number is 0 for what cannot be one.

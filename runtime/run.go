@@ -173,8 +173,8 @@ func (l *launch) register() (err error) {
 	return nil
 }
 
-// leftovers are what killed cloves have left, as far as it was seen when a run in the
-// foreground became known.
+// leftovers of killed cloves, as the store showed them when a run in the foreground became
+// known.
 type leftovers struct {
 	dead []agent.Run
 	live map[agent.ID]bool
@@ -201,8 +201,8 @@ func (l *launch) clearUp() {
 	l.trace.step("leftovers", began)
 }
 
-// asidePatience is how long a start waits for what is not its own. A process that the
-// kernel cannot kill holds that up for much longer.
+// asidePatience bounds the wait of a start for the clean-up of other runs. A process that
+// the kernel cannot kill delays that for much longer.
 const asidePatience = time.Second
 
 // aside runs f, and lets it go on beside the start where it takes long. This process's

@@ -21,7 +21,7 @@ type Paths struct {
 	Run   string // does not have to: one directory for each live run
 }
 
-// DefaultPaths are where the file system hierarchy standard puts them.
+// DefaultPaths follow the file system hierarchy standard.
 var DefaultPaths = Paths{State: "/var/lib/clove", Run: "/run/clove"}
 
 // storeTimeout bounds the wait for another clove's transaction. Each lasts
@@ -70,7 +70,7 @@ func Open(paths Paths) (*Runtime, error) {
 	return &Runtime{paths: paths, init: executable, owner: this.ID}, nil
 }
 
-// cgroupName is what the directories of an agent's cgroups are called.
+// cgroupName is the name of an agent's cgroup directories.
 func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.owner }
 
 // layerSuffix follows the run's id in the name of its layer's image.

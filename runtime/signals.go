@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// signals are what this process is sent while it supervises a foreground run.
+// signals are the signals that this process receives while it supervises a foreground run.
 type signals struct {
 	incoming chan os.Signal
 	ctrlC    int         // interrupts so far
@@ -42,7 +42,8 @@ func listen() *signals {
 
 func (s *signals) stop() { signal.Stop(s.incoming) }
 
-// patience is how many interrupts an agent may ignore before it is killed.
+// patience is the number of interrupts at which the agent is killed instead of getting
+// another one.
 const patience = 3
 
 // pass acts on one signal.

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// letGoTime is how long a start that is given up gets to come back by itself,
-// and again when what it has started was killed.
+// letGoTime is the time that a start which is given up gets to return by itself, and again
+// after everything that it has started was killed.
 const letGoTime = time.Second
 
 // attempt is the launch's steps on a goroutine of their own: one may hang in the

@@ -18,7 +18,7 @@ import (
 // stuckFile, in a run directory, names the processes of a start that was given up.
 const stuckFile = "stuck"
 
-// stuckNote is what that file holds.
+// stuckNote is the content of stuckFile.
 type stuckNote struct {
 	Name      string         `json:"name"` // the run's, which the store may have forgotten
 	Step      string         `json:"step"`

@@ -19,7 +19,7 @@ type supervisor struct {
 	run  *agent.Run
 	held *enforcement
 
-	// What the launch made, which is the loop's until it ends.
+	// Made by the launch, and used by the loop alone until it ends.
 	paths    Paths
 	probes   *probes
 	streams  IO

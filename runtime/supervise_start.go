@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// stepExec is what clove-init does behind the launch's own steps, up to the
+// stepExec names clove-init's part of a start, behind the launch's own steps, up to the
 // agent's execve.
 const stepExec = "exec"
 

@@ -75,7 +75,7 @@ func (s *supervisor) limiter() limiter {
 		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.probes) }}
 }
 
-// planned is what an update leads to.
+// planned is the result of an update that was checked but not yet carried out.
 type planned struct {
 	spec     agent.Spec
 	enforced map[string]string
@@ -251,7 +251,7 @@ func (s *supervisor) extend(wallClock time.Duration) error {
 	return errEnded()
 }
 
-// describeUpdate is what an event says of it.
+// describeUpdate is the text of the update's event.
 func describeUpdate(u agent.Update) string {
 	var parts []string
 	add := func(is bool, text func() string) {

@@ -20,7 +20,7 @@ import (
 	"clove.run/clove/netns"
 )
 
-// Config is what a gate serves, and with which rules.
+// Config describes a gate: whose network it serves, with which rules and limits.
 type Config struct {
 	Program   string           // path of clove-gate
 	ID        uint32           // its user and group on the host
@@ -129,7 +129,7 @@ func (g *Gate) await() error {
 // need not read it.
 func (g *Gate) Lost() <-chan error { return g.served }
 
-// Reason is why the gate ended by itself; lost is what Lost gave.
+// Reason explains why the gate ended by itself; lost is the value from Lost.
 func (g *Gate) Reason(lost error) error {
 	g.process.kill()
 	return errors.Join(lost, g.process.failure())
@@ -173,8 +173,7 @@ func listenOnceFree(try func() ([]netns.Socket, error), patience time.Duration) 
 	}
 }
 
-// drainTime is how long the last bytes of an agent that ended by itself may
-// take to leave.
+// drainTime bounds the wait for the last bytes of an agent that ended by itself to leave.
 const drainTime = 2 * time.Second
 
 // Drain waits until what the agent sent has left, for two seconds at most.

@@ -52,7 +52,7 @@ func (g *guard) servers() ([]netip.AddrPort, error) {
 	return serversOf(text, hostResolvConfs...), nil
 }
 
-// serversOf are those of a container's file, with the host's in place of those at a
+// serversOf returns the servers of a container's file. The host's replace those at a
 // loopback address.
 func serversOf(text string, host ...string) []netip.AddrPort {
 	all := resolver.ServersOf(text)
@@ -63,8 +63,7 @@ func serversOf(text string, host ...string) []netip.AddrPort {
 	return append(servers, hostServers(host...)...)
 }
 
-// hostServers are those of the first file that has some that are not at an
-// address of loopback.
+// hostServers returns the servers of the first file that has any outside of loopback.
 func hostServers(paths ...string) []netip.AddrPort {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)

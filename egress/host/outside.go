@@ -67,7 +67,7 @@ func (o *outside) socket(family, kind int) (fd int, err error) {
 	return fd, err
 }
 
-// dialer is how name servers are reached; nil: as root.
+// dialer connects to name servers with the owner's sockets; nil: as root.
 func (o *outside) dialer() func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
 	if o.root {
 		return nil

@@ -76,8 +76,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// failure is how it ended, and the first line of what it wrote to stderr. It is
-// called after kill, which does not change the status of one that had ended.
+// failure reports how the process ended, and the first line of its stderr. It is called
+// after kill, which does not change the status of a process that had ended.
 func (p *process) failure() error {
 	how := p.command.ProcessState.String()
 	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.kept.String()), "\n"); line != "" {
