@@ -13,7 +13,7 @@ import (
 // Packet and connection marks in an engine's namespace. A process can set a packet mark
 // only with CAP_NET_ADMIN or CAP_NET_RAW over the namespace, and only rules set the mark of
 // a connection. The values are chosen to differ from the marks that engines use ("cl" in
-// ASCII).
+// ASCII). Decision 34 (docs/decisions) says why a mark is the way out.
 const (
 	markGate   uint32 = 0x636c0701 // sent by the gate's own sockets
 	markDivert uint32 = 0x636c0702 // on its way to the gate

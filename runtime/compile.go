@@ -37,7 +37,7 @@ const (
 )
 
 // compile is the only place where a Spec becomes an OCI config. It is pure, so golden files
-// can pin its output.
+// can pin its output. Decision 1 (docs/decisions) says why there is one internal form.
 func compile(spec agent.Spec, s surroundings) *specs.Spec {
 	return &specs.Spec{
 		Version:  specs.Version,

@@ -14,12 +14,12 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// Exec runs one more process in the sandbox and returns its exit status, 128
-// and the signal's number where a signal ended it. An error says that it never
-// ran: exitCode is then 125, 126 or 127 as of `clove run`. It is killed with
-// its process group when ctx ends, and with the agent. What it uses counts as
-// the agent's, but for its output, which is its caller's. Of streams only
-// Stdin, Stdout and Stderr count; the caller closes them.
+// Exec runs one more process in the sandbox and returns its exit status, 128 and the
+// signal's number where a signal ended it. An error says that it never ran: exitCode is
+// then 125, 126 or 127 as of `clove run`. It is killed with its process group when ctx
+// ends, and with the agent. What it uses counts as the agent's, but for its output, which
+// is its caller's. Of streams only Stdin, Stdout and Stderr count; the caller closes them.
+// Decision 20 (docs/decisions) says how it gets no more rights than the agent.
 func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
 	if err := validateExec(e); err != nil {
 		return agent.ExitStartFailed, err

@@ -146,7 +146,7 @@ func (l *launch) openGate() (err error) {
 
 // makeRoot starts the launch thread and builds the root on it. An old layer that could not
 // be removed fails here and not in register, because from here on the run has a record to
-// say so.
+// say so. Decision 2 (docs/decisions) says why the mounts belong to this thread.
 func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale

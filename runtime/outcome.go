@@ -62,8 +62,8 @@ type ending struct {
 	failure  *agent.Failure
 }
 
-// judge attributes the end: what clove did comes first, then what the
-// kernel's own counters say, then what the agent itself returned.
+// judge attributes the end: what clove did comes first, then what the kernel's own counters
+// say, then what the agent itself returned. Decision 9 (docs/decisions) has the reasons.
 func judge(limits agent.Limits, o outcome) ending {
 	switch {
 	// With a kill counted, the want of memory is why the start failed, and it is judged

@@ -44,7 +44,8 @@ type probe struct {
 
 // probeTable is in the order in which doctor shows it: what everything else needs comes
 // first, because its absence explains later rows. Where several rows serve one control, the
-// last one names the mechanism (mechanism).
+// last one names the mechanism (mechanism). Decision 10 (docs/decisions) says why doctor,
+// the start and the record share it.
 var probeTable = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",

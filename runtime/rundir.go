@@ -24,9 +24,9 @@ const (
 	exitFile = "exit" // what clove-init notes of the end
 )
 
-// runDirectory is /run/clove/ID: what a live run has on the host besides its
-// cgroup. The lock on its lock file is the supervisor's sign of life: the
-// kernel takes it away however the supervisor ends.
+// runDirectory is /run/clove/ID: what a live run has on the host besides its cgroup. The
+// lock on its lock file is the supervisor's sign of life: the kernel takes it away however
+// the supervisor ends. Decision 6 (docs/decisions) says why a lock and not a pid.
 type runDirectory struct {
 	path string
 	lock *os.File

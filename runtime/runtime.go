@@ -134,7 +134,8 @@ func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) err
 	return host.Guard(ctx, besideInit(r.init, host.Program), order, held)
 }
 
-// withStore runs one short use of the store.
+// withStore runs one short use of the store. Decision 8 (docs/decisions) says why each use
+// opens the file anew.
 func (r *Runtime) withStore(use func(*store.Store) error) error { return r.paths.withStore(use) }
 
 func (p Paths) withStore(use func(*store.Store) error) error {

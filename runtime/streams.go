@@ -16,9 +16,9 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// IO is what the agent's standard streams are connected to. The agent never
-// holds these files: it holds pipes (or a pty), so that it can neither reopen a
-// host file through /proc/self/fd nor write past the output limit.
+// IO is what the agent's standard streams are connected to. The agent never holds these
+// files: it holds pipes (or a pty), so that it can neither reopen a host file through
+// /proc/self/fd nor write past the output limit. Decision 7 (docs/decisions) is about this.
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	// Owner is whose rights the workspace is opened with; the zero value is root.

@@ -10,7 +10,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// connection was given to the gate, which has not reported its end yet.
+// connection was given to the gate, which has not reported its end yet. Decision 14
+// (docs/decisions) says why the broker keeps a duplicate of the socket.
 type connection struct {
 	number  uint64
 	kind    Kind

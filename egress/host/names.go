@@ -30,12 +30,12 @@ func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 // hostResolvConfs are the host's own: the second where systemd's stub is in the first.
 var hostResolvConfs = []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}
 
-// servers are those of the container's resolv.conf at its start, if neither image
-// nor container can have written it: a name server chooses the addresses of every
-// allowed name, so the container must not choose the server. Else they are the
-// host's. Docker's own resolver listens on a loopback address and forwards through
-// sockets in the container's namespace, which no rule can tell from the container's
-// own; it is replaced by the servers that it forwards to, the host's.
+// servers are those of the container's resolv.conf at its start, if neither image nor
+// container can have written it: a name server chooses the addresses of every allowed name,
+// so the container must not choose the server. Else they are the host's. Docker's own
+// resolver listens on a loopback address and forwards through sockets in the container's
+// namespace, which no rule can tell from the container's own; it is replaced by the servers
+// that it forwards to, the host's. Decision 36 (docs/decisions) has the reasons.
 func (g *guard) servers() ([]netip.AddrPort, error) {
 	root, err := os.Open(fmt.Sprintf("/proc/%d/root", g.order.PID))
 	if err != nil {
