@@ -31,7 +31,9 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.empty()}
 	ended := time.Now()
-	l.gate.end(seen.cause == causeNone) // data that an agent sent before it ended by itself may still leave
+	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
+	// and the refusals that were only counted come with the gate's end.
+	l.gate.end(seen.cause == causeNone)
 	stats := l.measure(&seen)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)

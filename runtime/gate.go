@@ -26,8 +26,10 @@ type gated struct {
 func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
-		notices:   newOutbox(broker.MaxDenials + 2), // one for each target, one for the others, one for the loss of the gate: put never waits
-		denied:    streams.Denied,
+		// Room for all that a run can have, so that put never waits: one for each target, one
+		// for the others, one for the loss of the gate.
+		notices: newOutbox(broker.MaxDenials + 2),
+		denied:  streams.Denied,
 	}
 	c.Log, c.Denied = g.decisions.write, g.reportDenial
 	var err error
