@@ -106,6 +106,7 @@ func (p Plan) incoming() []rule {
 		rules = append(rules, rule{to: own, action: accept})
 	}
 	for _, s := range p.sockets() {
+		// DNS first: the rules for everything else would match port 53 too.
 		if s.transparent() && s.at.Port() == dnsPort {
 			rules = append(rules, s.rule(dnsPort))
 		}

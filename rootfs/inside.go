@@ -36,6 +36,8 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 		if walked == p {
 			own = attr
 		}
+		// By the whole path from the root, not by the name in dir: a link on the way is
+		// resolved inside the root.
 		next, err := b.openOrMake(dir, name, walked, own)
 		dir.Close()
 		if err != nil {

@@ -120,6 +120,7 @@ func (c limiter) verify(from, to agent.Limits) error {
 	if from.MemoryBytes != to.MemoryBytes && (held.MemoryBytes == nil || *held.MemoryBytes > to.MemoryBytes) {
 		wrong = append(wrong, agent.ControlMemory)
 	}
+	// v1 only; elsewhere nil.
 	if from.MemoryBytes != to.MemoryBytes && held.SocketBytes != nil && *held.SocketBytes > to.SocketBytes()/2 {
 		wrong = append(wrong, agent.ControlSockets)
 	}

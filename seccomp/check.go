@@ -79,6 +79,7 @@ func checkSize(p *specs.LinuxSeccomp) error {
 	comparisons := 0
 	rules, inequalities := map[string]int{}, map[string]int{}
 	for _, rule := range p.Syscalls {
+		// libseccomp generates the arguments' comparisons for each name again.
 		comparisons += len(rule.Names) * (1 + len(rule.Args))
 		unequal := 0
 		for _, arg := range rule.Args {

@@ -205,7 +205,8 @@ func (s *server) keep(listener interface{ Close() error }) {
 	s.listeners = append(s.listeners, listener)
 }
 
-// addressed lists the descriptors of sockets that send to addresses.
+// addressed lists the descriptors of sockets that send to addresses. The caller's filter
+// forbids destinations on all others.
 func (s *server) addressed() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

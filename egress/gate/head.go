@@ -51,6 +51,7 @@ func likeHTTP(seen []byte) bool {
 // judgeHead finds the name in a complete head.
 func judgeHead(head []byte, port uint16) opening {
 	malformed := opening{reason: wire.ReasonMalformed}
+	// Before net/http, which accepts a bare LF as the end of a line.
 	if !strictLines(head) {
 		return malformed
 	}

@@ -26,6 +26,7 @@ type outside struct {
 }
 
 func newOutside(owner agent.Owner) (*outside, error) {
+	// Root's sockets need no thread, and so no lock.
 	if owner.UID == 0 {
 		return &outside{root: true}, nil
 	}
