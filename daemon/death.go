@@ -18,6 +18,7 @@ func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
 		if run.Lease == nil || r.watched[run.Spec.ID] {
 			continue
 		}
+		// One goroutine for each run, however often the reconciler looks.
 		r.watched[run.Spec.ID] = true
 		r.all.Go(func() {
 			r.awaitDeath(ctx, run)
@@ -40,6 +41,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 			return
 		}
 	}
+	// Where the store fails, the nudge behind this brings another look, which watches
+	// again.
 	if ctx.Err() != nil || r.cache.refresh() != nil {
 		return
 	}

@@ -10,7 +10,8 @@ import (
 	"clove.run/clove/daemon/metrics"
 )
 
-// system serves the methods about cloved itself.
+// system serves the methods about cloved itself. config and reload are functions, so that
+// it sees each new configuration.
 type system struct {
 	options    Options
 	started    time.Time

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// maxTail is more than any log holds.
+// maxTail is more than any log holds, and small enough for a reader to double it.
 const maxTail = 1 << 30
 
 // logReader serves the method that reads the log of a run.
@@ -36,6 +36,8 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
 	if p.Follow {
+		// The supervisor has written the whole log before it stores the end, so a reader
+		// that sees the end finds every line.
 		ended := make(chan struct{})
 		choice.Ended = ended
 		go func() {
@@ -57,12 +59,15 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 // manyBytes is how much text of lines is gathered for one notification.
 const manyBytes = 64 << 10
 
-// manyLines gathers lines for one notification.
+// manyLines gathers lines for one notification. It appends the lines' JSON to its own,
+// because a log has hundreds of thousands of lines (api.LogLine.AppendJSON).
 type manyLines struct {
 	c    *call
 	text []byte // of the notification so far; empty: there is no line
 }
 
+// add appends a line, and sends what was gathered when it is long enough. The rest goes
+// when the reader pauses (logs.Choice).
 func (m *manyLines) add(line api.LogLine) error {
 	if len(m.text) == 0 {
 		id, err := json.Marshal(m.c.id)
@@ -86,6 +91,7 @@ func (m *manyLines) send() error {
 		return nil
 	}
 	err := m.c.note(api.NoteLogLine, json.RawMessage(append(m.text, "]}"...)))
+	// note has written the text when it returns, so the buffer is free for the next lines.
 	m.text = m.text[:0]
 	return err
 }

@@ -17,7 +17,7 @@ import (
 type Notifier struct {
 	path     string
 	watchdog time.Duration
-	patience time.Duration // until there is room in systemd's queue
+	patience time.Duration // until there is room in systemd's queue; sendTime, and less in tests
 }
 
 // sendTime is how long a message may wait for room in systemd's queue
@@ -29,6 +29,8 @@ const sendTime = 5 * time.Second
 func NewNotifier() Notifier {
 	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: sendTime}
 	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
+		// sd_watchdog_enabled(3): the variables may be meant for another process, which
+		// passed its environment on.
 		if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
 			n.watchdog = time.Duration(us) * time.Microsecond
 		}

@@ -79,6 +79,8 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	}
 	r.tracer.About(c, run)
 	run.Queue.Trace = r.tracer.Carry(c)
+	// All of this comes before the run is stored: the reconciler may start it in the same
+	// moment, and its decision and its answer must find this caller.
 	_, decided := r.reconciler.reason(spec.ID)
 	answer := r.reconciler.expect(spec.ID)
 	defer r.reconciler.forget(spec.ID, answer)
@@ -177,6 +179,7 @@ func (r runs) result(id agent.ID) (any, error) {
 	return r.show(run), nil
 }
 
+// show is a run as its owner may see it, with why it waits.
 func (r runs) show(run agent.Run) api.RunResult {
 	result := api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
@@ -208,6 +211,8 @@ func (r runs) get(c *call, _ api.RunParams) (any, error) { return r.show(c.run),
 
 // wait answers when the run has ended for good.
 func (r runs) wait(c *call, _ api.RunParams) (any, error) {
+	// The run as it was last seen: with --rm it is gone at the end, and its start is needed
+	// for the record.
 	last := c.run
 	run, found, err := r.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		if found {
@@ -242,6 +247,7 @@ func (r runs) rename(c *call, p api.RenameParams) (any, error) {
 	case r.reconciler.at(run.Spec.ID):
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
 	}
+	// Runs come after names, so a new name can close a circle.
 	if err := r.limits.noCircle(agent.RunName{UID: run.Owner.UID, Name: p.Name}, run.AfterNames()); err != nil {
 		return nil, err
 	}
