@@ -27,21 +27,26 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	if !decode(c, request, &p) {
 		return
 	}
+	// The last caller's window counts: one terminal has one size.
 	v.streams.fit(p.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
+	// Input that the agent does not read blocks listenTo, which would not notice that the
+	// caller has gone.
 	defer c.WhenGone(leave)()
 	l := v.hub.join()
 	go func() {
 		listenTo(ctx, c, v.streams, nil)
 		v.hub.leave(l)
 	}()
+	// It ends when the hub closes, when the caller has gone, and when it detaches.
 	for piece := range l.pieces {
 		if c.Notify(api.NoteOutput, piece) != nil {
 			v.hub.leave(l)
 			return
 		}
 	}
+	// A hub that closed with the run did so behind ended: then there is a record.
 	result := api.AttachResult{Detached: true}
 	select {
 	case <-v.ended:
@@ -51,7 +56,7 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	_ = c.Respond(request.ID, result, nil)
 }
 
-// result is a session's answer behind the run's end.
+// result is a session's answer behind the run's end: ended is closed by then.
 func (s *supervisor) result() api.AttachResult {
 	return api.AttachResult{ExitCode: s.record.ExitCode, Record: &s.record}
 }

@@ -13,7 +13,8 @@ import (
 // SocketName is the supervisor's socket in the run directory.
 const SocketName = "supervisor.sock"
 
-// Order is what a supervisor is to do.
+// Order is what a supervisor is to do. It comes by a pipe and not by arguments: any user
+// can read those in /proc, and the agent's environment may have secrets.
 type Order struct {
 	Spec        agent.Spec       `json:"spec"`
 	Owner       agent.Owner      `json:"owner"` // whose rights host paths are opened with
@@ -36,7 +37,7 @@ type Answer struct {
 	Steps   []Step     `json:"steps,omitempty"` // of the launch, as far as it came
 }
 
-// ReadOrder reads the order from its pipe, to the end.
+// ReadOrder reads the order from its pipe, and closes it.
 func ReadOrder(pipe *os.File) (Order, error) {
 	defer pipe.Close()
 	var order Order

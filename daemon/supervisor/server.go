@@ -36,6 +36,7 @@ type server struct {
 	conns map[*rpc.Conn]bool
 }
 
+// newServer begins to accept at once; finish ends it.
 func newServer(s *supervisor, live *runtime.Live, listener *net.UnixListener) *server {
 	v := &server{supervisor: s, live: live, listener: listener, accepted: make(chan struct{}), conns: map[*rpc.Conn]bool{}}
 	v.context, v.cancel = context.WithCancel(context.Background())
@@ -51,6 +52,7 @@ func (v *server) accept() {
 		if err != nil {
 			return
 		}
+		// Without an answer: only cloved and clove, both root, have business here.
 		if !fromRoot(conn) {
 			conn.Close()
 			continue
@@ -101,6 +103,7 @@ func (v *server) finish(patience time.Duration) {
 	v.cancel()
 }
 
+// closeAll ends the conversations that are left, whatever they do.
 func (v *server) closeAll() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -180,6 +183,8 @@ const MethodDebug = "supervisor.debug"
 // caller that is attached.
 const stackBytes = 256 << 10
 
+// call answers one request. An agent keeps its supervisor over upgrades of cloved, so an
+// unknown method can be a newer cloved's.
 func (v *server) call(m rpc.Message) (any, error) {
 	serve, known := calls[m.Method]
 	if !known {

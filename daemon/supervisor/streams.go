@@ -51,6 +51,7 @@ func openStreams(terminal, keepStdin bool, sink func(stream string) io.Writer) (
 	return s, nil
 }
 
+// openPipes makes a pipe for each output, and for the input if somebody may type.
 func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err error) {
 	if keepStdin {
 		r, w, err := os.Pipe()
@@ -106,6 +107,8 @@ func (s *streams) resize(size api.SessionSize) error {
 	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, window); err != nil {
 		return err
 	}
+	// Runtime has only the slave, and asks for its size at SIGWINCH, as at a user's
+	// terminal.
 	return unix.Kill(unix.Getpid(), unix.SIGWINCH)
 }
 
@@ -179,6 +182,8 @@ func (s *streams) closeInput() {
 		return
 	}
 	if s.master != nil {
+		// A pty cannot be closed in one direction. The byte goes on to the agent's own
+		// terminal, which takes it for the end of input.
 		_, _ = s.input.Write([]byte{endOfFile})
 		return
 	}

@@ -86,6 +86,8 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 	return agent.Failed("streams", err)
 }
 
+// run launches the agent, and ends what serves it in an order that loses nothing: output
+// first, then the record, then the callers that wait for it.
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false // also true when the caller knows that the agent will not start
 	var steps []Step
@@ -128,6 +130,8 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
 		return refuse(launcher, s.spec.ID, err)
 	}
+	// The record first, then ended, then the hub: a session whose output ends reads the
+	// record.
 	s.record = record
 	close(s.ended)
 	s.hub.close()
@@ -159,8 +163,8 @@ func refuse(launcher Launcher, id agent.ID, cause error) error {
 	}
 }
 
-// flush gives what the agent wrote to the log and to who is attached, the last
-// line without an end too. It may be called again.
+// flush gives what the agent wrote to the log and to who is attached, the last line without
+// an end too. It may be called again: not every end comes by way of Drained.
 func (s *supervisor) flush() {
 	s.streams.close()
 	for _, lines := range s.lines {
