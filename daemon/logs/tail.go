@@ -31,6 +31,7 @@ func (r *reader) beginAtTail() (begun bool, err error) {
 			if _, err = before.Seek(inOlder.behind, io.SeekStart); err == nil {
 				err = scan(before, func(e entry) error { return r.pass(e, r.keep) })
 			}
+			// The newer file then begins where the older one has ended.
 			at = &place{before: r.at}
 		}
 	}
