@@ -31,6 +31,7 @@ func StartAs(who Identity) (*Thread, error) {
 
 // StartBesideAs makes such a thread in the mount namespace of the calling one.
 func StartBesideAs(who Identity) (*Thread, error) {
+	// thread-self and not self, which is the first thread's namespace.
 	namespace, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a mount namespace: %w", err)
@@ -47,6 +48,7 @@ func StartBesideAs(who Identity) (*Thread, error) {
 	return beside.become(who)
 }
 
+// become ends the thread where it cannot become the user: a half of it must not be used.
 func (t *Thread) become(who Identity) (*Thread, error) {
 	if who.UID == 0 {
 		return t, nil

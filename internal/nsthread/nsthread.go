@@ -31,7 +31,8 @@ import (
 // and /proc/self would show them as the process's own.
 func init() { runtime.LockOSThread() }
 
-// Thread is one locked OS thread in namespaces of its own.
+// Thread is one locked OS thread in namespaces of its own. Any goroutine may call Do; the
+// calls run one after the other.
 type Thread struct {
 	calls chan call
 	ended chan struct{}
@@ -70,6 +71,8 @@ func (t *Thread) serve(flags int, started chan<- error) {
 	}
 }
 
+// unshare gives the calling thread, which is locked and never given back, namespaces of its
+// own.
 func unshare(flags int) error {
 	// CLONE_FS too: a thread cannot leave its mount namespace while it shares its working
 	// directory with other threads (unshare(2)).
