@@ -66,7 +66,7 @@ func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
 	return nil, &agent.Error{Kind: agent.KindInternal, Message: "cannot reach cloved", Err: err}
 }
 
-// take returns an idle connection, or a new one; kept reports which.
+// take returns an idle connection, or a new one, and whether it was idle.
 func (c *Client) take(ctx context.Context) (*rpc.Conn, bool, error) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {

@@ -24,7 +24,7 @@ type cache struct {
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[agent.RunName]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
-	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer
+	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer; by number, without a gap
 	first    uint64                       // number of the newest event that past leaves out until reach
 	moved    chan struct{}                // closed and replaced when something changed
 }
@@ -77,6 +77,7 @@ func (c *cache) load(s *store.Store) error {
 	if !c.loaded {
 		c.first = last
 	}
+	// All of it: runs that were removed in a gap have no event that could still be read.
 	clear(c.runs)
 	clear(c.names)
 	clear(c.briefs)

@@ -70,6 +70,7 @@ func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 	// if err := failpoint(endNoted, ""); err != nil { return nil, err }
 
 	switch {
+	// Nothing has been done to the run yet, so the caller can simply try again.
 	case unnoted != nil && !expendable(c.run):
 		return nil, unnoted
 	case unnoted != nil || c.run.State != agent.StateQueued:
@@ -98,6 +99,7 @@ func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 		defer cancel()
 		ctx = patience
 	}
+	// Returned only if the record is not stored within the limit.
 	if err == nil && unnoted != nil {
 		err = recordLater(c.run, unnoted)
 	}

@@ -128,6 +128,8 @@ func (c *conversation) next() (*line, error) {
 			c.notification(r)
 		}
 		if l.owed != nil {
+			// Blocks while all places are taken. That is the whole back pressure: the
+			// caller's next lines stay in the socket.
 			c.pending <- struct{}{}
 			return l, nil
 		}

@@ -20,6 +20,8 @@ import (
 
 // Options are what a Daemon is made of.
 type Options struct {
+	// Paths are the state and the run directory, absolute. The caller holds the Lock of the
+	// first.
 	Paths      runtime.Paths
 	ConfigFile string // empty: the defaults
 	Config     Config // what was read from it
@@ -72,12 +74,15 @@ func New(o Options) *Daemon {
 	// How many in all, then for each user; 0: no bound. Those in all make a caller wait,
 	// those of a user refuse.
 	d.readers = newSlots("layers that are read", 4, 2)
+	// No bound in all: a file system that hangs for one user must not use up the places of
+	// others.
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
 	d.makes = newSlots("answers that are being made", 4, 0)
 	d.rootMakes = newSlots("answers that are being made", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
+	// The gauges are asked for at a scrape, when the fields below are set.
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
@@ -91,7 +96,8 @@ func New(o Options) *Daemon {
 // config is the configuration that holds now.
 func (d *Daemon) config() Config { return *d.current.Load() }
 
-// drainTime is how long requests that are being answered get at the end.
+// drainTime is how long requests that are being answered get at the end. clove.service
+// gives cloved 30 s in all (TimeoutStopSec) before systemd kills it.
 const drainTime = 10 * time.Second
 
 // Serve answers on the listener and keeps the agents until ctx ends; then it

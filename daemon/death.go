@@ -59,7 +59,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 		}
 	}
 	// It could not be cleaned up, or a process that cloved cannot see holds its
-	// lock: look again later.
+	// lock: look again later. Not at once: the nudge behind this would bring the same look,
+	// and the same failure, without a pause.
 	select {
 	case <-ctx.Done():
 	case <-time.After(r.retry):

@@ -72,6 +72,7 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 			reasons[run.Spec.ID], _ = r.reconciler.reason(run.Spec.ID)
 		}
 	}
+	// The fields behind the runs, without their opening bracket.
 	rest, err := json.Marshal(struct {
 		Reasons map[agent.ID]string `json:"reasons,omitempty"`
 		Next    string              `json:"next,omitempty"`

@@ -118,6 +118,7 @@ func (r live) fits(c *call, memory int64) error {
 	if most == 0 || memory <= c.run.Spec.Limits.MemoryBytes {
 		return nil
 	}
+	// Foreground runs have a lease as well, and count.
 	promised := memory
 	for _, run := range r.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
 		promised += run.Spec.Limits.MemoryBytes

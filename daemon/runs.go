@@ -52,6 +52,7 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
 	}
+	// Whatever the caller says: cloved starts each run under a supervisor of its own.
 	spec.Detached = true
 	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
 		return nil, err
@@ -141,6 +142,7 @@ func (r runs) withdraw(spec agent.Spec, reason string) error {
 	if err := r.reconciler.dequeue(spec.ID, queued); err != nil {
 		return err
 	}
+	// A foreground run that was refused leaves neither a record nor its name.
 	if err := r.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}

@@ -129,6 +129,8 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 	var mu sync.Mutex // guards agents and leftOut
 	for _, run := range runs {
 		all.Go(func() {
+			// Each call is a connection and a supervisor that measures: not hundreds of
+			// them at once.
 			places <- struct{}{}
 			defer func() { <-places }()
 			var result api.StatsResult

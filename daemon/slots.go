@@ -83,6 +83,7 @@ func (s *slots) give(uid uint32, n int) {
 	defer s.mu.Unlock()
 	s.sum -= n
 	if s.used[uid] -= n; s.used[uid] == 0 {
+		// Or the map would keep every user that ever called.
 		delete(s.used, uid)
 	}
 	close(s.free)

@@ -118,7 +118,8 @@ func reap(command *exec.Cmd) {
 	_ = command.Wait()
 }
 
-// failures is the file that a supervisor's stderr goes to: a crash is written there.
+// failures is the file that a supervisor's stderr goes to: a crash is written there. It is
+// appended to, so that the crash of an earlier start is still there after a restart.
 func (p processes) failures(logDir string) (*os.File, error) {
 	if err := os.MkdirAll(logDir, 0o700); err != nil {
 		return nil, err

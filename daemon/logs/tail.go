@@ -96,6 +96,7 @@ func placeIn(part io.Reader, offset int64, lines int) (at *place, have int, err 
 			have++
 		}
 	}
+	// The last one that is far enough from the end: the least to read.
 	for i := len(places) - 1; i >= 0; i-- {
 		if have-places[i].have >= lines {
 			return &places[i].place, have, nil

@@ -57,6 +57,8 @@ func openOnce(dir string, capBytes int64) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The head of the older file is not needed: that of the newer one counts all that was
+	// dropped since.
 	if l.previous, _, err = tally(l.path(older)); err != nil {
 		return nil, err
 	}

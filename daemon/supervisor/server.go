@@ -59,6 +59,8 @@ func (v *server) accept() {
 		}
 		c := rpc.New(conn)
 		v.mu.Lock()
+		// Before its goroutine begins, so that finish, which waits for accept first, finds
+		// each.
 		v.conns[c] = true
 		v.mu.Unlock()
 		v.all.Go(func() {

@@ -170,6 +170,7 @@ func (s *streams) give(ctx context.Context, data []byte) {
 		close(ended)
 	})
 	_, _ = s.input.Write(data) // the agent may have closed it
+	// The function has run or runs: the deadline must be set before it is reset.
 	if !stop() {
 		<-ended
 		_ = s.input.SetWriteDeadline(time.Time{}) // for the next caller

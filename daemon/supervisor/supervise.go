@@ -61,7 +61,7 @@ type supervisor struct {
 	spec    agent.Spec
 	owner   agent.Owner
 	log     *logs.Log
-	lines   []*logs.Lines
+	lines   []*logs.Lines // of the agent's streams, for flush
 	hub     *hub
 	streams *streams
 	server  *server
@@ -127,6 +127,9 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	// failpoint(superviseEnded, "")
 
 	s.flush()
+	// Version 0: there is no record, because the run never was in the store as one that
+	// starts. It is still queued there, and ended here. fs.ErrExist: another supervisor
+	// lives in its directory, and the run is that one's.
 	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
 		return refuse(launcher, s.spec.ID, err)
 	}
