@@ -94,7 +94,7 @@ func (c *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	if known {
 		return text, nil
 	}
-	// Encoded without the lock, so that a long list holds nobody up.
+	// Encoded without the lock, so that a long list delays no other caller.
 	text, err := briefText(*run)
 	if err != nil {
 		return nil, err

@@ -231,7 +231,7 @@ type visible struct {
 	peer principal
 }
 
-// Has implements agent.Index. A run of somebody else's is as absent as one that never was.
+// Has implements agent.Index. Another user's run is absent, as one that does not exist.
 func (v visible) Has(id agent.ID) bool {
 	run, found := v.runs[id]
 	return found && v.peer.sees(run)

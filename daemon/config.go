@@ -71,8 +71,8 @@ func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
-// LoadConfig reads a file over the defaults. An unknown field is a mistake: it
-// is one that somebody believes to hold. Only the default file may be absent.
+// LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
+// would believe that it has an effect. Only the default file may be absent.
 func LoadConfig(path string) (Config, error) {
 	config := DefaultConfig()
 	if path == "" {

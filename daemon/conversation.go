@@ -73,7 +73,7 @@ func (l *line) id() json.RawMessage {
 	return l.calls[0].ID
 }
 
-// end closes the connection as soon as nothing is owed on it.
+// end closes the connection as soon as every request on it is answered.
 func (c *conversation) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,8 +303,8 @@ func (c *conversation) note(method string, params any) error {
 	return c.send(false, rpc.Message{Method: method, Params: text})
 }
 
-// linger waits, for a caller that has said everything and still listens, as
-// `nc -N` does, until it has all its answers, or has gone.
+// linger keeps the connection of a caller that has ended its sending and still reads, as
+// `nc -N` does, until all answers are sent or the caller has gone.
 func (c *conversation) linger() {
 	gone := make(chan struct{})
 	defer c.conn.WhenGone(func() { close(gone) })()

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// errEnding answers a request that waits for what may never come.
+// errEnding answers requests that have no end of their own, when cloved ends.
 var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
 
 // bounded lets a call that has no end of its own end with cloved. Other calls go on when

@@ -59,8 +59,8 @@ func (r live) resume(c *call, p api.RunParams) (any, error) {
 	return api.Nothing{}, err
 }
 
-// update changes what a live run is held to. The supervisor does it and notes
-// it in the stored spec; here it is only seen that a user stays within bounds.
+// update changes the limits and rules of a live run. The supervisor changes them and stores
+// the new spec; here only the bounds of users and of the host are checked.
 func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	if err := p.Update.Validate(); err != nil {
 		return nil, err

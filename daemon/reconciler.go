@@ -138,7 +138,7 @@ func (r *reconciler) settle(now time.Time) (wake time.Time, err error) {
 	}
 	for _, run := range r.cache.all(func(run *agent.Run) bool { return scheduler.MayChange(run, now) }) {
 		next, err := r.settleRun(run, now)
-		// Those two mean that somebody was faster: the run is as they left it, and the next
+		// Another request or process was faster: the run is as it left it, and the next
 		// look sees it.
 		if kind := agent.KindOf(err); err != nil && kind != agent.KindConflict && kind != agent.KindNotFound {
 			return wake, err

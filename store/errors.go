@@ -52,7 +52,8 @@ func isAny(targets ...error) func(error) bool {
 	}
 }
 
-// explain turns err into an error for people; one that already is stays.
+// explain turns err into an *agent.Error with a message and a hint. One that is such an
+// error already is returned as it is.
 func explain(path string, err error) error {
 	var known *agent.Error
 	if err == nil || errors.As(err, &known) {

@@ -80,8 +80,8 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	case queued != nil && queued.State == agent.StateQueued:
 	case run.Spec.Detached:
-		// It was queued once, and somebody has ended or removed it since. Stored as a new
-		// run it would have no owner, and a run that was removed would come back.
+		// It was queued once, and was ended or removed since. Stored as a new run it would
+		// have no owner, and a run that was removed would come back.
 		return run, Unqueued(run.Spec.Name)
 	default:
 		return run, t.nameFree(run)

@@ -78,7 +78,7 @@ func (m *Meter) add(row Metric, g gauges) {
 	}
 }
 
-// gauges are asked for when somebody looks.
+// gauges are collected at each scrape, and hold no values.
 type gauges struct {
 	descriptions map[string]*prometheus.Desc
 	now          func() []Sample

@@ -20,8 +20,8 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	MethodLayer:          (*server).giveLayer,
 }
 
-// attach joins a caller with the agent's streams until one of them has enough.
-// The agent notices neither.
+// attach connects a caller to the agent's streams until the caller leaves or the run ends.
+// Neither changes anything for the agent.
 func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	var p api.AttachParams
 	if !decode(c, request, &p) {

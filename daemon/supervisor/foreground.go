@@ -92,8 +92,8 @@ func (s *supervisor) expectHost(live *runtime.Live) {
 	})
 }
 
-// hurryHost sees to it that a run whose end somebody wants does not wait for a caller
-// that does not read, once the agent has ended.
+// hurryHost bounds the wait for a caller that does not read, once a run that is being
+// stopped has ended.
 func (v *server) hurryHost() {
 	host := v.hub.host
 	if host == nil {

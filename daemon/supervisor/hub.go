@@ -7,7 +7,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// hub gives what the agent writes to everyone who is attached. It never waits for one of
+// hub gives what the agent writes to every attached session. It never waits for one of
 // them: the agent would wait, too, and its log.
 type hub struct {
 	host      *host      // of a foreground run; else nil

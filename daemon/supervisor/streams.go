@@ -27,7 +27,7 @@ const (
 type streams struct {
 	io     runtime.IO
 	input  *os.File      // our end of the agent's input; nil: it has none
-	typing chan struct{} // holds one while somebody writes to input
+	typing chan struct{} // holds one while a session writes to input
 	master *os.File      // of the pty; nil: pipes
 	ours   []*os.File
 	theirs []*os.File // closed when the run is over, which ends the pumps
@@ -51,7 +51,7 @@ func openStreams(terminal, keepStdin bool, sink func(stream string) io.Writer) (
 	return s, nil
 }
 
-// openPipes makes a pipe for each output, and for the input if somebody may type.
+// openPipes makes a pipe for each output, and for the input if sessions may type.
 func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err error) {
 	if keepStdin {
 		r, w, err := os.Pipe()

@@ -166,8 +166,8 @@ func refuse(launcher Launcher, id agent.ID, cause error) error {
 	}
 }
 
-// flush gives what the agent wrote to the log and to who is attached, the last line without
-// an end too. It may be called again: not every end comes by way of Drained.
+// flush gives what the agent wrote to the log and to the attached sessions, the last line
+// without an end too. It may be called again: not every end comes by way of Drained.
 func (s *supervisor) flush() {
 	s.streams.close()
 	for _, lines := range s.lines {

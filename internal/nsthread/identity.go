@@ -13,9 +13,9 @@ type Identity struct {
 	Groups   []uint32 // the supplementary ones
 }
 
-// StartAs makes a thread with another user's ids for files and sockets. It may open what
-// the kernel lets that user open, whoever planted the paths, and its sockets belong to the
-// user (iptables -m owner, ss -e). It has no capability. For root it is an ordinary thread.
+// StartAs makes a thread with another user's ids for files and sockets. It can open what
+// that user can open, wherever a path leads, and its sockets belong to the user (iptables
+// -m owner, ss -e). It has no capability. For root it is an ordinary thread.
 //
 // Its real, effective and saved ids stay root's. With the user's ids, the user could kill
 // this whole process by a signal to the thread (kill(2) accepts a thread's id), and change

@@ -103,7 +103,7 @@ func Receive(socket syscall.Conn, data []byte, most int) (n int, fds []int, err 
 }
 
 // descriptors are all that came: the kernel has installed them already, and they stay open
-// until somebody closes them.
+// until they are closed.
 func descriptors(control []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	for i := range messages {
