@@ -125,7 +125,7 @@ func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionO
 		if m.Method == api.NoteTaken && s.room != nil {
 			select {
 			case <-s.room:
-			default: // more than was sent
+			default: // one more than was sent: ignored
 			}
 		}
 		if m.Method != api.NoteOutput {

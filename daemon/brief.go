@@ -11,7 +11,7 @@ import (
 
 // briefRun is as much of an agent.Run as a table shows, under the same names, so that a
 // client decodes both into an agent.Run. What it leaves out is not on the wire either: the
-// zero values of all that a table does not show were most of a list.
+// zero values of all that a table does not show would be most of a list.
 type briefRun struct {
 	Spec    briefSpec        `json:"spec"`
 	State   agent.State      `json:"state"`

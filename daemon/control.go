@@ -60,6 +60,7 @@ func (r runs) end(c *call, ref string, grace time.Duration) error {
 // start the run again. unnoted is why the mark could not be stored, of a run that may
 // be ended without (expendable).
 func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
+	// Until the mark is stored, and no longer: the wait for the end must not hold up renames.
 	release, err := r.hold(c, ref)
 	if err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	kept.Go(func() { d.reconciler.watchClock(keeping) })
 	server := newServer(d, group)
-	// Before ready: the service manager's watchdog runs from then on, and calls over it.
+	// Before ready: the health check for the watchdog calls over it.
 	d.socket.Store(new(listener.Addr().String()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()

@@ -38,6 +38,7 @@ func (s system) info(c *call, _ api.Nothing) (any, error) {
 		return nil, err
 	}
 	counts := map[agent.State]int{}
+	// Only runs that the caller sees: the sum would show what others run.
 	for _, run := range s.cache.list(c.peer.sees) {
 		counts[run.State]++
 	}

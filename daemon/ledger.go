@@ -165,7 +165,8 @@ func hold(ctx context.Context, place chan struct{}) error {
 	}
 }
 
-// count takes bytes for a line, or gives some back.
+// count takes bytes for a line, or gives some back, where n is below 0. Giving back never
+// fails.
 func (l *ledger) count(line *owed, n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,6 +31,8 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 	if !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
 	}
+	// All followers share one inotify instance: the kernel gives a user, and so root, 128
+	// of them (package watch).
 	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1, Watch: l.watches.Dir}
 	if p.Tail != nil {
 		choice.Tail = min(max(0, *p.Tail), maxTail)

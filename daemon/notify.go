@@ -83,8 +83,9 @@ func (n Notifier) Ready(status string) {
 	n.Send(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
 }
 
-// Feed resets systemd's watchdog twice in its interval while healthy returns no
-// error in time, until ctx ends. Other errors of healthy go to failed.
+// Feed resets systemd's watchdog twice in its interval while healthy returns no error in
+// time, until ctx ends. Other errors of healthy go to failed. Half of the interval is what
+// sd_watchdog_enabled(3) advises.
 func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error, failed func(error)) {
 	if n.watchdog == 0 {
 		return

@@ -74,8 +74,8 @@ func (d *Daemon) logEnd(o agent.RunEvent) {
 	}
 }
 
-// gauges are what is true at the moment of a scrape. A store that cannot be
-// read leaves its own out, and the rest as cloved last knew it.
+// gauges are what is true at the moment of a scrape. A store that cannot be read leaves its
+// own out, and the rest as cloved last knew it: a scrape must not fail when the store does.
 func (d *Daemon) gauges() []metrics.Sample {
 	err := d.cache.refresh()
 	states, promised := d.cache.tally()

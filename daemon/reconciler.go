@@ -74,7 +74,7 @@ func newReconciler(p parts) *reconciler {
 		decided: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// nudge asks for a look soon.
+// nudge asks for a look soon. It never waits, so it may be called with any lock held.
 func (r *reconciler) nudge() {
 	select {
 	case r.wake <- struct{}{}:
@@ -99,6 +99,7 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 		case <-timer.C:
 		case <-written.Changed:
 		}
+		// One look at a time: what comes meanwhile is one more wake.
 		next, err := r.look(ctx)
 		r.lookEnded()
 		if r.looking.worth(err, time.Now()) {

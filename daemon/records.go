@@ -20,7 +20,7 @@ type records struct {
 }
 
 // with runs one short use of the store. Nothing slow belongs into use: every other process
-// of clove waits meanwhile.
+// that needs the store waits meanwhile.
 func (r records) with(use func(*store.Store) error) error {
 	s, err := store.Open(r.path, storeTimeout)
 	if err == nil {

@@ -64,8 +64,9 @@ func (r runs) suspend(c *call) error {
 	return nil
 }
 
-// dequeue ends the call's queued run. If its start has begun, the error is a conflict:
-// then only its supervisor can end it.
+// dequeue ends the call's queued run. If its start has begun, the error is a conflict: then
+// only its supervisor can end it. The state is compared while this process has the store, so
+// the two cannot both win.
 func (r runs) dequeue(c *call) error {
 	return r.reconciler.dequeue(c.run.Spec.ID, queued)
 }

@@ -130,6 +130,8 @@ func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answe
 			if !r.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
+		// The run stays: a detached one needs no caller, and one in the foreground is ended
+		// by its supervisor when its caller does not come.
 		case <-c.Done():
 			return nil, c.Err()
 		}

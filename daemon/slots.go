@@ -37,7 +37,8 @@ func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error)
 	return sync.OnceFunc(func() { s.give(uid, 1) }), nil
 }
 
-// take is enter for so many places at once, which give gives back.
+// take is enter for so many places at once, which give gives back. The bounds are looked at
+// again after each wait: the user may have taken places meanwhile.
 func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 	for {
 		s.mu.Lock()

@@ -63,9 +63,9 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	return supervisor.Answer{Error: api.ErrorOf(err)}, gone
 }
 
-// postpone holds a run back whose start failed, if it is still queued: the
-// failure could not be stored, and the run would be started again at once, for
-// ever. It reports whether the run is queued.
+// postpone holds a run back whose start failed, if it is still queued: the failure could
+// not be stored, and the run would be started again at once, for ever. It reports whether
+// the run is queued.
 //
 // The hold is in memory only: a new cloved tries each run once.
 func (r *reconciler) postpone(id agent.ID, failure *api.Error) (queued bool) {

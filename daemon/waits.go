@@ -27,6 +27,7 @@ func (r *reconciler) obstacle(id agent.ID) (string, <-chan struct{}) {
 }
 
 // looks wakes the reconciler and waits for the end of a look, which may have begun before.
+// It also returns for a look that failed: the caller then meets the same failure itself.
 func (r *reconciler) looks(ctx context.Context) error {
 	r.mu.Lock()
 	ended := r.ended

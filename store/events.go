@@ -51,6 +51,7 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	if err != nil {
 		return err
 	}
+	// Numbers have no gap, so the oldest event is the one with this key.
 	if number > maxEvents {
 		err = t.events.Delete(numberKey(number - maxEvents))
 	}

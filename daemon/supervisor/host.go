@@ -14,13 +14,13 @@ import (
 // is written before it comes waits for it, and the agent waits with it when it is slow,
 // as for a terminal that was stopped.
 type host struct {
-	pieces chan api.SessionOutput
-	shut   map[string]mark // by stream: the caller's own reader of it has gone
-	taken  atomic.Bool     // a session is the host's, or the time for one is over
-	came   mark            // its connection was received: the end of the run cuts what is not
-	over   mark            // all output is in pieces
-	left   mark            // the caller has gone, or did not come
-	hasty  mark            // it is not waited for any longer
+	pieces chan api.SessionOutput // written and not yet sent; when it is full, the agent waits
+	shut   map[string]mark        // by stream: the caller's own reader of it has gone
+	taken  atomic.Bool            // a session is the host's, or the time for one is over
+	came   mark                   // its connection was received, for which the end of the run waits (await)
+	over   mark                   // all output is in pieces
+	left   mark                   // the caller has gone, or did not come
+	hasty  mark                   // it is not waited for any longer
 }
 
 // mark is something that happens at most once.

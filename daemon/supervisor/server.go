@@ -26,11 +26,11 @@ type server struct {
 	*supervisor
 	live     *runtime.Live
 	listener *net.UnixListener
-	accepted chan struct{}  // closed when no connection is accepted any more
-	all      sync.WaitGroup // conversations
-	context  context.Context
+	accepted chan struct{}   // closed when no connection is accepted any more
+	all      sync.WaitGroup  // conversations
+	context  context.Context // of what sessions do; ends with finish
 	cancel   context.CancelFunc
-	sessions atomic.Int32
+	sessions atomic.Int32 // that are open
 
 	mu    sync.Mutex // guards conns
 	conns map[*rpc.Conn]bool

@@ -29,8 +29,8 @@ type streams struct {
 	input  *os.File      // our end of the agent's input; nil: it has none
 	typing chan struct{} // holds one while a session writes to input
 	master *os.File      // of the pty; nil: pipes
-	ours   []*os.File
-	theirs []*os.File // closed when the run is over, which ends the pumps
+	ours   []*os.File    // our ends of pipes, for close
+	theirs []*os.File    // closed when the run is over, which ends the pumps
 	pumps  sync.WaitGroup
 }
 

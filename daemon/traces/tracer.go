@@ -30,7 +30,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Span is one API call.
+// Span is one API call. The zero value, of a nil Tracer, does nothing.
 type Span struct{ span trace.Span }
 
 // Call begins the span of an API call. Where the parameters name the caller's
