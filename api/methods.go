@@ -6,15 +6,15 @@ const Version = 1
 // DefaultSocket is where cloved listens and clove looks.
 const DefaultSocket = "/run/clove/clove.sock"
 
-// Access says who may call a method. Only root and members of cloved's group
-// get as far as a connection.
+// Access says who may call a method. Only root and members of cloved's group get as far as
+// a connection. No method is for agents.
 type Access string
 
 // The access rules.
 const (
 	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
 	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
-	AccessRoot   Access = "root"
+	AccessRoot   Access = "root"   // what concerns cloved or the host, and not one run
 )
 
 // Shape says what a call looks like on the wire.

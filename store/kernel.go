@@ -16,6 +16,7 @@ type Kernel struct{ database }
 //	meta
 //	└── kernel                   → "1", decimal
 var kernelFormat = format{version: []byte("kernel"), buckets: [][]byte{bucketMeta}, held: "try again; cloved keeps it for as long as it lives, and process %s has it now",
+	// The first step makes no bucket: setSchema makes meta.
 	steps: []migration{{to: 1, what: "make the file", apply: func(*bbolt.Tx) error { return nil }}}}
 
 // OpenKernel opens the file at path, or creates it, and holds it until Close. The
