@@ -33,6 +33,7 @@ func (r Run) WithoutSecrets() Run {
 	r.Spec.Env = slices.Clone(r.Spec.Env)
 	for i, entry := range r.Spec.Env {
 		name, value, _ := strings.Cut(entry, "=")
+		// An empty value shows that the variable is set to nothing, which is no secret.
 		if value != "" && namesSecret(name) {
 			value = Redacted
 		}

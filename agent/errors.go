@@ -30,6 +30,7 @@ type Error struct {
 	Err     error
 }
 
+// Error leaves the hint out: each caller shows it apart from the message.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Step != "" {

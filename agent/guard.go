@@ -43,6 +43,8 @@ func (g Guard) Policy() string {
 	for _, r := range g.Rules {
 		lines = append(lines, fmt.Sprintf("%t %s", r.Deny, r.Target)) // without the source
 	}
+	// The mode stays first; the order of the rules means nothing, because deny beats allow
+	// in any order.
 	slices.Sort(lines[1:])
 	digest := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
 	return hex.EncodeToString(digest[:16])

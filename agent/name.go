@@ -96,6 +96,7 @@ func Resolve(in Index, text string, uid uint32) (ID, error) {
 			Hint: fmt.Sprintf("name the owner too: %s; clove ps -a lists the runs", other)}
 	}
 	var ids []ID
+	// A shorter text could begin many ids, and a mistyped name would hit one.
 	if len(text) >= minPrefix {
 		ids = in.Beginning(text)
 	}

@@ -43,7 +43,8 @@ type EgressLimits struct {
 	Bytes       int64 `json:"bytes,omitempty"` // in and out together, over the whole run
 }
 
-// Gated reports whether the run needs a gate.
+// Gated reports whether the run needs a gate. Host ports and published ports pass through
+// it also where nothing else does.
 func (s Spec) Gated() bool {
 	return s.Network == NetworkAllowlist || s.Network == NetworkPublic ||
 		s.Network == NetworkNone && (len(s.Egress.HostPorts) > 0 || len(s.Egress.Publish) > 0 || s.Kernel.HasSocket())

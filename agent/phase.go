@@ -49,6 +49,7 @@ var phases = map[Phase]map[Event]Phase{
 func (r *Run) Phase() Phase {
 	t := &r.Queue
 	switch {
+	// In each state StopAsked comes first, because it outweighs the other marks.
 	case r.State == StateQueued && t.StopAsked:
 		return PhaseLeaving
 	case r.State == StateQueued && t.Scheduled:
@@ -94,6 +95,7 @@ func (r *Run) mark(e Event) bool {
 
 // NewQueueState is that of a run that is queued for the first time.
 func NewQueueState(s Spec, now time.Time) QueueState {
+	// The first start counts when it is queued, as each later one does in join.
 	t := QueueState{Since: now, Starts: 1}
 	if s.Schedule != "" {
 		t.Scheduled, t.Settled = true, now

@@ -18,6 +18,7 @@ const (
 	StatusOOM         Status = "oom"
 	StatusOutputLimit Status = "output-limit"
 	StatusDiskFull    Status = "disk-full"
+	// No part of clove ends a run with it today.
 	StatusPolicyKill  Status = "policy-kill"
 	StatusBudget      Status = "budget"
 	StatusKilled      Status = "killed"
@@ -28,7 +29,8 @@ const (
 var Statuses = []Status{StatusExited, StatusSignaled, StatusTimeout, StatusCPUTime, StatusOOM, StatusOutputLimit, StatusDiskFull,
 	StatusPolicyKill, StatusBudget, StatusKilled, StatusStartFailed}
 
-// Exit statuses of clove run that are not the agent's own.
+// Exit statuses of clove run that are not the agent's own. 124 is that of timeout(1), 125
+// to 127 are those of docker run, and 128 with a signal's number is that of a shell.
 const (
 	ExitTimeout     = 124
 	ExitStartFailed = 125

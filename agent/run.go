@@ -24,7 +24,8 @@ type Run struct {
 	Parent ID `json:"parent,omitempty"`
 }
 
-// Lease is what a live run holds on this host.
+// Lease is what a live run holds on this host. Decision 5 (docs/decisions) says why each
+// run has a range of host ids of its own.
 type Lease struct {
 	IDRange       int    `json:"id_range"`       // index of the range of host ids
 	BootID        string `json:"boot_id"`        // /proc/sys/kernel/random/boot_id: no run survives into another boot

@@ -19,6 +19,7 @@ func ParseSize(text string) (int64, error) {
 		end = len(text)
 	}
 	unit := strings.TrimPrefix(strings.ToLower(text[end:]), " ")
+	// 256mb and 256mib lose their b. A lone "ib" keeps it, so that it is no unit.
 	if long := strings.TrimSuffix(unit, "b"); len(long) != 1 || long != "i" {
 		unit = long
 	}

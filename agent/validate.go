@@ -65,6 +65,8 @@ func unshowable(c rune) bool {
 	return c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x2028 || c == 0x2029
 }
 
+// checkIdentity is strict because id and name become parts of paths, cgroup names and
+// messages.
 func checkIdentity(s Spec) error {
 	if !s.ID.Valid() {
 		return wrong("id", "leave the id away, and clove makes one", "%.64q is not an id", string(s.ID))
@@ -97,6 +99,8 @@ func IsHostname(name string) bool {
 	return true
 }
 
+// checkLabels bounds each label and all together, because labels are stored and listed with
+// every run. No key has a '=', which separates it from its value.
 func checkLabels(s Spec) error {
 	if len(s.Labels) > labelsMost {
 		return wrong("labels", fmt.Sprintf("use at most %d", labelsMost), "there are %d labels", len(s.Labels))
@@ -135,6 +139,7 @@ func checkWords(s Spec) error {
 			if len(word) >= wordMost {
 				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel takes %d", len(word), wordMost-1)
 			}
+			// execve(2) counts the zero byte at the end of each.
 			all += len(word) + 1
 		}
 	}
@@ -170,6 +175,7 @@ func checkUserInside(s Spec) error {
 	return nil
 }
 
+// checkPath accepts clean paths only, so that later code may compare them as text.
 func checkPath(field, p string) error {
 	switch {
 	case len(p) > pathMost:
@@ -180,6 +186,8 @@ func checkPath(field, p string) error {
 	return nil
 }
 
+// checkPlaces checks the form of all paths and the targets of mounts. What is at a path may
+// change until the start, so only the start looks there.
 func checkPlaces(s Spec) error {
 	f := s.Files
 	if len(f.Prefixes)+len(f.Binds)+len(f.Tmpfs) > entriesMost {
@@ -236,6 +244,7 @@ func checkTargets(targets []string) error {
 	return nil
 }
 
+// checkFilter does not parse the document; package seccomp does, at the start.
 func checkFilter(s Spec) error {
 	switch {
 	case s.Seccomp.Profile == "":
@@ -246,6 +255,9 @@ func checkFilter(s Spec) error {
 	return checkText("seccomp.profile", s.Seccomp.Profile, pathMost)
 }
 
+// checkSupervision also rejects pairs of which one could not take effect: a run that keeps
+// nothing cannot start again, and one that is always restarted is never free for its
+// schedule.
 func checkSupervision(s Spec) error {
 	r := s.Restart
 	switch {
@@ -280,6 +292,8 @@ func checkSupervision(s Spec) error {
 	return checkText("schedule", s.Schedule, scheduleMost)
 }
 
+// checkWeakened bounds the list only. Which controls may be weakened is known to package
+// runtime, which rejects the rest at the start.
 func checkWeakened(s Spec) error {
 	if len(s.AllowUnenforced) > entriesMost {
 		return wrong("allow_unenforced", "name each control once", "there are %d", len(s.AllowUnenforced))

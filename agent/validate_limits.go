@@ -46,6 +46,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
+// checkSize compares a size with its own floor and the ceiling that all sizes share.
 func checkSize(field string, bytes, floor int64) error {
 	switch {
 	case bytes < floor:
@@ -65,6 +66,8 @@ func checkSwap(total, memory int64) error {
 	return nil
 }
 
+// checkPids has no value for "no limit": without one a fork bomb would take the host's
+// process ids.
 func checkPids(n int64) error {
 	if n < PidsFloor || n > PidsCeiling {
 		return wrong("limits.pids", fmt.Sprintf("give a number from %d to %d: the sandbox itself needs some, and there is always a limit", PidsFloor, PidsCeiling),
@@ -73,6 +76,7 @@ func checkPids(n int64) error {
 	return nil
 }
 
+// checkCPUs accepts 0 for no limit. NaN fails every comparison, so it is rejected by name.
 func checkCPUs(n float64) error {
 	if n != 0 && !(n >= CPUsFloor && n <= CPUsCeiling) || math.IsNaN(n) {
 		return wrong("limits.cpus", fmt.Sprintf("give at least %v, for example 1.5, or leave it away for no limit", CPUsFloor), "%v is not a number of CPUs", n)
@@ -80,6 +84,7 @@ func checkCPUs(n float64) error {
 	return nil
 }
 
+// checkClock accepts 0, which means no limit for the clocks that have none, and no grace.
 func checkClock(field string, d time.Duration) error {
 	if d < 0 || d > ClockCeiling {
 		return wrong(field, "give a time of at most a hundred years, or leave it away", "%d ns are not a time", int64(d))
@@ -87,6 +92,8 @@ func checkClock(field string, d time.Duration) error {
 	return nil
 }
 
+// checkRlimits requires nofile, because the agent would otherwise have the limit that clove
+// or cloved was started with.
 func checkRlimits(limits []Rlimit) error {
 	seen := map[string]bool{}
 	for _, l := range limits {

@@ -35,8 +35,8 @@ const (
 	CodeBudget        Code = -32011
 )
 
-// codeRow is one error code: its stable word, the kind that it is to Go
-// callers, and what it means.
+// codeRow is one error code: its stable word, the kind that it is to Go callers, and what
+// it means. Programs compare Word; messages may change.
 type codeRow struct {
 	Code    Code
 	Word    string
@@ -65,6 +65,8 @@ var Codes = []codeRow{
 	{CodeBudget, "budget", agent.KindBusy, "nothing of the amount is left, or less than was asked for", "clove budget raise gives more"},
 }
 
+// rowOf returns false for a code that this build does not know, of a newer cloved or of
+// another server.
 func rowOf(code Code) (codeRow, bool) {
 	i := slices.IndexFunc(Codes, func(row codeRow) bool { return row.Code == code })
 	if i < 0 {
@@ -90,11 +92,15 @@ type ErrorData struct {
 	Record *agent.Record `json:"record,omitempty"`
 }
 
+// Error is the text that the same error has in a clove without cloved.
 func (e *Error) Error() string { return e.Known().Error() }
 
+// Unwrap lets errors.As find an *agent.Error, so that callers treat errors of cloved and of
+// their own process alike.
 func (e *Error) Unwrap() error { return e.Known() }
 
-// Known is the error as the rest of clove knows it.
+// Known is the error as the rest of clove knows it. A code that is not known is an internal
+// error.
 func (e *Error) Known() *agent.Error {
 	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint}
 	if row, found := rowOf(e.Code); found {
@@ -121,7 +127,8 @@ var codeOfKind = map[agent.Kind]Code{
 	agent.KindInternal:      CodeInternal,
 }
 
-// storageErrors come from a disk that is full or fails.
+// storageErrors come from a disk that is full or fails. Callers get a code of their own for
+// them: cloved is well, and the same call may work later.
 var storageErrors = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
 
 // ErrorOf puts any error into the closed set.
@@ -132,6 +139,8 @@ func ErrorOf(err error) *Error {
 	}
 	failure := agent.FailureOf(err)
 	code := codeOfKind[agent.KindOf(err)]
+	// Only of an error without a kind of its own: a mistake of the caller's stays one,
+	// whatever is wrapped in it.
 	if code == CodeInternal && slices.ContainsFunc(storageErrors, func(number syscall.Errno) bool { return errors.Is(err, number) }) {
 		code = CodeStorage
 	}
@@ -141,6 +150,7 @@ func ErrorOf(err error) *Error {
 }
 
 // DecodeParams reads a method's parameters, in which no field may be unknown; none are {}.
+// A field that is misspelled, such as a limit, would otherwise be left out silently.
 func DecodeParams(text json.RawMessage, into any) error {
 	if len(text) == 0 {
 		text = json.RawMessage("{}")

@@ -15,6 +15,7 @@ import (
 
 // AppendJSON appends the line's JSON.
 func (l LogLine) AppendJSON(to []byte) ([]byte, error) {
+	// time.Time refuses to encode other years; encoding/json then gives its error.
 	if len(l.Bytes) > 0 || !plainText(l.Stream) || l.Time.Year() < 0 || l.Time.Year() > 9999 {
 		text, err := json.Marshal(l)
 		return append(to, text...), err
@@ -44,12 +45,13 @@ func (l LogLine) AppendJSON(to []byte) ([]byte, error) {
 	return append(to, '}'), nil
 }
 
-// numberField is a number of a line, and how it begins in JSON.
+// numberField is a number of a line, and how it begins in JSON. All of them have omitempty.
 type numberField struct {
 	begins string
 	value  *int64
 }
 
+// numbers has the fields in the order of the struct, which is encoding/json's.
 func (l *LogLine) numbers() [4]numberField {
 	return [...]numberField{{`,"lost_lines":`, &l.LostLines}, {`,"lost_bytes":`, &l.LostBytes}, {`,"number":`, &l.Number}, {`,"offset":`, &l.Offset}}
 }
@@ -122,6 +124,7 @@ func ParseLogLine(text []byte) (l LogLine, rest []byte, ok bool) {
 			}
 			var err error
 			*f.value, err = strconv.ParseInt(string(after[:end]), 10, 64)
+			// ParseInt takes +1 and 01, which JSON does not have.
 			if err != nil || strconv.FormatInt(*f.value, 10) != string(after[:end]) {
 				return l, nil, false
 			}
@@ -142,6 +145,7 @@ func cutString(text []byte) (s string, rest []byte, ok bool) {
 		switch c := text[i]; {
 		case c == '"':
 			return string(text[1:i]), text[i+1:], ascii || utf8.Valid(text[1:i])
+		// The whole string is then left to encoding/json.
 		case c == '\\':
 			return cutEscaped(text, i)
 		case c < ' ':
@@ -177,7 +181,8 @@ func ParseLogNote(text []byte) (LogNote, error) {
 	return note, err
 }
 
-// parseMany reads many lines as cloved writes them.
+// parseMany reads many lines as cloved writes them (daemon/logs.go); ok is false for any
+// other form.
 func parseMany(text []byte) (note LogNote, ok bool) {
 	head, rest, ok := bytes.Cut(text, []byte(`,"lines":[`))
 	id, begins := bytes.CutPrefix(head, []byte(`{"id":`))

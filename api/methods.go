@@ -8,15 +8,15 @@ const Version = 1
 // DefaultSocket is where cloved listens and clove looks.
 const DefaultSocket = "/run/clove/clove.sock"
 
-// Access says who may call a method. Only root and members of cloved's group
-// get as far as a connection.
+// Access says who may call a method. Only root and members of cloved's group get as far as
+// a connection. No method is for agents.
 type Access string
 
 // The access rules.
 const (
 	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
 	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
-	AccessRoot   Access = "root"
+	AccessRoot   Access = "root"   // what concerns cloved or the host, and not one run
 	AccessAgent  Access = "agent" // as AccessOwner, and the run's agent over its own socket, which names no run
 	AccessSelf   Access = "self"  // the run's agent alone
 )

@@ -44,7 +44,7 @@ type SessionDenied struct {
 }
 
 // SessionInputs is how many inputs a foreground run's caller may send beyond those that
-// were taken: a signal must not wait behind them.
+// were taken: a signal must not wait behind them in the socket.
 const SessionInputs = 4
 
 // SessionSignal is one of HUP, INT, QUIT, TERM, USR1 and USR2 that the caller was sent.

@@ -15,7 +15,8 @@ func (h *Host) Anticipate() {
 	}
 }
 
-// ownDir finds clove's own cgroup in some hierarchy; all of them share the lock.
+// ownDir finds clove's own cgroup in some hierarchy; all of them share the lock. "" means
+// that it is not visible or cannot be written, so that Anticipate does nothing.
 func (h *Host) ownDir(own map[string]string) string {
 	if h.mode == ModeV2 {
 		m := h.trees[unified].mount

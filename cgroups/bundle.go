@@ -11,7 +11,8 @@ import (
 
 // OpenBundle is Open for the cgroup of an OCI container, whose path the engine chose.
 // Because the group will be killed as a whole, the caller must check with Only that it
-// holds nothing but the container's first process.
+// holds nothing but the container's first process. The form of the path proves nothing
+// here: an engine may name any cgroup, so only a place below the cgroup mounts is required.
 func OpenBundle(paths map[string]string) (*Group, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("cannot open a cgroup: no paths are known")
@@ -41,6 +42,7 @@ func (g *Group) Only(pid int) error {
 	if !slices.Contains(found, pid) {
 		return fmt.Errorf("the cgroup %s does not hold the container", g.dirs[0])
 	}
+	// 0 counts too: a process of another pid namespace would be killed as well.
 	if len(found) > 1 {
 		return fmt.Errorf("the cgroup %s holds %d processes besides the container's", g.dirs[0], len(found)-1)
 	}
@@ -55,6 +57,9 @@ func (h *Host) LeaveV1() error {
 	if h.mode == ModeV2 {
 		return nil
 	}
+	// In a container the mount may show only the container's part of the tree. Its root is
+	// then the container's own cgroup, and this process stays below the limits of the
+	// container.
 	for controller, t := range h.trees {
 		if err := write(t.mount, "cgroup.procs", strconv.Itoa(0)); err != nil {
 			return fmt.Errorf("cannot leave the cgroup of %q: %w", controller, err)

@@ -34,4 +34,6 @@
 // and cannot be frozen. It refuses to open a directory that has neither the form of
 // an agent's nor, for OpenBundle, lies below the cgroup mounts. It never reports a
 // figure that this host does not have.
+//
+// Decision 11 (docs/decisions) says why v1 is supported with the same limits.
 package cgroups

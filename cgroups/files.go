@@ -36,6 +36,8 @@ func write(dir, name, value string) error {
 	return err
 }
 
+// readWords splits at lines and blanks alike: cgroup.procs has one word on a line,
+// cgroup.controllers all on one, cpu.max two.
 func readWords(dir, name string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	return strings.Fields(string(text)), err
@@ -77,7 +79,8 @@ func (f *files) number(dir, name string) *int64 {
 	return &n
 }
 
-// keys reads a file of "key number" lines; nil when absent.
+// keys reads a file of "key number" lines; nil when absent. Only flat keyed files have this
+// form; io.stat, whose lines are nested, does not (cgroup-v2.rst).
 func (f *files) keys(dir, name string) map[string]int64 {
 	words := f.words(dir, name)
 	if len(words) == 0 {
@@ -108,13 +111,16 @@ func (f *files) words(dir, name string) []string {
 	return words
 }
 
+// fail keeps the first error only: the figures are read in a row, and what broke the first
+// usually breaks the rest.
 func (f *files) fail(dir, name string, err error) {
 	if f.err == nil {
 		f.err = fmt.Errorf("cannot read %s: %w", filepath.Join(dir, name), err)
 	}
 }
 
-// parseCount parses an unsigned counter; a value above int64 becomes MaxInt64.
+// parseCount parses an unsigned counter; a value above int64 becomes MaxInt64. The kernel
+// counts in 64 bits without a sign, the record with one.
 func parseCount(word string) (int64, error) {
 	n, err := strconv.ParseUint(word, 10, 64)
 	return int64(min(n, math.MaxInt64)), err

@@ -35,6 +35,8 @@ func (g *Group) freeze(within time.Duration) error {
 }
 
 // Thaw resumes a frozen group. A group that is not frozen or does not exist is left alone.
+// On v2 it waits until the processes run again. v1 has nothing to wait for: the write
+// itself wakes them.
 func (g *Group) Thaw() error {
 	if dir := g.paths["freezer"]; dir != "" {
 		return thawV1(dir)
@@ -102,12 +104,16 @@ func awaitEvent(dir, key, value string, deadline time.Time) error {
 		return fmt.Errorf("cannot watch a cgroup: %w", err)
 	}
 	defer file.Close()
+	// Two lines today, "populated 0" and "frozen 0". The rest is room for later kernels.
 	text := make([]byte, 256)
 	for {
+		// A read from offset 0 makes kernfs format the file afresh and arms the next poll.
+		// A file that was read to its end would return nothing.
 		n, err := file.ReadAt(text, 0)
 		if n == 0 {
 			return fmt.Errorf("cannot watch a cgroup: %w", err)
 		}
+		// The line breaks around it make this match a whole line, the first one included.
 		if strings.Contains("\n"+string(text[:n]), "\n"+key+" "+value+"\n") {
 			return nil
 		}
@@ -116,6 +122,8 @@ func awaitEvent(dir, key, value string, deadline time.Time) error {
 			return fmt.Errorf("cannot see %s %s in %s in time: it has %s", key, value, dir, strconv.Quote(string(text[:n])))
 		}
 		fds := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLPRI}}
+		// poll(2) is never restarted after a signal, and Go's scheduler sends SIGURG to
+		// preempt threads.
 		if _, err := unix.Poll(fds, millisecondsUp(left)); err != nil && err != unix.EINTR {
 			return fmt.Errorf("cannot watch a cgroup: %w", err)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // Group is one agent's cgroups. It is a value without mutable state: any number of
-// goroutines and processes may use Groups of the same agent.
+// goroutines and processes may use Groups of the same agent. paths is as in Placement: by
+// controller, so several keys may lead to one directory.
 type Group struct {
 	paths map[string]string
 	dirs  []string // the distinct directories of paths, sorted
@@ -74,6 +75,8 @@ func (g *Group) walk(visit func(dir string) error) error {
 	return nil
 }
 
+// walkDir skips a directory that is gone when it is visited. One that goes between the
+// visit and the listing has no children for subgroups.
 func walkDir(dir string, visit func(string) error) error {
 	if err := visit(dir); err != nil {
 		if isGone(err) {
@@ -98,6 +101,7 @@ func walkDir(dir string, visit func(string) error) error {
 // directory with all its control files.
 func subgroups(dir string) ([]string, error) {
 	var about unix.Stat_t
+	// A failed stat is left to ReadDir, whose error is checked.
 	if unix.Stat(dir, &about) == nil && about.Nlink == 2 {
 		return nil, nil
 	}
@@ -118,6 +122,8 @@ func subgroups(dir string) ([]string, error) {
 // uninterruptible sleep may never end.
 const patience = 30 * time.Second
 
+// bounded adds patience to a context without a deadline. A deadline of the caller counts
+// alone, even where it is longer.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return context.WithCancel(ctx)
@@ -145,6 +151,8 @@ func (g *Group) Remove(ctx context.Context) error {
 // pause.
 func removeTree(ctx context.Context, dir string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		// Tried before the children are listed: an agent rarely makes sub-cgroups. Only an
+		// attempt shows whether the kernel has released the last process.
 		err := unix.Rmdir(dir)
 		if err == nil || err == unix.ENOENT {
 			return nil

@@ -88,6 +88,9 @@ func detect(root string) (*Host, error) {
 // Mode returns the layout.
 func (h *Host) Mode() Mode { return h.mode }
 
+// modeOf decides in libcontainer's order (IsCgroup2UnifiedMode, IsCgroup2HybridMode).
+// libcontainer asks statfs(2) of the two mount points; the table of mounts gives the same
+// answer and can be a test's.
 func modeOf(mounts []*mountinfo.Info) Mode {
 	if top := topmost(mounts, mountRoot); top != nil && top.FSType == "cgroup2" {
 		return ModeV2
@@ -120,7 +123,9 @@ func unifiedTree(root string, m *mountinfo.Info) tree {
 	return tree{mount: mount, base: mount, readOnly: isReadOnly(m)}
 }
 
-// addV1 finds the hierarchy of each controller from the mount options.
+// addV1 finds the hierarchy of each controller from the mount options. The options list the
+// controllers beside flags such as rw and xattr; own, whose keys come from
+// /proc/self/cgroup, distinguishes them.
 func (h *Host) addV1(root string, mounts []*mountinfo.Info, own map[string]string) {
 	for _, m := range mounts {
 		if m.FSType != "cgroup" {
@@ -160,6 +165,8 @@ func below(mount, shown, own string) (dir string, foreign bool) {
 	return filepath.Join(mount, relative), false
 }
 
+// isReadOnly looks at both kinds of options: one mount can be read-only (a container's
+// view), or the file system itself, for all its mounts.
 func isReadOnly(m *mountinfo.Info) bool {
 	return slices.Contains(strings.Split(m.Options, ","), "ro") ||
 		slices.Contains(strings.Split(m.VFSOptions, ","), "ro")
@@ -179,7 +186,8 @@ func readMounts(path string) ([]*mountinfo.Info, error) {
 }
 
 // readOwn returns clove's own cgroup by controller, from lines of the form
-// "4:cpu,cpuacct:/path"; see cgroups(7). A kernel without cgroups has no such file.
+// "4:cpu,cpuacct:/path"; see cgroups(7). A kernel without cgroups has no such file. The
+// line of the v2 tree, "0::/path", names no controller, which gives it the key unified.
 func readOwn(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
@@ -187,6 +195,7 @@ func readOwn(path string) (map[string]string, error) {
 	}
 	own := map[string]string{}
 	for line := range bytes.Lines(text) {
+		// Three parts at most, because the path may contain colons.
 		fields := strings.SplitN(strings.TrimSuffix(string(line), "\n"), ":", 3)
 		if len(fields) != 3 {
 			return nil, fmt.Errorf("cannot parse %s: line %q has not three fields", path, line)

@@ -31,6 +31,8 @@ func (g *Group) Kill(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for round := 0; ; round++ {
+		// Listed before the signal: awaitExits needs to know which processes the signal is
+		// about to end.
 		pids, err := g.members()
 		if err != nil {
 			return fmt.Errorf("cannot list processes to kill: %w", err)
@@ -39,6 +41,8 @@ func (g *Group) Kill(ctx context.Context) error {
 			g.letGo() // a group that is empty but still frozen would look paused for ever
 			return nil
 		}
+		// Checked only when processes are left: a kill that succeeds in its last moment is
+		// no error.
 		if ctx.Err() != nil {
 			return fmt.Errorf("cannot kill %s: %w", describe(pids), ctx.Err())
 		}
@@ -57,6 +61,7 @@ func (g *Group) KillBut(keep int) error {
 	// time enters the freezer when it is scheduled next, and so do its children.
 	_ = g.freeze(0)
 	defer g.letGo()
+	// keep counts as signalled already, which is what spares it.
 	struck := []int{keep}
 	for deadline := time.Now().Add(killButPatience); ; {
 		pids, err := g.members()
@@ -194,7 +199,8 @@ func (g *Group) signal(pids []int) error {
 
 // awaitExits returns when all of pids have ended, or roundPatience is over, or ctx ended.
 // It always waits a little: a pid that stays listed after its process ended, or that cannot
-// be opened, must not make Kill spin.
+// be opened, must not make Kill spin. By now a pid may belong to another process; then this
+// waits for that one, roundPatience at most.
 func awaitExits(ctx context.Context, pids []int) {
 	round, cancel := context.WithTimeout(ctx, roundPatience)
 	defer cancel()
@@ -251,6 +257,8 @@ func Describe(pid int) string {
 		return fmt.Sprintf("process %d", pid)
 	}
 	about := fmt.Sprintf("process %d (%s, state %c", pid, text[open+1:end], text[end+2])
+	// wchan is "0" for a process that does not wait, and where it may not be read
+	// (proc(5)).
 	if wchan, err := os.ReadFile(filepath.Join(proc, "wchan")); err == nil && len(wchan) > 1 {
 		about += ", in " + string(wchan)
 	}

@@ -54,6 +54,7 @@ func bounded64(n *int64) *int64 {
 }
 
 // quota computes CPUs from quota and period in microseconds. "max" (v2) and -1 (v1) mean no limit.
+// cpu.max has both words in one file, v1 has a file for each; the order is the same.
 func quota(words []string) *float64 {
 	if len(words) != 2 {
 		return nil
@@ -111,6 +112,8 @@ func (g *Group) Shrink(limit int64) error {
 		if err != nil && err != unix.EAGAIN && err != unix.EINTR && !isGone(err) {
 			return fmt.Errorf("cannot reclaim memory: %w", err)
 		}
+		// Stop when a round freed nothing, or the loop would spin on memory that cannot be
+		// reclaimed (no swap, locked pages). A kernel without memory.reclaim ends here too.
 		if now := f.number(dir, "memory.current"); now == nil || *now >= *used || time.Now().After(deadline) {
 			if now != nil && *now <= limit {
 				return nil

@@ -44,6 +44,8 @@ func (h *Host) SwapAccounting() bool {
 	return err != nil || len(limited) == 0 || exists(filepath.Dir(limited[0]), "memory.swap.max")
 }
 
+// missingV1 asks in the order in which the answers exclude each other: without a mount
+// nothing is known of the directory in it. "io" is called blkio on v1.
 func (h *Host) missingV1(name string) *lack {
 	if name == "io" {
 		name = "blkio"
@@ -59,6 +61,8 @@ func (h *Host) missingV1(name string) *lack {
 	return t.unwritable(t.base)
 }
 
+// unmountedV1 distinguishes a controller that the kernel's command line turned off, because
+// mounting it would fail.
 func (h *Host) unmountedV1(name string) *lack {
 	if h.disabled[name] {
 		return &lack{fmt.Sprintf("the %s controller is disabled on the kernel command line", name),
@@ -73,6 +77,8 @@ func (h *Host) unmountedV1(name string) *lack {
 // programs.
 var builtinV2 = []string{"cpuacct", "devices", "freezer"}
 
+// missingV2 asks first whether the tree can be written at all, because that concerns every
+// controller and has one remedy.
 func (h *Host) missingV2(controller string) *lack {
 	t := h.trees[unified]
 	if l := t.unwritable(t.base); l != nil {
@@ -105,6 +111,8 @@ func (t tree) undelegable(controller string) *lack {
 		fmt.Sprintf("move them to %s/%s from where they are visible, or start the container with --cgroupns=host", t.mount, leafV2)}
 }
 
+// unwritable reports why clove cannot make cgroups in dir. access(2) reports EROFS to root
+// as well, although root passes every check of modes.
 func (t tree) unwritable(dir string) *lack {
 	if t.readOnly {
 		return &lack{fmt.Sprintf("%s is mounted read-only", t.mount),

@@ -40,6 +40,7 @@ func oomKillsV1(top string) (total int64, err error) {
 	return total, nil
 }
 
+// oomKillsIn reads the oom_kill line of one file; v1 and v2 call the line the same.
 func oomKillsIn(dir, name string) (int64, error) {
 	var f files
 	n := at(f.keys(dir, name), "oom_kill")
@@ -67,6 +68,7 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 		dir = g.paths[unified]
 	}
 	events, err := arm(dir)
+	// The group is there, its memory controller is not.
 	if isGone(err) && !isV1 && exists(dir, "cgroup.procs") {
 		return make(chan struct{}), nil
 	}
@@ -115,6 +117,8 @@ func (w *oomWatch) run(ctx context.Context) {
 // run out in an ancestor, and the kernel may have chosen a victim elsewhere.
 const settleTime = 10 * time.Second
 
+// settle looks until the count has grown. On v2 one look is enough: memory.events has
+// changed before it wakes the poll.
 func (w *oomWatch) settle(ctx context.Context) error {
 	deadline := time.Now().Add(w.patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -143,7 +147,9 @@ func (w *oomWatch) look() (grown bool, err error) {
 }
 
 // armV1 binds an eventfd to memory.oom_control (the kernel's cgroup-v1/memory.rst).
-// Removing the group signals it too.
+// Removing the group signals it too. The kernel needs the descriptor of memory.oom_control
+// during the write only; it holds the eventfd itself, and unregisters it when the last
+// descriptor is closed.
 func armV1(dir string) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -169,6 +175,8 @@ func armV2(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// This fails where Go's poller did not accept the file, and then the watch would never
+	// be woken. It sets nothing else: files have no deadline at first.
 	if err := events.SetReadDeadline(time.Time{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot poll %s: %w", events.Name(), err), events.Close())
 	}

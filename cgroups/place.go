@@ -59,6 +59,8 @@ func (h *Host) Place(name string) Placement {
 	}
 	p := Placement{OCIPath: parentV1 + "/" + name, Paths: map[string]string{}}
 	for controller, t := range h.trees {
+		// A hierarchy in which clove's own cgroup is not visible has no path that could be
+		// named here. Missing reports it, and the run is refused unless it may do without.
 		if !t.foreign {
 			p.Paths[controller] = filepath.Join(h.parent(controller), name)
 		}
@@ -90,6 +92,7 @@ func (h *Host) Prepare() error {
 			return fmt.Errorf("cannot make the parent of all agents: %w", err)
 		}
 	}
+	// Top down: a cgroup can give its children only what its own parent has given to it.
 	if err := delegate(root); err != nil {
 		return err
 	}
@@ -148,12 +151,14 @@ func enable(dir string) error {
 
 // List returns the names of all agents that have a cgroup below the parent in any
 // hierarchy, sorted. Whether one is a leftover only the store of its installation can tell.
+// A run whose teardown was interrupted may be left in one hierarchy only, so all are read.
 func (h *Host) List() ([]string, error) {
 	names := []string{}
 	for name, t := range h.trees {
 		if t.foreign {
 			continue
 		}
+		// The parent may not exist yet in a hierarchy; then it holds no agent.
 		entries, err := os.ReadDir(h.parent(name))
 		if err != nil && !isGone(err) {
 			return nil, fmt.Errorf("cannot list agents: %w", err)
@@ -168,7 +173,9 @@ func (h *Host) List() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// isAgentDir reports whether path has the form that Place returns.
+// isAgentDir reports whether path has the form that Place returns. Group kills and removes
+// what it opens, and the paths come from the store, so a damaged entry must not name
+// another directory.
 func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
 	parent := filepath.Base(dir)

@@ -49,8 +49,8 @@ type CPUUse struct {
 	Total, User, System time.Duration
 }
 
-// Since returns s without the CPU time used before. The parts are scaled again, so that
-// they still add up to the total.
+// Since returns s without the CPU time used before: what the launch used in the same cgroup
+// is not the agent's. The parts are scaled again, so that they still add up to the total.
 func (s Stats) Since(before CPUUse) Stats {
 	if s.CPU == nil {
 		return s
@@ -60,6 +60,8 @@ func (s Stats) Since(before CPUUse) Stats {
 	if s.CPUUser == nil {
 		return s
 	}
+	// The parts before are raw samples and are scaled as those now are; each is clamped,
+	// because two scaled samples can differ by more than the totals do.
 	earlier, _ := share(before.Total, int64(before.User), int64(before.System))
 	user := min(max(0, *s.CPUUser-*earlier), total)
 	system := total - user
@@ -95,7 +97,8 @@ func (g *Group) CPUTime() (time.Duration, error) {
 	return *used, nil
 }
 
-// gone returns a directory of the group that does not exist.
+// gone returns a directory of the group that does not exist. Only then is an absent figure
+// the end of the group, and not a kernel without it.
 func (g *Group) gone() (dir string, gone bool) {
 	for _, dir := range g.dirs {
 		if !exists(dir, "cgroup.procs") {

@@ -25,6 +25,7 @@ func (g *Group) statsV1() (Stats, error) {
 	return s, f.err
 }
 
+// cpuV1 reads cpu and cpuacct by their own paths: they usually share a mount, but need not.
 func (g *Group) cpuV1(f *files, s *Stats) {
 	throttling := f.keys(g.paths["cpu"], "cpu.stat")
 	s.CPUThrottled = duration(at(throttling, "throttled_time"), time.Nanosecond)

@@ -14,6 +14,8 @@ import (
 // the library reports 0 for absent ones. The rest is read here.
 func (g *Group) statsV2() (Stats, error) {
 	dir := g.paths[unified]
+	// The library joins a mount point and a group path. Splitting dir here needs no
+	// knowledge of where the tree is mounted.
 	manager, err := cgroup2.Load("/"+filepath.Base(dir), cgroup2.WithMountpoint(filepath.Dir(dir)))
 	if err != nil {
 		return Stats{}, fmt.Errorf("cannot open %s: %w", dir, err)

@@ -39,7 +39,8 @@ func delegate(root string) error {
 	}
 }
 
-// vacate moves every process of dir into its leaf.
+// vacate moves every process of dir into its leaf. Moving needs one write for each process:
+// cgroup.procs takes one number at a time.
 func vacate(dir string) error {
 	pids, err := readPids(dir)
 	if err != nil {

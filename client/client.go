@@ -53,11 +53,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// connect makes a connection, or an error that says what to do.
 func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
 	conn, err := rpc.Dial(ctx, c.path)
 	switch {
 	case err == nil:
 		return conn, nil
+	// Refused: a socket that a killed cloved has left.
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED):
 		return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: "systemctl start clove"}
 	case errors.Is(err, fs.ErrPermission):
@@ -67,7 +69,7 @@ func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
 	return nil, &agent.Error{Kind: agent.KindInternal, Message: "cannot reach cloved", Err: err}
 }
 
-// take returns an idle connection, or a new one.
+// take returns an idle connection, or a new one, and whether it was idle.
 func (c *Client) take(ctx context.Context) (*rpc.Conn, bool, error) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
@@ -81,6 +83,7 @@ func (c *Client) take(ctx context.Context) (*rpc.Conn, bool, error) {
 	return conn, false, err
 }
 
+// keep puts a connection aside for the next call. Its last answer must have been read.
 func (c *Client) keep(conn *rpc.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,6 +102,8 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 		return err
 	}
 	err = request(ctx, conn, method, params)
+	// Only of an idle connection, and only where cloved cannot have got the request:
+	// anything else could be done twice.
 	if kept && rpc.IsGone(err) {
 		conn.Close()
 		if conn, err = c.connect(ctx); err != nil {
@@ -112,6 +117,8 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	}
 	err = conn.Answer(ctx, result, nil, fault)
 	var answered *api.Error
+	// An error of cloved's is an answer, and the connection is as good as before. After any
+	// other one, the rest of an answer could still come.
 	if err != nil && !errors.As(err, &answered) {
 		conn.Close()
 		return lost(err)
@@ -130,7 +137,8 @@ func call[R any](ctx context.Context, c *Client, method string, params any) (res
 	return result, err
 }
 
-// Stream asks for a method that notifies before it answers.
+// Stream asks for a method that notifies before it answers. It has a connection of its own:
+// closing that is how ctx, or an error of note, ends the stream.
 func (c *Client) Stream(ctx context.Context, method string, params, result any, note func(method string, params json.RawMessage) error) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -157,6 +165,7 @@ func request(ctx context.Context, conn *rpc.Conn, method string, params any) err
 	return err
 }
 
+// fault is what rpc.Conn makes of an error object.
 func fault(text json.RawMessage) error { return api.ParseError(text) }
 
 // notes gives each notification of a stream to each, as what it is.

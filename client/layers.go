@@ -21,6 +21,7 @@ func (c *Client) Apply(ctx context.Context, params api.ApplyParams, each func(ag
 	return r, err
 }
 
+// eachChange takes the change out of its notification.
 func eachChange(each func(agent.Change) error) func(string, json.RawMessage) error {
 	return notes(func(note api.ChangeNote) error { return each(note.Change) })
 }

@@ -38,6 +38,8 @@ func (c *Client) Start(ctx context.Context, p api.StartParams) (api.RunResult, e
 func (c *Client) List(ctx context.Context, p api.ListParams) (api.ListResult, error) {
 	all := api.ListResult{Runs: []agent.Run{}, Reasons: map[agent.ID]string{}}
 	for most := p.Limit; ; {
+		// An answer has as many runs as fit into it, so what is still missing is asked for
+		// again.
 		if most > 0 {
 			p.Limit = most - len(all.Runs)
 		}

@@ -17,7 +17,7 @@ import (
 // while Answer waits.
 type Session struct {
 	conn   *rpc.Conn
-	room   chan struct{} // of a foreground run: holds one for each input that was not taken yet
+	room   chan struct{} // of a foreground run: holds one for each input that was not taken yet; else nil
 	closed chan struct{} // with room
 	close  func()
 }
@@ -82,6 +82,8 @@ func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) e
 	source, sent := &watched{Reader: from}, make(chan struct{})
 	go func() {
 		defer close(sent)
+		// A goroutine of its own, because cloved may answer with an error before all is
+		// sent.
 		if _, err := io.Copy(s, source); err == nil {
 			_ = s.CloseInput() // the answer says whether it came
 		} else if source.err != nil {
@@ -101,12 +103,14 @@ func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) e
 	return err
 }
 
-// watched keeps the error of its reader, to distinguish it from the writer's.
+// watched keeps the error of its reader, to distinguish it from the writer's: io.Copy
+// returns one error for both.
 type watched struct {
 	io.Reader
 	err error
 }
 
+// Read notes an error; the end of the archive is none.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -121,7 +125,7 @@ func (s *Session) Answer(ctx context.Context, result any, each func(api.SessionO
 		if m.Method == api.NoteTaken && s.room != nil {
 			select {
 			case <-s.room:
-			default: // more than was sent
+			default: // one more than was sent: ignored
 			}
 		}
 		if m.Method != api.NoteOutput {

@@ -11,12 +11,16 @@ import (
 	"clove.run/clove/daemon/traces"
 )
 
-// call is one request on its way to its handler.
+// call is one request on its way to its handler. Its context ends with the connection, when
+// the request is cancelled, and for a call without an end of its own when cloved ends
+// (bounded).
 type call struct {
 	context.Context
 	peer caller
 	run  agent.Run       // of a method with AccessOwner: the run that it is about
 	id   json.RawMessage // of the request, for its notifications
+	// note sends a notification of the request's. It fails when the caller has gone or does
+	// not read.
 	note func(method string, params any) error
 }
 
@@ -34,8 +38,8 @@ func handle[P any](serve func(*call, P) (any, error)) handler {
 	}
 }
 
-// dispatcher gives requests to their handlers: it asks whether the caller may, counts
-// and traces.
+// dispatcher gives requests to their handlers: it checks access, counts and traces. One is
+// shared by all connections, so nothing in it changes after the start.
 type dispatcher struct {
 	handlers map[string]handler
 	cache    *cache
@@ -60,6 +64,9 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 	case api.AccessSelf:
 		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name)
 	case api.AccessOwner, api.AccessAgent:
+		// Only the run's name is read here; handle reads all parameters again, strictly.
+		// Both find the same name: keys that differ in case alone were refused with the
+		// line (rpc.Examine).
 		var p api.RunParams
 		if len(params) > 0 {
 			if err := json.Unmarshal(params, &p); err != nil {
@@ -69,6 +76,7 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		if p.Run == "" {
 			return agent.Run{}, api.Failure(api.CodeParams, `say "run":"NAME"`, "no run is named")
 		}
+		// Another process may have stored the run, or its name, a moment ago.
 		if err := d.cache.refresh(); err != nil {
 			return agent.Run{}, err
 		}
@@ -82,5 +90,5 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 }
 
 // ofRecords are the methods about one run that need only its record, which is all that
-// cloved has of an OCI container.
+// cloved has of an OCI container. A method that is missing here refuses such a run.
 var ofRecords = map[string]bool{api.MethodRunGet: true, api.MethodRunWait: true, api.MethodRunRemove: true}

@@ -26,7 +26,7 @@ func (l limits) asUser(c *call, look func() error) error {
 	if err != nil {
 		return err
 	}
-	seen := make(chan error, 1)
+	seen := make(chan error, 1) // it has room: after the time limit nobody receives
 	go func() {
 		defer leave()
 		thread, err := nsthread.StartAs(nsthread.Identity{UID: c.peer.owner.UID, GID: c.peer.owner.GID})
@@ -65,6 +65,8 @@ func shown(files agent.Files) error {
 // readable is the rule of package rootfs, applied before anything is stored. Nothing but
 // a directory or regular file is opened: opening a FIFO or a device has effects.
 func readable(path string, wantDir bool) error {
+	// O_PATH opens nothing yet: the file's type is known before anything can have an
+	// effect.
 	handle, err := os.OpenFile(path, unix.O_PATH, 0)
 	if err != nil {
 		return err
@@ -79,13 +81,17 @@ func readable(path string, wantDir bool) error {
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return errNotPlain
 	}
+	// Opened through the handle and not by its path, which the user can give another file
+	// by now. The kernel checks this thread's right to read again.
 	name := fmt.Sprintf("/proc/self/fd/%d", handle.Fd())
 	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
+		// With the path that the user named: the one in /proc means nothing to them.
 		return &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
 	}
 	defer file.Close()
 	if info.IsDir() {
+		// The right to read a directory does not include the right to search it.
 		_, err = os.Lstat(path + "/.")
 	}
 	return err

@@ -9,13 +9,14 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// briefRun is as much of an agent.Run as a table shows, under the same names.
-// What it leaves out is not on the wire either: a list is long.
+// briefRun is as much of an agent.Run as a table shows, under the same names, so that a
+// client decodes both into an agent.Run. What it leaves out is not on the wire either: the
+// zero values of all that a table does not show would be most of a list.
 type briefRun struct {
 	Spec    briefSpec        `json:"spec"`
 	State   agent.State      `json:"state"`
 	Owner   agent.Owner      `json:"owner,omitzero"`
-	Queue   agent.QueueState `json:"turn,omitzero"`
+	Queue   agent.QueueState `json:"turn,omitzero"` // the name on the wire is older than the type's
 	Created time.Time        `json:"created"`
 	Started time.Time        `json:"started,omitzero"`
 	PID     int              `json:"pid,omitempty"`
@@ -57,6 +58,9 @@ func briefCommand(words []string) []string {
 	room := briefCommandBytes
 	for i, word := range words {
 		if len(word) > room {
+			// The slice is full, so append copies: the words are the cache's, which other
+			// callers read. A cut in the middle of a letter would not be UTF-8, which JSON
+			// has to be.
 			return append(words[:i:i], strings.ToValidUTF8(word[:room], ""))
 		}
 		room -= len(word)
@@ -83,11 +87,14 @@ func (c *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	id := run.Spec.ID
 	c.mu.Lock()
 	text, known := c.briefs[id]
+	// The same pointer is the same state, because a stored value is replaced and never
+	// changed.
 	known = known && c.runs[id] == run
 	c.mu.Unlock()
 	if known {
 		return text, nil
 	}
+	// Encoded without the lock, so that a long list delays no other caller.
 	text, err := briefText(*run)
 	if err != nil {
 		return nil, err
@@ -100,7 +107,8 @@ func (c *cache) brief(run *agent.Run) (json.RawMessage, error) {
 	return text, nil
 }
 
-// text is a run as an answer has it.
+// text is a run as an answer has it. The environment is never in a list: it may have
+// secrets, and run.get shows it redacted.
 func (c *cache) text(run *agent.Run, brief bool) (json.RawMessage, error) {
 	if brief {
 		return c.brief(run)

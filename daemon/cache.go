@@ -24,7 +24,7 @@ type cache struct {
 	runs     map[agent.ID]*agent.Run // a value is replaced, never changed: readers keep it
 	names    map[agent.RunName]agent.ID
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
-	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer
+	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer; by number, without a gap
 	first    uint64                       // number of the newest event that past leaves out until reach
 	moved    chan struct{}                // closed and replaced when something changed
 }
@@ -33,8 +33,8 @@ func newCache(r records) *cache {
 	return &cache{records: r, runs: map[agent.ID]*agent.Run{}, names: map[agent.RunName]agent.ID{}, briefs: map[agent.ID]json.RawMessage{}, moved: make(chan struct{})}
 }
 
-// refresh reads what changed since the last time; it costs two small reads
-// when nothing did.
+// refresh reads what changed since the last time; it costs two small reads when nothing
+// did. Callers queue on the lock: the first one reads for all that wait.
 func (c *cache) refresh() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,6 +42,8 @@ func (c *cache) refresh() error {
 	if c.loaded && err == nil && revision == c.revision {
 		return nil
 	}
+	// A file that is missing or cannot be read comes here, too: opening the store makes it,
+	// or gives an error with a hint.
 	err = c.records.with(func(s *store.Store) error {
 		if c.loaded {
 			return c.advance(s)
@@ -75,6 +77,7 @@ func (c *cache) load(s *store.Store) error {
 	if !c.loaded {
 		c.first = last
 	}
+	// All of it: runs that were removed in a gap have no event that could still be read.
 	clear(c.runs)
 	clear(c.names)
 	clear(c.briefs)
@@ -88,21 +91,27 @@ func (c *cache) load(s *store.Store) error {
 
 // advance reads the runs that something happened to.
 func (c *cache) advance(s *store.Store) error {
+	// Every change of a run has its event in the same transaction, so the events name all
+	// runs that have to be read.
 	news, last, err := s.Events(c.last, ringSize)
 	if err != nil {
 		return err
 	}
+	// A transaction without an event changed no run, but for instance the drain.
 	if len(news) == 0 {
 		return nil
 	}
 	if news[0].Sequence != c.last+1 || news[len(news)-1].Sequence != last {
 		return c.load(s) // more events than the store was asked for
 	}
+	// Each run once, however many events it has: only its present state is of interest.
 	ids := map[agent.ID]bool{}
 	for _, o := range news {
 		ids[o.ID] = true
 	}
 	for id := range ids {
+		// Get takes any reference. What is found under another id is not this run, which is
+		// gone.
 		run, err := s.Get(string(id))
 		switch {
 		case err == nil && run.Spec.ID == id:
@@ -129,6 +138,7 @@ func (c *cache) put(run *agent.Run) {
 	c.names[run.Name()] = run.Spec.ID
 }
 
+// drop forgets a run, its text for lists, and its name.
 func (c *cache) drop(id agent.ID) {
 	old, found := c.runs[id]
 	if !found {
@@ -141,6 +151,8 @@ func (c *cache) drop(id agent.ID) {
 	}
 }
 
+// broadcast wakes everybody who waits for a change; c.mu is held. A closed channel reaches
+// any number of waiters, and none of them can delay the one who closes it.
 func (c *cache) broadcast() {
 	close(c.moved)
 	c.moved = make(chan struct{})
@@ -179,8 +191,9 @@ func (c *cache) list(wanted func(*agent.Run) bool) []*agent.Run {
 	return found
 }
 
-// current returns the runs that have not ended, and those that one of them comes
-// after. The other ended runs are nothing to the queue, and there may be many.
+// current returns the runs that have not ended, and those that one of them comes after. The
+// other ended runs are nothing to the queue, and there may be many: a look must not take
+// longer the more records are kept.
 func (c *cache) current() []agent.Run {
 	first := map[agent.RunName]bool{}
 	for _, run := range c.list(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
@@ -191,6 +204,7 @@ func (c *cache) current() []agent.Run {
 	return c.all(func(run *agent.Run) bool { return run.State != agent.StateEnded || first[run.Name()] })
 }
 
+// get returns the run as the cache has it, without a look at the store.
 func (c *cache) get(id agent.ID) (agent.Run, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,16 +231,20 @@ type visible struct {
 	peer principal
 }
 
+// Has implements agent.Index. Another user's run is absent, as one that does not exist.
 func (v visible) Has(id agent.ID) bool {
 	run, found := v.runs[id]
 	return found && v.peer.sees(run)
 }
 
+// Named implements agent.Index.
 func (v visible) Named(name agent.RunName) (agent.ID, bool) {
 	id, found := v.names[name]
 	return id, found && v.Has(id)
 }
 
+// Elsewhere implements agent.Index. It takes the owner with the lowest number, because a
+// map has another order each time and an error should not.
 func (v visible) Elsewhere(name string) (other agent.RunName, found bool) {
 	for n, id := range v.names {
 		if n.Name == name && v.Has(id) && (!found || n.UID < other.UID) {
@@ -236,6 +254,7 @@ func (v visible) Elsewhere(name string) (other agent.RunName, found bool) {
 	return other, found
 }
 
+// Beginning implements agent.Index.
 func (v visible) Beginning(prefix string) (ids []agent.ID) {
 	for id := range v.runs {
 		if len(ids) < 2 && strings.HasPrefix(string(id), prefix) && v.Has(id) {
@@ -259,10 +278,12 @@ func (c *cache) tally() (states map[agent.State]int, promised int64) {
 	return states, promised
 }
 
-// until waits for a state of the run that satisfies the caller. For a run that
-// is gone, found is false.
+// until waits for a state of the run that satisfies the caller. For a run that is gone,
+// found is false. What another process stores is noticed because the reconciler refreshes
+// the cache whenever the state directory changes.
 func (c *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
 	for {
+		// Taken before the look: a change between the look and the wait closes it.
 		moved := c.changed()
 		if err := c.refresh(); err != nil {
 			return agent.Run{}, false, err

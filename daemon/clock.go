@@ -31,6 +31,8 @@ func (r *reconciler) watchClock(ctx context.Context) {
 	}
 }
 
+// openClock makes a timer on the wall clock. It is non-blocking, so that Go's poller waits
+// for it and closing it ends a read.
 func openClock() (*os.File, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -43,9 +45,11 @@ func openClock() (*os.File, error) {
 	return clock, nil
 }
 
-// armClock sets the timer to a time that never comes.
+// armClock sets the timer to a time that never comes, in the year 2242: the kernel counts
+// nanoseconds in 63 bits, which end in 2262. Each arming reports one change of the clock.
 func armClock(clock *os.File) error {
 	never := unix.ItimerSpec{Value: unix.Timespec{Sec: math.MaxInt32 * 4}}
+	// Not File.Fd, which makes the descriptor blocking.
 	raw, err := clock.SyscallConn()
 	if err != nil {
 		return err

@@ -71,8 +71,8 @@ func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
-// LoadConfig reads a file over the defaults. An unknown field is a mistake: it
-// is one that somebody believes to hold. Only the default file may be absent.
+// LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
+// would believe that it has an effect. Only the default file may be absent.
 func LoadConfig(path string) (Config, error) {
 	config := DefaultConfig()
 	if path == "" {
@@ -110,7 +110,8 @@ func decode(text []byte, into *Config) error {
 		return fmt.Errorf("%s: %s is not a %s", cmp.Or(wrong.Field, "the file"), wrong.Value, kindWords[wrong.Type.Kind()])
 	}
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "json: ")) // the file is none
+		// encoding/json names itself, but the file is YAML.
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -118,12 +119,15 @@ func decode(text []byte, into *Config) error {
 // kindWords are what the fields hold.
 var kindWords = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false", reflect.Struct: "list of fields", reflect.Slice: "list"}
 
+// check refuses what cloved could not do, with the field's name. It is called for each file
+// that is read, so that the rest of cloved need not check a value again.
 func (c Config) check() error {
 	switch {
 	case c.Socket != "" && c.Socket[0] != '/':
 		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
 	case c.MetricsSocket != "" && c.MetricsSocket[0] != '/':
 		return fmt.Errorf("metrics_socket: %q is not an absolute path", c.MetricsSocket)
+	// Above 1, agents are promised more memory than the host has.
 	case c.MemoryShare < 0 || c.MemoryShare > 10:
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
 	case c.StartsAtOnce < 0:
@@ -172,7 +176,8 @@ func (c Config) LogCapBytes() int64 {
 // startsAtOnce is how many agents may be starting at the same time.
 func (c Config) startsAtOnce() int { return cmp.Or(c.StartsAtOnce, 2*runtime.NumCPU()) }
 
-// memoryBytes is what agents may be promised together; 0: no limit.
+// memoryBytes is what agents may be promised together; 0: no limit, also where the kernel
+// does not say how much memory there is.
 func (c Config) memoryBytes() int64 {
 	var info unix.Sysinfo_t
 	if c.MemoryShare == 0 || unix.Sysinfo(&info) != nil {

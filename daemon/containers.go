@@ -13,7 +13,8 @@ import (
 // the store.
 func (o containers) record(c *call, p api.ContainerParams) (any, error) {
 	r := p.Record
-	r.Name = p.Container.ID // the store gives it the run's
+	// The name that store.KeepContainer expects; it gives the record the run's.
+	r.Name = p.Container.ID
 	if !slices.Contains(agent.Statuses, r.Status) {
 		return nil, api.Failure(api.CodeParams, "clove-oci tells of containers", "%q is no way to end", r.Status)
 	}

@@ -18,6 +18,7 @@ func (r runs) stop(c *call, p api.StopParams) (any, error) {
 	}
 	grace := c.run.Spec.Limits.StopGrace
 	if p.GraceNS != nil {
+		// 0 is allowed: no grace.
 		if *p.GraceNS < 0 {
 			return nil, api.Failure(api.CodeParams, "", "the grace is below 0")
 		}
@@ -59,6 +60,7 @@ func (r runs) end(c *call, ref string, grace time.Duration) error {
 // start the run again. unnoted is why the mark could not be stored, of a run that may
 // be ended without (expendable).
 func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
+	// Until the mark is stored, and no longer: the wait for the end must not hold up renames.
 	release, err := r.hold(c, ref)
 	if err != nil {
 		return nil, err
@@ -69,6 +71,7 @@ func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 	// if err := failpoint(endNoted, ""); err != nil { return nil, err }
 
 	switch {
+	// Nothing has been done to the run yet, so the caller can simply try again.
 	case unnoted != nil && !expendable(c.run):
 		return nil, unnoted
 	case unnoted != nil || c.run.State != agent.StateQueued:
@@ -97,6 +100,7 @@ func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 		defer cancel()
 		ctx = patience
 	}
+	// Returned only if the record is not stored within the limit.
 	if err == nil && unnoted != nil {
 		err = recordLater(c.run, unnoted)
 	}
@@ -136,6 +140,8 @@ func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 		return nil, err
 	}
 	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
+		// Stored before the signal is sent, as for a stop: the agent may end of it at once,
+		// and the policy must know then.
 		if err := r.noteStop(c); err != nil && !expendable(c.run) {
 			return nil, err
 		}
@@ -145,6 +151,7 @@ func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 
 // restart ends a live run and queues it. Its policy and schedule are active again.
 func (r runs) restart(c *call, p api.RestartParams) (any, error) {
+	// Called within the transaction, so its time is that of the change.
 	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
 		if _, err := r.stop(c, p.StopParams); err != nil {
@@ -154,6 +161,8 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
+	// Looked up again: the access check saw the run before the stop, and policy, schedule
+	// and other callers go on meanwhile.
 	run, found := r.cache.get(c.run.Spec.ID)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
@@ -182,6 +191,8 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 func (r runs) startedOrWaiting(c *call) (any, error) {
 	id := c.run.Spec.ID
 	for {
+		// Both taken before the look at the store and the queue: what changes in between
+		// wakes this loop at once.
 		_, looked := r.reconciler.reason(id)
 		moved := r.cache.changed()
 		if err := r.cache.refresh(); err != nil {

@@ -13,7 +13,8 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// What one connection may do.
+// What one connection may do. All of it is memory that a caller can make cloved hold; the
+// sum over the connections of one user is the ledger's to bound.
 const (
 	maxMessage = 1 << 20  // bytes of a line
 	maxSmall   = 64 << 10 // bytes of a line that starts no run
@@ -22,9 +23,9 @@ const (
 )
 
 // conversation is the server's side of one connection. One goroutine reads lines and
-// carries out notifications; each line that wants an answer has a goroutine. It ends
-// what is sent without need: a line that is too long, nests too deeply, has a key twice,
-// or comes while too many wait.
+// carries out notifications; each line that wants an answer has a goroutine. A line that is
+// too long, or that there is no memory for, ends the connection. What is wrong in other
+// ways (nested too deeply, a key twice) is answered, and the next line is read.
 type conversation struct {
 	dispatch dispatcher
 	peer     caller
@@ -33,15 +34,18 @@ type conversation struct {
 	conn     *rpc.Conn
 	alive    context.Context // ends with the connection
 	pending  chan struct{}   // a place for each line that is being answered
-	running  chan struct{}   // a place for each request that is
-	spoken   chan struct{}   // something was answered
-	all      sync.WaitGroup  // lines that are being answered
+	// running has a place for each request that is answered. It is not pending, because a
+	// batch is one line with many requests.
+	running chan struct{}
+	spoken  chan struct{}  // something was answered; for linger
+	all     sync.WaitGroup // lines that are being answered
 
 	mu   sync.Mutex                    // guards the following
 	last bool                          // close with the last answer that is owed
 	open map[string]context.CancelFunc // by the ids of requests that are being answered
 }
 
+// newConversation makes what one connection needs; it starts nothing.
 func (s *server) newConversation(alive context.Context, conn *rpc.Conn, peer caller, owes *ledger) *conversation {
 	return &conversation{dispatch: s.dispatch, peer: peer, owes: owes, ending: s.ending, conn: conn, alive: alive, pending: make(chan struct{}, maxPending),
 		running: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1), open: map[string]context.CancelFunc{}}
@@ -69,7 +73,7 @@ func (l *line) id() json.RawMessage {
 	return l.calls[0].ID
 }
 
-// end closes the connection as soon as nothing is owed on it.
+// end closes the connection as soon as every request on it is answered.
 func (c *conversation) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,6 +88,8 @@ func (c *conversation) end() {
 func (c *conversation) next() (*line, error) {
 	for {
 		c.owes.drop() // the line before it, if nothing is owed for that
+		// Bytes are counted before they are kept, so that many half lines cannot hold more
+		// than a user may have.
 		text, err := c.conn.LineWithin(maxMessage, c.owes.read)
 		if errors.Is(err, rpc.ErrTooLong) {
 			err = api.Failure(api.CodeTooLarge, "send less at once", "a message has at most %d bytes", maxMessage)
@@ -94,6 +100,7 @@ func (c *conversation) next() (*line, error) {
 			_ = c.refuse(nil, fault)
 			return nil, io.EOF
 		}
+		// Half a line at the end is no request. Those before it are still answered.
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF
 		}
@@ -121,6 +128,8 @@ func (c *conversation) next() (*line, error) {
 			c.notification(r)
 		}
 		if l.owed != nil {
+			// Blocks while all places are taken. That is the whole back pressure: the
+			// caller's next lines stay in the socket.
 			c.pending <- struct{}{}
 			return l, nil
 		}
@@ -130,6 +139,8 @@ func (c *conversation) next() (*line, error) {
 // read refuses what no caller has a good reason to send.
 func read(text []byte) (*line, *api.Error) {
 	l := &line{}
+	// First of all: it bounds nesting and refuses doubled keys, so that what comes behind
+	// it cannot read the line in two ways.
 	elements, err := rpc.Examine(text)
 	switch {
 	case err != nil:
@@ -170,6 +181,7 @@ func (c *conversation) admit(l *line) *api.Error {
 		}
 	}
 	var err error
+	// The notifications count, too: they are held as long as the rest of their line.
 	if l.owed, err = c.owes.begin(len(l.calls)+len(l.notes), l.batch); err != nil {
 		return api.ErrorOf(err)
 	}
@@ -185,6 +197,8 @@ func (c *conversation) admit(l *line) *api.Error {
 			continue
 		}
 		first[id] = i
+		// A request may stay without a context. Such a one has a fault, which respond
+		// answers first.
 		l.calls[i].ctx, c.open[id] = context.WithCancel(c.alive)
 	}
 	return nil
@@ -230,7 +244,7 @@ func (c *conversation) respond(r task, owed *owed) rpc.Message {
 	return rpc.Message{ID: r.ID, Error: fault}
 }
 
-// release frees a line's ids.
+// release frees a line's ids, and ends the contexts of its requests.
 func (c *conversation) release(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +256,8 @@ func (c *conversation) release(l *line) {
 	}
 }
 
-// answered gives a place back.
+// answered gives a place back, and closes the connection behind the last answer where
+// cloved ends.
 func (c *conversation) answered() {
 	<-c.pending
 	select {
@@ -261,6 +276,8 @@ func (c *conversation) send(batch bool, messages ...rpc.Message) error {
 	return c.cut(c.conn.Deliver(batch, messages...))
 }
 
+// cut ends the connection of a caller that does not read. Its other answers could not be
+// sent either, and each would wait as long.
 func (c *conversation) cut(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.conn.Close()
@@ -273,7 +290,8 @@ func (c *conversation) refuse(id json.RawMessage, fault *api.Error) error {
 	return c.cut(c.conn.Respond(id, nil, fault))
 }
 
-// note sends a notification of a stream.
+// note sends a notification of a stream. Parameters that are JSON already, as many lines of
+// a log are, are not encoded again.
 func (c *conversation) note(method string, params any) error {
 	text, made := params.(json.RawMessage)
 	if !made {
@@ -285,8 +303,8 @@ func (c *conversation) note(method string, params any) error {
 	return c.send(false, rpc.Message{Method: method, Params: text})
 }
 
-// linger waits, for a caller that has said everything and still listens, as
-// `nc -N` does, until it has all its answers, or has gone.
+// linger keeps the connection of a caller that has ended its sending and still reads, as
+// `nc -N` does, until all answers are sent or the caller has gone.
 func (c *conversation) linger() {
 	gone := make(chan struct{})
 	defer c.conn.WhenGone(func() { close(gone) })()

@@ -19,6 +19,8 @@ import (
 
 // Options are what a Daemon is made of.
 type Options struct {
+	// Paths are the state and the run directory, absolute. The caller holds the Lock of the
+	// first.
 	Paths      runtime.Paths
 	ConfigFile string // empty: the defaults
 	Config     Config // what was read from it
@@ -44,13 +46,13 @@ type Daemon struct {
 	reconciler *reconciler
 	guards     guards
 	sandboxes  sandboxes
-	current    atomic.Pointer[Config]
-	readers    *slots // of layers
-	looks      *slots // with the rights of callers
-	streams    *slots // requests that notify until they are cancelled
-	owed       *slots // bytes of requests and answers that are held
-	makes      *slots // answers that are being made, which takes several times their length
-	rootMakes  *slots // the same of root, which must not wait for users
+	current    atomic.Pointer[Config] // a reload replaces it while requests read it
+	readers    *slots                 // of layers
+	looks      *slots                 // with the rights of callers
+	streams    *slots                 // requests that notify until they are cancelled
+	owed       *slots                 // bytes of requests and answers that are held
+	makes      *slots                 // answers that are being made, which takes several times their length
+	rootMakes  *slots                 // the same of root, which must not wait for users
 	watches    watch.Source
 	admission  sync.Mutex // from counting a user's runs until the next one is stored
 
@@ -68,13 +70,18 @@ func New(o Options) *Daemon {
 	supervisors := processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}
 	d.guards = supervisors
 	d.current.Store(&o.Config)
+	// How many in all, then for each user; 0: no bound. Those in all make a caller wait,
+	// those of a user refuse.
 	d.readers = newSlots("layers that are read", 4, 2)
+	// No bound in all: a file system that hangs for one user must not use up the places of
+	// others.
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
 	d.makes = newSlots("answers that are being made", 4, 0)
 	d.rootMakes = newSlots("answers that are being made", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
+	// The gauges are asked for at a scrape, when the fields below are set.
 	d.meter = metrics.New(o.Version, d.gauges)
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
@@ -88,7 +95,8 @@ func New(o Options) *Daemon {
 // config is the configuration that holds now.
 func (d *Daemon) config() Config { return *d.current.Load() }
 
-// drainTime is how long requests that are being answered get at the end.
+// drainTime is how long requests that are being answered get at the end. clove.service
+// gives cloved 30 s in all (TimeoutStopSec) before systemd kills it.
 const drainTime = 10 * time.Second
 
 // Serve answers on the listener and keeps the agents until ctx ends; then it
@@ -103,18 +111,23 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	if err := d.cache.refresh(); err != nil {
 		return err
 	}
+	// Before the reconciler runs: a drained cloved must not start anything first.
 	if err := d.reconciler.recall(); err != nil {
 		return err
 	}
 	d.reconciler.cleanFirst()
 	defer d.watches.Close()
+	// Before anything is served: a change that comes after the first look is noticed.
 	written, err := d.watches.Dir(d.options.Paths.State)
 	if err != nil {
 		return err
 	}
 	defer written.Close()
+	// Not ctx: the reconciler goes on while requests come to their end, some of which wait
+	// for a start.
 	keeping, stop := context.WithCancel(context.Background())
 	var kept sync.WaitGroup
+	// Taken before the reconciler runs, so that follow counts what its first look does.
 	last := d.cache.newest()
 	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
@@ -136,11 +149,13 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	server.drain(patience)
 	stop()
 	kept.Wait()
+	// Starts and a cleaning that have begun come to their end.
 	d.reconciler.all.Wait()
 	return errors.Join(err)
 }
 
-// Reload reads the configuration anew; a mistake changes nothing.
+// Reload reads the configuration anew; a mistake changes nothing. A higher bound may let
+// queued runs start, so the reconciler looks.
 func (d *Daemon) Reload() error {
 	config, err := LoadConfig(d.options.ConfigFile)
 	if err != nil {

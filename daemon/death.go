@@ -18,6 +18,7 @@ func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {
 		if run.Lease == nil || r.watched[run.Spec.ID] {
 			continue
 		}
+		// One goroutine for each run, however often the reconciler looks.
 		r.watched[run.Spec.ID] = true
 		r.all.Go(func() {
 			r.awaitDeath(ctx, run)
@@ -40,6 +41,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 			return
 		}
 	}
+	// Where the store fails, the nudge behind this brings another look, which watches
+	// again.
 	if ctx.Err() != nil || r.cache.refresh() != nil {
 		return
 	}
@@ -56,7 +59,8 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 		}
 	}
 	// It could not be cleaned up, or a process that cloved cannot see holds its
-	// lock: look again later.
+	// lock: look again later. Not at once: the nudge behind this would bring the same look,
+	// and the same failure, without a pause.
 	select {
 	case <-ctx.Done():
 	case <-time.After(r.retry):

@@ -12,10 +12,11 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// errEnding answers a request that waits for what may never come.
+// errEnding answers requests that have no end of their own, when cloved ends.
 var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
 
-// bounded lets a call that has no end of its own end with cloved.
+// bounded lets a call that has no end of its own end with cloved. Other calls go on when
+// cloved ends: they are answered, within drainTime.
 func (c *conversation) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return false }
@@ -32,11 +33,13 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 	switch {
 	case !known:
 		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
+	// It is in the table and has no handler: a session (rooms.go).
 	case d.handlers[name] == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
 	default:
 		return m, d.handlers[name], nil
 	}
+	// Here, because perform, which counts the others, needs a method.
 	d.meter.Called(name, fault.Data.Word, 0)
 	return m, nil, fault
 }
@@ -45,6 +48,7 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 // returns the text of the result.
 func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	if r.Method == api.MethodCancel {
+		// The connection's own affair: a handler knows one call, not the others.
 		return nothing, c.cancelRequest(r.Params)
 	}
 	m, serve, err := c.dispatch.handlerOf(r.Method)
@@ -68,6 +72,7 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 		}
 		return c.owes.answer(request, owed, value)
 	})
+	// Else the caller would get "cancelled", which it did not ask for.
 	if err != nil && context.Cause(ctx) == errEnding {
 		err = errEnding
 	}
@@ -87,7 +92,8 @@ func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request,
 	})
 }
 
-// observed answers a call, and counts and traces that it did.
+// observed answers a call, and counts and traces that it did. A session counts when it is
+// opened.
 func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
 	began := time.Now()
 	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
@@ -101,7 +107,8 @@ func (d dispatcher) observed(ctx context.Context, peer caller, method string, pa
 	return result, err
 }
 
-// answer serves one request. A panic in it ends that request only.
+// answer serves one request. A panic in it ends that request only: what one caller sends
+// must not end cloved for the others.
 func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -133,6 +140,7 @@ func (c *conversation) notification(r rpc.Request) {
 	}
 	m, known := api.Find(r.Method)
 	serve := c.dispatch.handlers[r.Method]
+	// A stream sends notifications with its request's id, and this has none.
 	if !known || serve == nil || m.Shape != api.ShapeCall {
 		return
 	}
@@ -141,10 +149,11 @@ func (c *conversation) notification(r rpc.Request) {
 	_, _ = c.perform(ctx, m, r, serve)
 }
 
-// noteTime bounds what a notification asks for.
+// noteTime bounds what a notification asks for: the connection reads nothing meanwhile.
 const noteTime = 10 * time.Second
 
-// faultOf is an error as one of the closed set.
+// faultOf is an error as one of the closed set. A context that ended comes from any depth,
+// so it is looked for here, once for all handlers.
 func faultOf(err error) *api.Error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = api.Failure(api.CodeCancelled, "", "the request was cancelled")

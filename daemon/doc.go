@@ -32,6 +32,6 @@
 // own runs and root sees all; to others a run does not exist. What a user other
 // than root may ask for is in limits.go.
 //
-// It refuses to hold the store open, to keep an agent's fate in memory, and to
-// do anything for a caller that the caller could not do itself.
+// It refuses to hold the store open, to keep in memory alone what it must remember
+// of an agent, and to do anything for a caller that the caller could not do itself.
 package daemon

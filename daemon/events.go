@@ -22,11 +22,14 @@ func (e events) methods() map[string]handler {
 // of the id where it still exists; one that is renamed stays the same.
 func (e events) wanted(c *call, p api.EventParams) (func(agent.RunEvent) bool, error) {
 	id := agent.ID(p.Run)
+	// A run that is gone is no error: its events may still be there, under its name and its
+	// id.
 	if run, err := e.cache.resolve(p.Run, c.peer.principal); err == nil && p.Run != "" {
 		id = run.Spec.ID
 	}
 	name, err := agent.ParseRunName(p.Run, c.peer.owner.UID)
 	return func(o agent.RunEvent) bool {
+		// By the owner in the event, because the run itself may be gone.
 		return c.peer.covers(o.ID, o.Owner) &&
 			(len(p.What) == 0 || slices.Contains(p.What, o.Kind)) &&
 			(p.Run == "" || agent.RunName{UID: o.Owner.UID, Name: o.Name} == name || o.ID == id)
@@ -49,15 +52,19 @@ func (e events) follow(c *call, p api.EventParams) (any, error) {
 	} else {
 		after = e.cache.newest()
 	}
+	// Only a caller that asks for the time before cloved's start pays for reading it.
 	if err := e.cache.reach(after); err != nil {
 		return nil, err
 	}
 	for {
+		// Taken before the look: a change between the look and the wait closes it.
 		moved := e.cache.changed()
 		if err := e.cache.refresh(); err != nil {
 			return nil, err
 		}
 		news, last, gap := e.cache.since(after)
+		// The reader was slower than the cache forgets, or its number is from another
+		// store. It gets one notification of that, and goes on with what is there.
 		if gap {
 			e.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {

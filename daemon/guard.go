@@ -13,7 +13,8 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// guards start the processes that enforce the network rules of OCI containers.
+// guards start the processes that enforce the network rules of OCI containers. It is an
+// interface so that the handler is tested without a process.
 type guards interface {
 	guard(order agent.Guard) (supervisor.Answer, error)
 }

@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// Healthy checks for a watchdog that a caller gets an answer, and that the
-// reconciler still looks. An answer that is an error is one, and so is a look that
-// failed: a disk that is full is not mended by another cloved.
+// Healthy checks for a watchdog that a caller gets an answer, and that the reconciler still
+// looks. An answer counts even if it is an error, and a look even if it failed: a restart
+// of cloved mends neither a full disk nor a damaged store.
 func (d *Daemon) Healthy(ctx context.Context) error {
 	if err := d.answers(ctx); err != nil {
 		return fmt.Errorf("the API does not answer: %w", err)
@@ -23,7 +23,8 @@ func (d *Daemon) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// answers calls cloved over its socket, as every caller does.
+// answers calls cloved over its socket, as every caller does. So it also notices what is
+// wrong before the handlers: no free descriptor, or an accept loop that hangs.
 func (d *Daemon) answers(ctx context.Context) error {
 	socket := d.socket.Load()
 	if socket == nil {

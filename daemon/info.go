@@ -10,7 +10,8 @@ import (
 	"clove.run/clove/daemon/metrics"
 )
 
-// system serves the methods about cloved itself.
+// system serves the methods about cloved itself. config and reload are functions, so that
+// it sees each new configuration.
 type system struct {
 	options    Options
 	started    time.Time
@@ -37,6 +38,7 @@ func (s system) info(c *call, _ api.Nothing) (any, error) {
 		return nil, err
 	}
 	counts := map[agent.State]int{}
+	// Only runs that the caller sees: the sum would show what others run.
 	for _, run := range s.cache.list(c.peer.sees) {
 		counts[run.State]++
 	}

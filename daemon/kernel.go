@@ -130,5 +130,6 @@ func (s shared) backup(_ *call, p api.BackupParams) (any, error) {
 
 func (s shared) check(_ *call, _ api.Nothing) (any, error) {
 	problems, err := s.file.Check()
+	// An empty list, not null, where nothing is wrong.
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err
 }

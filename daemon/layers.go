@@ -50,6 +50,8 @@ func (l layers) diff(c *call, _ api.RunParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Sent behind the reading: a caller that reads slowly must keep neither the agent
+	// frozen nor a place among the readers.
 	for _, change := range changes {
 		if err := c.note(api.NoteChange, api.ChangeNote{ID: c.id, Change: change}); err != nil {
 			return nil, err
@@ -63,6 +65,8 @@ func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 	var changes []agent.Change
 	failure := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
+			// Compared while the agent stands still: it cannot change its files between
+			// this and the writing.
 			if p.Digest != "" && p.Digest != digest(found) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
@@ -95,6 +99,8 @@ func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Read
 		return err
 	}
 	defer leave()
+	// With the caller's supplementary groups, which are known here, unlike those of a
+	// start: the caller waits for the answer.
 	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
 	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
 		return use(c, reading) // its start would wait until the layer is read

@@ -19,10 +19,11 @@ const (
 	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
 )
 
-// ledger counts the bytes that cloved holds for one connection: a request until
-// it is answered, an answer until it is written. Answers are made one after the
-// other, and the next one to a single request only when the one before it has
-// been written: a caller that does not read delays itself only.
+// ledger counts the bytes that cloved holds for one connection: a request until it is
+// answered, an answer until it is written. Answers are made one after the other, and the
+// next one to a single request only when the one before it has been written: a caller that
+// does not read delays itself only. Without it, a caller that asks for many lists and reads
+// none would make cloved hold all of them.
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
@@ -64,6 +65,7 @@ func (l *ledger) take(n int) error {
 	if l.held+n > maxOwedOne {
 		return api.Failure(api.CodeBusy, "read the answers that wait", "a connection may have %d bytes of requests and unread answers, and no more", maxOwedOne)
 	}
+	// It never waits: these slots have no bound in all (newSlots), only bounds that refuse.
 	err := l.bytes.take(context.Background(), l.uid, n)
 	if err == nil {
 		l.held += n
@@ -105,6 +107,8 @@ type later struct {
 // answer makes the text of a request's answer, after the answers before it.
 func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMessage, error) {
 	if !line.batch {
+		// The answer before it is written first. The answers of a batch are one line, and
+		// are written together.
 		if err := hold(ctx, l.writing); err != nil {
 			return nil, err
 		}
@@ -114,6 +118,8 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 		return nil, err
 	}
 	defer func() { <-l.making }()
+	// Room is taken before the answer is made, and corrected when its length is known: many
+	// answers that are being made at once cannot pass the bound together.
 	work, isLater := value.(later)
 	room := answerRoom
 	if isLater && work.room > 0 {
@@ -145,6 +151,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 		return nil, api.Failure(api.CodeTooLarge, "ask for it in a line of its own", "the answers to one batch have at most %d bytes", maxBatched)
 	}
 	line.answers += len(text)
+	// What is set aside is given back with its line (written), also where an answer failed.
 	return text, l.count(line, len(text)-room)
 }
 
@@ -158,7 +165,8 @@ func hold(ctx context.Context, place chan struct{}) error {
 	}
 }
 
-// count takes bytes for a line, or gives some back.
+// count takes bytes for a line, or gives some back, where n is below 0. Giving back never
+// fails.
 func (l *ledger) count(line *owed, n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +179,7 @@ func (l *ledger) count(line *owed, n int) error {
 	return nil
 }
 
-// written forgets a line whose answer was written.
+// written forgets a line whose answer was written, or could not be.
 func (l *ledger) written(line *owed) {
 	l.mu.Lock()
 	l.give(line.bytes)

@@ -35,6 +35,7 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 			return err
 		}
 	}
+	// Refused at once: such a run would wait in the queue for ever.
 	if promised := l.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
 		return api.Failure(api.CodeParams, "ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
@@ -67,7 +68,8 @@ func (l limits) noCircle(name agent.RunName, after []agent.RunName) error {
 	return nil
 }
 
-// circle returns how a run called name would come after itself; empty: it does not.
+// circle returns how a run called name would come after itself; empty: it does not. It goes
+// by names and not by ids, because --after means whatever run has the name then.
 func circle(name agent.RunName, after []agent.RunName, runs []agent.Run) string {
 	behind := map[agent.RunName][]agent.RunName{}
 	for _, run := range runs {
@@ -105,6 +107,7 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 	if c.peer.root() {
 		return nil
 	}
+	// The cheap checks first: the last one may wait for a slow file system.
 	for _, rule := range userRules {
 		if rule.broken(spec) {
 			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
@@ -133,6 +136,7 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 func (l limits) checkAmounts(asked agent.Limits) error {
 	users := l.config().Users
 	swap := asked.MemorySwapBytes
+	// -1 is swap without a limit, which is above every bound.
 	if swap < 0 {
 		swap = math.MaxInt64
 	}
@@ -153,6 +157,7 @@ func (l limits) checkAmounts(asked agent.Limits) error {
 // a privilege (setrlimit(2)), and some, like rtprio, reach the whole host.
 func checkRlimits(asked []agent.Rlimit) error {
 	for _, limit := range asked {
+		// Compared with the limits of this process: supervisors inherit them.
 		number, known := rlimits.Resource(limit.Name)
 		var own unix.Rlimit
 		if known && unix.Getrlimit(number, &own) == nil && limit.Hard <= own.Max && limit.Soft <= own.Max {
@@ -187,15 +192,19 @@ func (l limits) checkCount(c *call) error {
 	return nil
 }
 
-// userRules are what a spec of a user may not hold.
+// userRules are what a spec of a user may not hold. A user must gain nothing through cloved
+// that the kernel would not give directly, and must not be preferred to others
+// (SECURITY.md).
 var userRules = []struct {
 	what   string
 	broken func(agent.Spec) bool
 }{
 	{"another root (--rootfs)", func(s agent.Spec) bool { return s.Files.Rootfs != "" }},
+	// The directory of an interpreter is opened with root's rights, not with the user's.
 	{"interpreters outside the base system", func(s agent.Spec) bool { return len(s.Files.Prefixes) > 0 }},
 	{"the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
 	{"ports of the host (--host-port)", func(s agent.Spec) bool { return len(s.Egress.HostPorts) > 0 }},
+	// 0 means any free port.
 	{"ports below 1024 (--publish)", func(s agent.Spec) bool {
 		return slices.ContainsFunc(s.Egress.Publish, func(p agent.PublishedPort) bool { return p.Host.Port() > 0 && p.Host.Port() < 1024 })
 	}},
@@ -203,5 +212,6 @@ var userRules = []struct {
 		return s.Seccomp.Document != nil || s.Seccomp.Profile == agent.SeccompUnconfined || !slices.Contains(seccomp.Names(), s.Seccomp.Profile)
 	}},
 	{"--allow-unenforced", func(s agent.Spec) bool { return len(s.AllowUnenforced) > 0 }},
+	// It would overtake the runs of other users. A lower one only lets others pass.
 	{"--priority above 0", func(s agent.Spec) bool { return s.Priority > 0 }},
 }

@@ -12,8 +12,10 @@ import (
 	"clove.run/clove/api"
 )
 
-// How much text of runs one answer to run.list has, in bytes, unless its first run
-// alone has more.
+// How much text of runs one answer to run.list has, in bytes, unless its first run alone
+// has more. pageBytes fits, with the reasons, into what the ledger sets aside for an
+// answer, so that no more has to be asked for when the list is made. Root, whose bound is
+// higher, gets larger parts. usualText estimates a brief run for the first allocation.
 const (
 	pageBytes     = answerRoom - 4<<10
 	rootPageBytes = 1 << 20
@@ -57,6 +59,7 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 		if err != nil {
 			return nil, err
 		}
+		// The first run always goes, or a caller could not get past a very long one.
 		if i > 0 && (len(list)+len(text) > most || i == p.Limit) {
 			next = placeOf(runs[i-1]).String()
 			break
@@ -69,6 +72,7 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 			reasons[run.Spec.ID], _ = r.reconciler.reason(run.Spec.ID)
 		}
 	}
+	// The fields behind the runs, without their opening bracket.
 	rest, err := json.Marshal(struct {
 		Reasons map[agent.ID]string `json:"reasons,omitempty"`
 		Next    string              `json:"next,omitempty"`

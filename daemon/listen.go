@@ -17,8 +17,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// lockName is the file below the state directory that a cloved holds locked:
-// two of them would start every run twice.
+// lockName is the file below the state directory that a cloved holds locked: two of them
+// would start every run twice. It is never removed, so that nobody locks a file that has
+// lost its name.
 const lockName = "cloved.lock"
 
 // A cloved that is killed while it starts a supervisor leaves its child with a
@@ -128,7 +129,8 @@ func makeSocket(path string, gid int) (*net.UnixListener, error) {
 	if err := freePath(path); err != nil {
 		return nil, err
 	}
-	// No process may connect before owner and mode are right.
+	// No process may connect before owner and mode are right. The umask is that of the
+	// whole process; it is changed before cloved serves.
 	before := unix.Umask(0o777)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	unix.Umask(before)

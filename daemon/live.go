@@ -38,12 +38,13 @@ func (r live) pause(c *call, p api.RunParams) (any, error) {
 
 	_, err := r.records.amend(c.run.Spec.ID, agent.RunPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
 	if err != nil {
-		// An error means that nothing changed.
+		// An error means that nothing changed, so the agent is thawed again.
 		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil))
 	}
 	return api.Nothing{}, err
 }
 
+// resume thaws a run. If that cannot be stored, the run is frozen again.
 func (r live) resume(c *call, p api.RunParams) (any, error) {
 	if err := r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil); err != nil {
 		return nil, err
@@ -58,8 +59,8 @@ func (r live) resume(c *call, p api.RunParams) (any, error) {
 	return api.Nothing{}, err
 }
 
-// update changes what a live run is held to. The supervisor does it and notes
-// it in the stored spec; here it is only seen that a user stays within bounds.
+// update changes the limits and rules of a live run. The supervisor changes them and stores
+// the new spec; here only the bounds of users and of the host are checked.
 func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	if err := p.Update.Validate(); err != nil {
 		return nil, err
@@ -87,14 +88,16 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	// gofail: var updateAsked string
 	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
 
+	// The supervisor has stored the new limits. This only logs the event, with who asked
+	// for it.
 	if _, err := r.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
 		return nil, err
 	}
 	return r.result(c.run.Spec.ID)
 }
 
-// updated are the limits as the update would leave them, as far as cloved
-// bounds them. The swap beside the memory stays what it was.
+// updated are the limits as the update would leave them, as far as cloved bounds them. The
+// swap beside the memory stays what it was: MemorySwapBytes is both together.
 func updated(now agent.Limits, u agent.Update) agent.Limits {
 	if u.MemoryBytes != nil {
 		if now.MemorySwapBytes >= 0 {
@@ -108,12 +111,14 @@ func updated(now agent.Limits, u agent.Update) agent.Limits {
 	return now
 }
 
-// fits refuses more memory than is left to promise.
+// fits refuses more memory than is left to promise. A live run cannot wait in the queue for
+// room, so this is an error.
 func (r live) fits(c *call, memory int64) error {
 	most := r.limits.config().memoryBytes()
 	if most == 0 || memory <= c.run.Spec.Limits.MemoryBytes {
 		return nil
 	}
+	// Foreground runs have a lease as well, and count.
 	promised := memory
 	for _, run := range r.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
 		promised += run.Spec.Limits.MemoryBytes

@@ -69,7 +69,8 @@ func (h *journalHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= h.level.Level()
 }
 
-// Handle repeats the attributes in the message: that is what journalctl shows.
+// Handle repeats the attributes in the message: that is what journalctl shows. The fields
+// are for its filters (journalctl CLOVE_RUN=web).
 func (h *journalHandler) Handle(_ context.Context, record slog.Record) error {
 	text := record.Message
 	fields := map[string]string{}
@@ -94,10 +95,12 @@ func plain(value string) string {
 	return value
 }
 
+// WithAttrs copies the fields, because handlers that were made of one another share none.
 func (h *journalHandler) WithAttrs(fields []slog.Attr) slog.Handler {
 	return &journalHandler{level: h.level, send: h.send, fields: append(h.fields[:len(h.fields):len(h.fields)], fields...)}
 }
 
+// WithGroup changes nothing: see journalHandler.
 func (h *journalHandler) WithGroup(string) slog.Handler { return h }
 
 // fieldName is CLOVE_ and the key in what systemd.journal-fields(7) allows.

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// logPause is between two lines about an error that stays.
+// logPause is between two lines about an error that stays. A line each minute shows that it
+// is still there.
 const logPause = time.Minute
 
 // logLimiter bounds the lines about one operation that may go on failing: a store

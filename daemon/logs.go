@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// maxTail is more than any log holds.
+// maxTail is more than any log holds, and small enough for a reader to double it.
 const maxTail = 1 << 30
 
 // logReader serves the method that reads the log of a run.
@@ -31,11 +31,15 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 	if !c.run.Spec.Detached {
 		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
 	}
+	// All followers share one inotify instance: the kernel gives a user, and so root, 128
+	// of them (package watch).
 	choice := logs.Choice{Since: p.Since, After: p.After, Offset: p.AfterOffset, Tail: -1, Watch: l.watches.Dir}
 	if p.Tail != nil {
 		choice.Tail = min(max(0, *p.Tail), maxTail)
 	}
 	if p.Follow {
+		// The supervisor has written the whole log before it stores the end, so a reader
+		// that sees the end finds every line.
 		ended := make(chan struct{})
 		choice.Ended = ended
 		go func() {
@@ -57,12 +61,15 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 // manyBytes is how much text of lines is gathered for one notification.
 const manyBytes = 64 << 10
 
-// manyLines gathers lines for one notification.
+// manyLines gathers lines for one notification. It appends the lines' JSON to its own,
+// because a log has hundreds of thousands of lines (api.LogLine.AppendJSON).
 type manyLines struct {
 	c    *call
 	text []byte // of the notification so far; empty: there is no line
 }
 
+// add appends a line, and sends what was gathered when it is long enough. The rest goes
+// when the reader pauses (logs.Choice).
 func (m *manyLines) add(line api.LogLine) error {
 	if len(m.text) == 0 {
 		id, err := json.Marshal(m.c.id)
@@ -86,6 +93,7 @@ func (m *manyLines) send() error {
 		return nil
 	}
 	err := m.c.note(api.NoteLogLine, json.RawMessage(append(m.text, "]}"...)))
+	// note has written the text when it returns, so the buffer is free for the next lines.
 	m.text = m.text[:0]
 	return err
 }

@@ -17,7 +17,7 @@ import (
 type Notifier struct {
 	path     string
 	watchdog time.Duration
-	patience time.Duration // until there is room in systemd's queue
+	patience time.Duration // until there is room in systemd's queue; sendTime, and less in tests
 }
 
 // sendTime is how long a message may wait for room in systemd's queue
@@ -29,6 +29,8 @@ const sendTime = 5 * time.Second
 func NewNotifier() Notifier {
 	n := Notifier{path: os.Getenv("NOTIFY_SOCKET"), patience: sendTime}
 	if us, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
+		// sd_watchdog_enabled(3): the variables may be meant for another process, which
+		// passed its environment on.
 		if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
 			n.watchdog = time.Duration(us) * time.Microsecond
 		}
@@ -81,8 +83,9 @@ func (n Notifier) Ready(status string) {
 	n.Send(notifyReady + "\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
 }
 
-// Feed resets systemd's watchdog twice in its interval while healthy returns no
-// error in time, until ctx ends. Other errors of healthy go to failed.
+// Feed resets systemd's watchdog twice in its interval while healthy returns no error in
+// time, until ctx ends. Other errors of healthy go to failed. Half of the interval is what
+// sd_watchdog_enabled(3) advises.
 func (n Notifier) Feed(ctx context.Context, healthy func(context.Context) error, failed func(error)) {
 	if n.watchdog == 0 {
 		return

@@ -15,6 +15,7 @@ import (
 // until ctx ends. It reads the store's own list, so it misses nothing that
 // another process did.
 func (d *Daemon) follow(ctx context.Context, after uint64) {
+	// These began before this cloved: their event of the start will not come again.
 	for _, run := range d.cache.all(func(run *agent.Run) bool { return run.State == agent.StateRunning }) {
 		d.lives[run.Spec.ID] = lifeOf(run, run.Started)
 	}
@@ -38,6 +39,7 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 	}
 }
 
+// lifeOf keeps what a span needs of a run. The run itself may be gone when the life ends.
 func lifeOf(run agent.Run, began time.Time) traces.Life {
 	return traces.Life{Began: began, Trace: run.Queue.Trace, Starts: run.Queue.Starts}
 }
@@ -72,8 +74,8 @@ func (d *Daemon) logEnd(o agent.RunEvent) {
 	}
 }
 
-// gauges are what is true at the moment of a scrape. A store that cannot be
-// read leaves its own out, and the rest as cloved last knew it.
+// gauges are what is true at the moment of a scrape. A store that cannot be read leaves its
+// own out, and the rest as cloved last knew it: a scrape must not fail when the store does.
 func (d *Daemon) gauges() []metrics.Sample {
 	err := d.cache.refresh()
 	states, promised := d.cache.tally()

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// ringSize is how much of the past a reader of events can ask for without a
-// look into the store.
+// ringSize is how many of the last events the cache keeps, once they were read: as many as
+// the store does.
 const ringSize = 8192
 
 // reach reads the events from before cloved's start, if some of them come after
@@ -25,6 +25,7 @@ func (c *cache) reach(after uint64) error {
 	if err != nil {
 		return err
 	}
+	// What came since the load is in the cache already.
 	newer := slices.IndexFunc(older, func(o agent.RunEvent) bool { return o.Sequence > c.first })
 	if newer >= 0 {
 		older = older[:newer]
@@ -46,6 +47,7 @@ func (c *cache) since(after uint64) (news []agent.RunEvent, last uint64, gap boo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(c.past, after+1, func(o agent.RunEvent, n uint64) int { return cmp.Compare(o.Sequence, n) })
+	// A copy: the events behind it may be moved when the cache forgets the oldest.
 	news = slices.Clone(c.past[i:])
 	// A number that this store has not given yet comes from another store.
 	gap = len(news) > 0 && news[0].Sequence != after+1 || len(news) == 0 && after != c.last
@@ -60,7 +62,9 @@ func missed(after, last uint64, news []agent.RunEvent) uint64 {
 	return news[0].Sequence - after - 1
 }
 
-// lastRecord makes a record of the events of a run that was removed with its end.
+// lastRecord makes a record of the events of a run that was removed with its end. It has
+// less than the real one, which was never stored: status, exit code and times, and no
+// usage.
 func (c *cache) lastRecord(run agent.Run) (agent.Record, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// principal is the identity that access rules check: a user, or an agent.
+// principal is the identity that access rules check: a user, or an agent. Rules ask root
+// and never owner.UID: root's agent has root as its owner.
 type principal struct {
 	owner agent.Owner // the user, or the owner of the agent's run
 	run   agent.ID    // the agent's run; empty: it is a user
@@ -57,11 +58,13 @@ func (c caller) member(group int) bool {
 	return c.root() || group >= 0 && (c.owner.GID == uint32(group) || slices.Contains(c.groups, uint32(group)))
 }
 
+// String names the caller in logs and events: the user, and which of the user's processes.
 func (c caller) String() string {
 	return fmt.Sprintf("uid %d, process %d", c.owner.UID, c.pid)
 }
 
-// soPeerGroups is a socket option of socket(7) that x/sys has no call for.
+// soPeerGroups is a socket option of socket(7), SO_PEERGROUPS since Linux 4.13, that x/sys
+// has no call for.
 const soPeerGroups = 59
 
 // peerOf returns the identity of the process that connected. The credentials are those of the
@@ -91,6 +94,7 @@ func peerOf(conn *net.UnixConn) (caller, error) {
 
 // peerGroups returns the supplementary groups.
 func peerGroups(fd uintptr) ([]uint32, error) {
+	// Enough for most users; for others the kernel says how many there are.
 	groups := make([]uint32, 64)
 	for {
 		size := uint32(len(groups) * 4)

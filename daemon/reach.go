@@ -9,6 +9,10 @@ import (
 	"clove.run/clove/runtime"
 )
 
+// checkReach refuses network rules that are invalid, or that allow more than the
+// configuration lets the agents of users reach. It is asked when a run is requested, for
+// each new set of rules, and again before each start, because the configuration may be
+// another by then.
 func (u UserLimits) checkReach(spec agent.Spec, of principal) error {
 	if err := runtime.CheckRules(spec, of.owner); err != nil {
 		return err
@@ -37,6 +41,7 @@ func reached(spec agent.Spec) (targets []string) {
 		targets = append(targets, "public:*")
 	}
 	for _, rule := range spec.Egress.Rules {
+		// A denial only takes away.
 		if !rule.Deny {
 			targets = append(targets, rule.Target)
 		}

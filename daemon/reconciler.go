@@ -45,14 +45,14 @@ type leftovers interface {
 type reconciler struct {
 	parts
 	retry time.Duration // retryTime, and less in tests
-	wake  chan struct{} // a look is asked for
+	wake  chan struct{} // a look is asked for; it has room for one, which stands for all that came since
 
 	// A failure that lasts is one line in the log, and not one for each look.
 	looking, cleaning logLimiter
 
 	mu       sync.Mutex // guards all below
 	draining bool
-	starting map[agent.ID]bool                     // a goroutine of ours is at it
+	starting map[agent.ID]bool                     // a goroutine of ours is at it; from the decision on
 	watched  map[agent.ID]bool                     // a goroutine waits for the supervisor's end
 	answers  map[agent.ID][]chan supervisor.Answer // of the callers that wait for a start
 	waiting  map[agent.ID]scheduler.Wait           // why queued runs do not start; replaced, never changed
@@ -75,7 +75,7 @@ func newReconciler(p parts) *reconciler {
 		decided: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// nudge asks for a look soon.
+// nudge asks for a look soon. It never waits, so it may be called with any lock held.
 func (r *reconciler) nudge() {
 	select {
 	case r.wake <- struct{}{}:
@@ -100,6 +100,7 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 		case <-timer.C:
 		case <-written.Changed:
 		}
+		// One look at a time: what comes meanwhile is one more wake.
 		next, err := r.look(ctx)
 		r.lookEnded()
 		if r.looking.worth(err, time.Now()) {
@@ -126,6 +127,7 @@ func (r *reconciler) look(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	// Read after the settling, so that what it queued is among them.
 	runs := r.cache.current()
 	r.watch(ctx, runs)
 	return scheduler.Sooner(r.decide(runs, busy), onTime), nil
@@ -138,6 +140,8 @@ func (r *reconciler) settle(now time.Time) (wake time.Time, err error) {
 	}
 	for _, run := range r.cache.all(func(run *agent.Run) bool { return scheduler.MayChange(run, now) }) {
 		next, err := r.settleRun(run, now)
+		// Another request or process was faster: the run is as it left it, and the next
+		// look sees it.
 		if kind := agent.KindOf(err); err != nil && kind != agent.KindConflict && kind != agent.KindNotFound {
 			return wake, err
 		}
@@ -193,12 +197,16 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 			return api.Failure(api.CodeConflict, "ask again", "%s is %s meanwhile", run.Spec.Name, run.State)
 		}
 		if run.Spec.Remove {
-			// A start that was put off has made it.
+			// A start that was put off has made it. It goes before the record: with --rm
+			// the run is forgotten with its record, and then only clove gc would find the
+			// log.
 			if err := r.paths.RemoveLog(run.Spec.ID); err != nil {
 				return err
 			}
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		// Refused makes the record of a start that failed. Here nothing failed: the run was
+		// ended.
 		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
 		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
 		return err
@@ -215,15 +223,20 @@ func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool) (wake time
 		switch {
 		case run.State != agent.StateQueued:
 		case busy[run.Spec.ID]: // its supervisor is about to store that
+			// It counts as one that starts: its memory is promised, and it has its place
+			// among the starts. The runs are copies, so the cache does not change.
 			runs[i].State = agent.StateStarting
 		default:
 			queued[run.Spec.ID] = true
 		}
 	}
+	// A hold is of one wait in the queue, not of the run.
 	maps.DeleteFunc(r.held, func(id agent.ID, _ scheduler.Hold) bool { return !queued[id] })
 	config := r.config()
 	d := scheduler.Queue{Now: time.Now(), MemoryBytes: config.memoryBytes(), AtOnce: config.startsAtOnce(), Draining: r.draining, Held: r.held}.Decide(runs)
 	for _, run := range d.Start {
+		// Noted before its goroutine runs: the next look must not start the run a second
+		// time.
 		r.starting[run.Spec.ID] = true
 		r.all.Go(func() { r.begin(r.named(run)) })
 	}

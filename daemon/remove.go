@@ -39,6 +39,8 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 	if err := r.suspend(c); err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
+	// A conflict of suspend's was passed over: the run's start has begun, and Remove
+	// refuses it.
 	if err := r.sandboxes.Remove(string(id)); !c.run.Spec.Remove || agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
@@ -62,12 +64,14 @@ func (r runs) suspend(c *call) error {
 	return nil
 }
 
-// dequeue ends the call's queued run. If its start has begun, the error is a conflict:
-// then only its supervisor can end it.
+// dequeue ends the call's queued run. If its start has begun, the error is a conflict: then
+// only its supervisor can end it. The state is compared while this process has the store, so
+// the two cannot both win.
 func (r runs) dequeue(c *call) error {
 	return r.reconciler.dequeue(c.run.Spec.ID, queued)
 }
 
+// queued is the condition for dequeue that any wait in the queue meets.
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
 // prune removes the ended runs. One that cannot be removed does not keep the others.
@@ -77,6 +81,7 @@ func (r runs) prune(c *call, _ api.Nothing) (any, error) {
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
 	for _, run := range r.cache.all(c.peer.sees) {
+		// A run that waits for its restart is no leftover, although it has ended.
 		if run.State != agent.StateEnded || scheduler.StartsAgain(run) {
 			continue
 		}

@@ -2,8 +2,9 @@ package daemon
 
 import "maps"
 
-// handlers joins the tables of the rooms: each serves one group of the API's methods
-// with the few parts of cloved that it needs. Sessions have none (sessions.go).
+// handlers joins the tables of the rooms: each serves one group of the API's methods with
+// the few parts of cloved that it needs, so that what a handler can reach is written in its
+// room's type. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
 	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers()} {
@@ -47,7 +48,8 @@ func (d *Daemon) dispatcher() dispatcher {
 	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
 }
 
-// ledger is that of a new connection.
+// ledger is that of a new connection. Root's answers are made in places of their own, and
+// do not wait for those of users.
 func (d *Daemon) ledger(peer caller) *ledger {
 	owes := newLedger(peer.owner.UID, d.owed)
 	if owes.makes = d.makes; peer.root() {

@@ -52,6 +52,7 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
 	}
+	// Whatever the caller says: cloved starts each run under a supervisor of its own.
 	spec.Detached = true
 	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
 		return nil, err
@@ -79,6 +80,8 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	}
 	r.tracer.About(c, run)
 	run.Queue.Trace = r.tracer.Carry(c)
+	// All of this comes before the run is stored: the reconciler may start it in the same
+	// moment, and its decision and its answer must find this caller.
 	_, decided := r.reconciler.reason(spec.ID)
 	answer := r.reconciler.expect(spec.ID)
 	defer r.reconciler.forget(spec.ID, answer)
@@ -127,6 +130,8 @@ func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answe
 			if !r.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
 				return nil, store.Unqueued(spec.Name)
 			}
+		// The run stays: a detached one needs no caller, and one in the foreground is ended
+		// by its supervisor when its caller does not come.
 		case <-c.Done():
 			return nil, c.Err()
 		}
@@ -139,6 +144,7 @@ func (r runs) withdraw(spec agent.Spec, reason string) error {
 	if err := r.reconciler.dequeue(spec.ID, queued); err != nil {
 		return err
 	}
+	// A foreground run that was refused leaves neither a record nor its name.
 	if err := r.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
@@ -177,6 +183,7 @@ func (r runs) result(id agent.ID) (any, error) {
 	return r.show(run), nil
 }
 
+// show is a run as its owner may see it, with why it waits.
 func (r runs) show(run agent.Run) api.RunResult {
 	result := api.RunResult{Run: scheduler.WithNext(run.WithoutSecrets())}
 	if run.State == agent.StateQueued {
@@ -208,6 +215,8 @@ func (r runs) get(c *call, _ api.RunParams) (any, error) { return r.show(c.run),
 
 // wait answers when the run has ended for good.
 func (r runs) wait(c *call, _ api.RunParams) (any, error) {
+	// The run as it was last seen: with --rm it is gone at the end, and its start is needed
+	// for the record.
 	last := c.run
 	run, found, err := r.cache.until(c, c.run.Spec.ID, func(run agent.Run, found bool) bool {
 		if found {
@@ -242,6 +251,7 @@ func (r runs) rename(c *call, p api.RenameParams) (any, error) {
 	case r.reconciler.at(run.Spec.ID):
 		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
 	}
+	// Runs come after names, so a new name can close a circle.
 	if err := r.limits.noCircle(agent.RunName{UID: run.Owner.UID, Name: p.Name}, run.AfterNames()); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ func ListenScrapes(config Config) (s Scrapes, err error) {
 // maxScrapers bounds the connections of unknown callers.
 const maxScrapers = 32
 
+// close closes those listeners that were made.
 func (s Scrapes) close() error {
 	var errs []error
 	if s.Address != nil {
@@ -72,6 +73,7 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 	}
 	if s.Socket != nil {
 		server := metrics.Server(d.membersOnly(group, d.meter.Handler(d.usageOf)))
+		// Once for each connection: who connected does not change with its requests.
 		server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 			peer, err := peerOf(conn.(*net.UnixConn))
 			if err != nil {
@@ -107,7 +109,8 @@ const (
 	askTime   = 5 * time.Second // for all of them
 )
 
-// usageOf asks the supervisors of the live agents that the caller sees.
+// usageOf asks the supervisors of the live agents that the caller sees. Those that do not
+// answer in time are counted as left out: one that hangs must not cost the others' figures.
 func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut int) {
 	peer, known := ctx.Value(scraper{}).(caller)
 	if !known || d.cache.refresh() != nil {
@@ -126,6 +129,8 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 	var mu sync.Mutex // guards agents and leftOut
 	for _, run := range runs {
 		all.Go(func() {
+			// Each call is a connection and a supervisor that measures: not hundreds of
+			// them at once.
 			places <- struct{}{}
 			defer func() { <-places }()
 			var result api.StatsResult

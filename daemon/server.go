@@ -16,11 +16,12 @@ import (
 
 // Bounds of the server as a whole.
 const (
-	maxConnections     = 1024 // of all users but root
+	maxConnections     = 1024 // of all callers together; root counts and is never refused
 	maxConnectionsEach = 128  // of one user other than root
 )
 
-// server accepts connections and holds the conversations on them.
+// server accepts connections and holds the conversations on them. It lives as long as the
+// listener; after drain it has no connection left.
 type server struct {
 	dispatch    dispatcher
 	supervisors supervisors
@@ -38,6 +39,7 @@ type server struct {
 	all  sync.WaitGroup
 }
 
+// newServer makes the server of a Daemon whose kernel.db is open: the rooms need it.
 func newServer(d *Daemon, group int) *server {
 	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
@@ -90,6 +92,8 @@ func (s *server) talk(conn *rpc.Conn, peer caller, owes *ledger) {
 		_ = c.refuse(nil, fault)
 		return
 	}
+	// These run in reverse order: the connection is closed and its requests are cancelled,
+	// which ends them; they are awaited; and only then are its place and its bytes free.
 	defer s.leave(c)
 	defer c.all.Wait()
 	defer cancel()
@@ -103,6 +107,8 @@ func (s *server) enter(c *conversation, peer caller) *api.Error {
 	defer s.mu.Unlock()
 	uid := peer.owner.UID
 	switch {
+	// The socket's mode is not enough: a connected socket can be passed on, and systemd's
+	// unit may have another group.
 	case !peer.member(s.group):
 		return api.Failure(api.CodeDenied, "become a member of cloved's group, or use sudo", "uid %d may not use cloved", uid)
 	case s.ending.Err() != nil:
@@ -117,6 +123,7 @@ func (s *server) enter(c *conversation, peer caller) *api.Error {
 	return nil
 }
 
+// leave takes a connection out of the counts.
 func (s *server) leave(c *conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,9 +154,9 @@ func (s *server) converse(c *conversation) {
 	}
 }
 
-// drain lets what is being answered come to its end, at most until ctx ends.
-// Streams and run.wait have no end of their own and are ended: their callers ask the next
-// cloved.
+// drain lets what is being answered come to its end, at most until ctx ends. Streams and
+// run.wait have no end of their own and are ended: their callers ask the next cloved.
+// Connections without a request that is answered are closed at once.
 func (s *server) drain(ctx context.Context) {
 	s.end()
 	each := func(do func(*conversation)) {

@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
+// isSession reports whether a method keeps its connection to itself.
 func isSession(method string) bool {
 	m, known := api.Find(method)
 	return known && m.Shape == api.ShapeSession
@@ -21,6 +22,8 @@ func isSession(method string) bool {
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	m, _ := api.Find(request.Method)
 	var below *rpc.Conn
+	// Counted and traced is the way to the supervisor. The session itself may last for
+	// days.
 	_, err := s.dispatch.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
 		below, err = s.reach(peer, m, request)
 		return nil, err
@@ -31,6 +34,8 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	}
 	defer below.Close()
 	if m.Name == api.MethodRunAttach && inForeground(request) {
+		// The supervisor gets a descriptor of the connection. When this returns, cloved
+		// closes its own, and the two go on without it.
 		if err := supervisor.Foreground(below, c, request); err != nil {
 			_ = c.Respond(request.ID, nil, api.ErrorOf(err))
 		}
@@ -55,8 +60,11 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		defer close(up)
 		// Bytes that were read together with the request come first.
 		if _, err := below.Write(c.Buffered()); err == nil {
+			// Past the buffer of c: what it had is written, and nothing of a session is
+			// read by lines here.
 			_, _ = io.Copy(below, c.Conn)
 		}
+		// The supervisor must see the end of what the caller says, and can still answer.
 		below.CloseWrite()
 	}()
 	down := lines{to: c.Conn}
@@ -98,6 +106,8 @@ type lines struct {
 // answerBegins is how rpc.Conn writes a response.
 var answerBegins = []byte(`{"jsonrpc":"2.0","id":`)
 
+// Write compares only the beginning of each line, so that the output of an agent, which may
+// be megabytes, is not looked through.
 func (l *lines) Write(data []byte) (int, error) {
 	for rest := data; len(rest) > 0; {
 		line, more, ends := bytes.Cut(rest, []byte("\n"))

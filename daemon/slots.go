@@ -7,11 +7,12 @@ import (
 	"clove.run/clove/api"
 )
 
-// slots bound how much of one kind is done at once, in all and for each user, so
-// that a caller that is slow, or means to be, does not hold up the others.
+// slots bound how much of one kind is done at once, in all and for each user, so that a
+// caller that is slow, or means to be, does not hold up the others. One kind is counted in
+// places (streams), another in bytes (owed).
 type slots struct {
 	what      string
-	all, each int // 0: no bound
+	all, each int // 0: no bound; each is for one user other than root
 	// Of root alone, and of all users but root together; 0: no bound. A caller that
 	// would go beyond these is refused and never waits for another.
 	root, members int
@@ -22,6 +23,7 @@ type slots struct {
 	free chan struct{} // closed and replaced when a place becomes free
 }
 
+// newSlots makes slots that are all free. what is plural, for messages.
 func newSlots(what string, all, each int) *slots {
 	return &slots{what: what, all: all, each: each, used: map[uint32]int{}, free: make(chan struct{})}
 }
@@ -35,7 +37,8 @@ func (s *slots) enter(ctx context.Context, uid uint32) (leave func(), err error)
 	return sync.OnceFunc(func() { s.give(uid, 1) }), nil
 }
 
-// take is enter for so many places at once, which give gives back.
+// take is enter for so many places at once, which give gives back. The bounds are looked at
+// again after each wait: the user may have taken places meanwhile.
 func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 	for {
 		s.mu.Lock()
@@ -43,6 +46,7 @@ func (s *slots) take(ctx context.Context, uid uint32, n int) error {
 			s.mu.Unlock()
 			return err
 		}
+		// Only the bound of all makes a caller wait.
 		if s.all == 0 || s.sum+n <= s.all {
 			s.used[uid] += n
 			s.sum += n
@@ -74,11 +78,13 @@ func (s *slots) refusal(uid uint32, n int) error {
 	return nil
 }
 
+// give wakes everybody who waits: which of them fits now depends on how much each wants.
 func (s *slots) give(uid uint32, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sum -= n
 	if s.used[uid] -= n; s.used[uid] == 0 {
+		// Or the map would keep every user that ever called.
 		delete(s.used, uid)
 	}
 	close(s.free)

@@ -24,7 +24,8 @@ type starter interface {
 	start(order supervisor.Order) (answer supervisor.Answer, gone <-chan struct{}, err error)
 }
 
-// processes starts supervisors and guards as processes that outlive cloved.
+// processes starts supervisors and guards as processes that outlive cloved. It keeps
+// nothing of them in memory.
 type processes struct {
 	program string // clove's path
 	state   string
@@ -55,6 +56,8 @@ func (p processes) ask(log *os.File, command, role string, order any, answer *su
 	}
 	defer sending.Close()
 	gone, answers, err := p.spawn(log, command, orders)
+	// The child has its own copy. With this one open, a child that died would not be
+	// noticed while a long order is written: the pipe would only be full.
 	orders.Close()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a %s: %w", role, err)
@@ -70,6 +73,8 @@ func (p processes) ask(log *os.File, command, role string, order any, answer *su
 	// gofail: var starterOrdered string
 	// if err := failpoint(starterOrdered, ""); err != nil { return gone, err }
 
+	// The answer comes when the agent executes. The supervisor bounds the start
+	// (runtime/start.go), so there is no limit here.
 	if err := json.NewDecoder(answers).Decode(answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
@@ -82,6 +87,8 @@ func (p processes) ask(log *os.File, command, role string, order any, answer *su
 	return gone, nil
 }
 
+// spawn starts clove with a hidden command. gone is closed when it has ended; the answers
+// are the caller's to close.
 func (p processes) spawn(log *os.File, command string, orders *os.File) (gone <-chan struct{}, answers *os.File, err error) {
 	group, err := p.cgroup()
 	if err != nil {
@@ -111,7 +118,8 @@ func reap(command *exec.Cmd) {
 	_ = command.Wait()
 }
 
-// failures is the file that a supervisor's stderr goes to: a crash is written there.
+// failures is the file that a supervisor's stderr goes to: a crash is written there. It is
+// appended to, so that the crash of an earlier start is still there after a restart.
 func (p processes) failures(logDir string) (*os.File, error) {
 	if err := os.MkdirAll(logDir, 0o700); err != nil {
 		return nil, err
@@ -119,7 +127,8 @@ func (p processes) failures(logDir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(logDir, "supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// FindClove looks for the clove that belongs to this cloved.
+// FindClove looks for the clove that belongs to this cloved: first beside it, where the
+// same installation put both. An order has no version in it.
 func FindClove() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

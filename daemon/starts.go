@@ -11,7 +11,8 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// begin starts one run and answers the callers that wait for it.
+// begin starts one run and answers the callers that wait for it. It is one goroutine for
+// each start, and the only one that takes the run out of starting.
 func (r *reconciler) begin(run agent.Run) {
 	began := time.Now()
 	// gofail: var beginTurn string
@@ -24,12 +25,15 @@ func (r *reconciler) begin(run agent.Run) {
 		r.log.Info("started", "run", run.Spec.Name, "id", run.Spec.ID, "took", time.Since(began))
 	} else {
 		r.log.Warn("cannot start", "run", run.Spec.Name, "id", run.Spec.ID, "error", answer.Error)
+		// In this order: a supervisor that still lives may write to the log, or store the
+		// run's end.
 		r.awaitEnd(gone)
 		r.forgetLog(run.Spec.ID)
 		queued = r.postpone(run.Spec.ID, answer.Error)
 	}
 	r.mu.Lock()
 	delete(r.starting, run.Spec.ID)
+	// Else the run is started again in a moment, and its callers wait for that.
 	if !queued {
 		for _, caller := range r.answers[run.Spec.ID] {
 			caller <- answer // it has room for one
@@ -40,8 +44,9 @@ func (r *reconciler) begin(run agent.Run) {
 	r.nudge()
 }
 
-// attempt has a supervisor start the run, and records a start that failed before
-// there was one. gone is closed when the supervisor has ended.
+// attempt has a supervisor start the run, and records a start that failed before there was
+// one. gone is closed when the supervisor has ended. A start that failed later has its
+// record from the supervisor; Refuse leaves such a run alone.
 func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-chan struct{}) {
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
@@ -58,9 +63,9 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	return supervisor.Answer{Error: api.ErrorOf(err)}, gone
 }
 
-// postpone holds a run back whose start failed, if it is still queued: the
-// failure could not be stored, and the run would be started again at once, for
-// ever. It reports whether the run is queued.
+// postpone holds a run back whose start failed, if it is still queued: the failure could
+// not be stored, and the run would be started again at once, for ever. It reports whether
+// the run is queued.
 //
 // The hold is in memory only: a new cloved tries each run once.
 func (r *reconciler) postpone(id agent.ID, failure *api.Error) (queued bool) {
@@ -177,6 +182,8 @@ func (r *reconciler) seat(id agent.ID, size *api.SessionSize) (release func()) {
 	}
 }
 
+// window is the size of the terminal of the caller that waits for a foreground run; nil:
+// none.
 func (r *reconciler) window(id agent.ID) *api.SessionSize {
 	r.mu.Lock()
 	defer r.mu.Unlock()

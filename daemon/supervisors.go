@@ -8,7 +8,8 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// supervisors are reached below cloved's run directory.
+// supervisors are reached below cloved's run directory. There is no list of them: each is
+// found by the socket in its run's directory, also after a restart of cloved.
 type supervisors struct{ runDir string }
 
 // call asks the supervisor of a run once.
@@ -33,6 +34,8 @@ func reachable(run agent.Run) error {
 	return detached(run)
 }
 
+// detached refuses a foreground run of root's, which has no socket: its supervisor is the
+// clove in the user's terminal.
 func detached(run agent.Run) error {
 	if run.Spec.Detached {
 		return nil

@@ -27,6 +27,7 @@ func (r *reconciler) obstacle(id agent.ID) (string, <-chan struct{}) {
 }
 
 // looks wakes the reconciler and waits for the end of a look, which may have begun before.
+// It also returns for a look that failed: the caller then meets the same failure itself.
 func (r *reconciler) looks(ctx context.Context) error {
 	r.mu.Lock()
 	ended := r.ended
@@ -59,7 +60,8 @@ func (r *reconciler) lookEnded() {
 	r.ended = make(chan struct{})
 }
 
-// queue says how many wait for what, and whether cloved is drained.
+// queue counts the runs that wait by the kind of wait, and reports whether cloved is
+// drained: for the metrics and clove debug.
 func (r *reconciler) queue() (waiting map[string]int, draining bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +72,8 @@ func (r *reconciler) queue() (waiting map[string]int, draining bool) {
 	return waiting, r.draining
 }
 
-// drain holds starts back, or lets them go on. A later cloved keeps to it.
+// drain holds starts back, or lets them go on. A later cloved keeps to it: it is stored
+// before it holds here, so that no answer promises a drain that a crash forgets.
 func (r *reconciler) drain(on bool) error {
 	if err := r.records.change(func(s *store.Store) error { return s.SetDrained(on) }); err != nil {
 		return err

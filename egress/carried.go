@@ -35,6 +35,8 @@ func carried(addr netip.Addr) (inner netip.Addr, class Class, ok bool) {
 		return throughTeredo(b), "", true
 	case compatible.Contains(addr), translated.Contains(addr): // RFC 4291 2.5.5.1, RFC 2765 2.1
 		return unlessPublic(last4(b), ClassReserved)
+	// ISATAP is an interface identifier under any prefix. Its u and g bits may have either
+	// value, so they are masked out.
 	case binary.BigEndian.Uint32(b[8:12])&^0x03000000 == 0x00005efe: // RFC 5214 6.1
 		return unlessPublic(last4(b), blockOf(addr).class)
 	}
@@ -69,6 +71,8 @@ func throughTeredo(b [16]byte) netip.Addr {
 // (RFC 8215), so private is the default. All layouts are tried for the classes that the
 // word `private` must not allow.
 func localNAT64(b [16]byte) (netip.Addr, Class, bool) {
+	// Prefixes of 96, 48, 56 and 64 bits. Byte 8 holds no part of the address (RFC 6052
+	// section 2.2).
 	for _, at := range [][4]int{{12, 13, 14, 15}, {6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}} {
 		inner := netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]})
 		switch class := blockOf(inner).class; class {

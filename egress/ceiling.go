@@ -10,6 +10,8 @@ import (
 type Ceiling []Target
 
 // NewCeiling parses targets like those of allow rules: without a port they mean 80 and 443.
+// They are checked as the rules of a user: a target that no user's rule may have is a
+// mistake here too.
 func NewCeiling(targets []string) (Ceiling, error) {
 	rules, err := New(Config{Mode: agent.NetworkAllowlist, Rules: allowing(targets), User: true})
 	if err != nil {
@@ -68,8 +70,10 @@ func portsWithin(ports, most portRange) bool {
 		return most.first <= ports.first && ports.last <= most.last
 	}
 	if most == (portRange{}) {
+		// The ceiling is 80 and 443.
 		return ports == portRange{} || ports.first == ports.last && (ports.first == webPorts[0] || ports.first == webPorts[1])
 	}
+	// The target is 80 and 443.
 	return most.contains(webPorts[0]) && most.contains(webPorts[1])
 }
 
@@ -81,10 +85,12 @@ func (t Target) placeWithin(most Target) bool {
 		return true
 	case most.word == ClassPublic && t.name != "":
 		return true
+	// *.example.com covers narrower wildcards and all names below it, but not example.com.
 	case most.wild:
 		return t.name != "" && (t.wild && t.name == most.name || strings.HasSuffix(string(t.name), "."+string(most.name)))
 	case !t.prefix.IsValid():
 		return false
+	// A group word covers an address or network whose addresses are all of its class.
 	case most.word != "":
 		return wordMeans(most.word, t.opens())
 	}

@@ -27,6 +27,8 @@ func (r *Rules) Resolve(name Name) Verdict {
 	if name.IsLocalhost() {
 		return refused(string(ClassLoopback), fmt.Sprintf("%s is never asked for outside", name), "--host-port PORT")
 	}
+	// Deny first, and before the query leaves: a query for a denied name would already be a
+	// message to its owner.
 	if rule := r.deny.byName(name, anyPort); rule != nil {
 		return deniedBy(rule, string(name))
 	}
@@ -143,6 +145,8 @@ func (r *Rules) hostPort(c Connection, at reach) Verdict {
 func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 	verdict := allowedBy(rule, "")
 	fits := covering(c.Proto, c.Target.Port())
+	// Where no name is denied, or none can be shown, there is nothing to look for, and the
+	// client need not wait until its first bytes were read.
 	if !isWeb(c.Proto, c.Target.Port()) || !r.webDenies[c.Target.Port()] {
 		return verdict
 	}

@@ -24,4 +24,6 @@
 // A gate that was taken over can lie about the agent's destination and about the
 // name that a client showed. The broker hands out only sockets that are connected
 // to allowed targets, so such a gate can choose among those, and nothing more.
+//
+// Decision 13 (docs/decisions) says why parsing and deciding are two processes.
 package egress

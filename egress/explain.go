@@ -73,6 +73,7 @@ func (r *Rules) Why(host string, port uint16, proto Proto) ([]Finding, error) {
 	if port == 0 || (proto != TCP && proto != UDP) {
 		return nil, invalid("", fmt.Sprintf("cannot tell what becomes of port %d over %s", port, quote(string(proto))), "give a port from 1 to 65535, over tcp or udp")
 	}
+	// Brackets are accepted, because a target's IPv6 address has them.
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	var name Name
 	if err != nil {

@@ -75,6 +75,8 @@ func (s *ruleSet) byName(name Name, fits func(*rule) bool) *rule {
 	if len(s.wild) == 0 {
 		return nil
 	}
+	// One label less in each round, so a wildcard matches names of any depth below it, and
+	// the most specific one wins.
 	for rest := string(name); ; {
 		_, after, found := strings.Cut(rest, ".")
 		if !found {
@@ -125,6 +127,8 @@ func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
 // address that reaches its target, an allow rule only to what it names.
 func (r *rule) reaches(at reach) bool {
 	switch {
+	// An address of this host is private or public by its bits too, and loopback is this
+	// host: a deny rule by any of these words applies.
 	case r.word != "" && r.deny:
 		return wordMeans(r.word, at.class) || wordMeans(r.word, at.bits) || (r.word == ClassHost && at.class == ClassLoopback)
 	case r.word != "":

@@ -28,6 +28,7 @@ func reverse4(labels []string) netip.Addr {
 	}
 	for i, label := range labels[1:] {
 		value, err := strconv.ParseUint(label, 10, 8)
+		// Leading zeros are rejected, so that one address has one name.
 		if err != nil || strconv.FormatUint(value, 10) != label {
 			return netip.Addr{}
 		}
@@ -36,6 +37,7 @@ func reverse4(labels []string) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
+// reverse6 reads one hexadecimal digit a label, the lowest first.
 func reverse6(labels []string) netip.Addr {
 	var b [16]byte
 	if len(labels) != 1+2*len(b) {

@@ -92,6 +92,7 @@ func New(config Config) (*Rules, error) {
 	if err := r.addHostPorts(config.HostPorts); err != nil {
 		return nil, err
 	}
+	// The order in which connect asks, which Explain shows.
 	r.order = append(append(r.order, r.hostPorts...), allowed...)
 	r.webDenies = map[uint16]bool{}
 	for _, port := range webPorts {

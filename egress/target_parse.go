@@ -60,7 +60,8 @@ func parseTarget(text string) (Target, *refusal) {
 	return t.withPorts(ports)
 }
 
-// setPlace parses everything except IPv6. ports is used for hints only.
+// setPlace parses everything except IPv6. ports is used for hints only. The order decides
+// what a text means: a group word, an address, a network, a wildcard, and only then a name.
 func (t *Target) setPlace(place, ports string) *refusal {
 	lower := strings.ToLower(place)
 	if slices.Contains(words, Class(lower)) {

@@ -33,4 +33,7 @@
 // must have no network either.
 //
 // It refuses to decide which targets are allowed: package egress does.
+//
+// Decision 12 (docs/decisions) says why everything ends at a socket, and not at rules that
+// let some of it out.
 package netns

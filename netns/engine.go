@@ -13,7 +13,7 @@ import (
 // Packet and connection marks in an engine's namespace. A process can set a packet mark
 // only with CAP_NET_ADMIN or CAP_NET_RAW over the namespace, and only rules set the mark of
 // a connection. The values are chosen to differ from the marks that engines use ("cl" in
-// ASCII).
+// ASCII). Decision 34 (docs/decisions) says why a mark is the way out.
 const (
 	markGate   uint32 = 0x636c0701 // sent by the gate's own sockets
 	markDivert uint32 = 0x636c0702 // on its way to the gate
@@ -36,6 +36,8 @@ const (
 func EnginePlan(n *Namespace, everything bool, owner, policy string) (Plan, error) {
 	p := Plan{engine: true, everything: everything, owner: owner, policy: policy}
 	err := n.do(func() error {
+		// Read inside: the sysctl is the namespace's own, and an engine may have set it
+		// there.
 		p.ipv6 = hasIPv6("/proc/sys/net/ipv6/conf/lo/disable_ipv6")
 		return checkMarks()
 	})
@@ -62,6 +64,7 @@ func engineSilent() []chain {
 	return []chain{
 		{hook: prerouting, priority: "mangle", rules: []rule{{match: match{in: "lo"}, action: accept}}},
 		{hook: output, priority: "filter", rules: []rule{
+			// Before the rule for loopback, where that name server is.
 			{to: own, protocol: unix.IPPROTO_TCP, action: resetTCP},
 			{to: own, action: unreachable},
 			{match: lo, action: accept},
@@ -162,6 +165,7 @@ func neighbours() []rule {
 	return rules
 }
 
+// prefixOf is the prefix of one address.
 func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // policyRoute leads marked packets to loopback.

@@ -31,9 +31,12 @@ func (p Plan) applyToEngine() error {
 	if err != nil {
 		return err
 	}
+	// Diverted packets come in through it, and an engine may have left it down.
 	if err := raiseLoopback(); err != nil {
 		return err
 	}
+	// An owner's own rules are left: a guard that is started again only completes the
+	// routes.
 	if !owned {
 		if err := setRules(p.chains(), true); err != nil {
 			return err

@@ -76,6 +76,7 @@ func (m match) expressions() []expr.Any {
 	}
 	if m.fresh {
 		all = append(all, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+			// The state is a set of bits, so the bit is masked and compared with 0.
 			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: native(expr.CtStateBitNEW), Xor: native(0)},
 			compare(true, native(0)))
 	}

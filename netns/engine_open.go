@@ -49,6 +49,7 @@ func OpenEngine(path string) (*Namespace, error) {
 // checkOwner compares the owning user namespace (ioctl_nsfs(2)) with this process's own.
 func (n *Namespace) checkOwner() error {
 	fd, err := unix.IoctlRetInt(int(n.file.Fd()), unix.NS_GET_USERNS)
+	// The kernel shows the owner only to processes in that user namespace or above it.
 	if errors.Is(err, unix.EPERM) {
 		return errors.New("it belongs to a user namespace that is not this process's")
 	}

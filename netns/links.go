@@ -15,7 +15,8 @@ type route struct{ to, source netip.Prefix }
 func (r route) String() string { return fmt.Sprintf("local %s dev lo src %s", r.to, r.source.Addr()) }
 
 // routes makes every address local, so that the kernel accepts a packet to any address on
-// loopback instead of reporting "network unreachable".
+// loopback instead of reporting "network unreachable". An engine's namespace gets policy
+// routes instead, which leave its own routes alone.
 func (p Plan) routes() []route {
 	if !p.everything || p.engine {
 		return nil

@@ -44,6 +44,7 @@ func (s socket) String() string { return fmt.Sprintf("%s %s", s.kind, s.at) }
 // all do except those on loopback.
 func (s socket) transparent() bool { return !s.at.Addr().IsLoopback() }
 
+// datagrams reports whether the socket is a UDP one, which neither listens nor accepts.
 func (s socket) datagrams() bool { return s.kind == KindUDP || s.kind == KindDNSUDP }
 
 // rule redirects what goes to port, or with 0 all traffic of its protocol, to the

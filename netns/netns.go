@@ -11,6 +11,8 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
+// ownPath is the calling thread's namespace: threads of one process may be in different
+// ones.
 const ownPath = "/proc/thread-self/ns/net"
 
 // Namespace is a network namespace that a descriptor keeps alive.
@@ -35,6 +37,7 @@ func New() (*Namespace, error) {
 		n.Close()
 		return nil, err
 	}
+	// Loopback alone has no flows and no published ports, so nothing more is done inside.
 	n.rest()
 	return n, nil
 }
@@ -51,6 +54,7 @@ func create() (*Namespace, error) {
 		if n.file, err = os.Open(ownPath); err != nil {
 			return err
 		}
+		// On this thread, whose namespace /proc/sys/net shows.
 		return boundOptions("/proc/sys/net/core/optmem_max")
 	})
 	if err != nil {
@@ -104,7 +108,8 @@ func checkForeign(file *os.File) error {
 }
 
 // do runs f on a thread inside the namespace. The thread is kept for later calls: each UDP
-// flow and each published connection needs one.
+// flow and each published connection needs one. Calls wait for each other, so f must not
+// wait for the network.
 func (n *Namespace) do(f func() error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -200,6 +200,8 @@ func nfproto(version int) int {
 	return unix.NFPROTO_IPV4
 }
 
+// versionIs compares the IP version, which rules of the inet family must do before they
+// read an address.
 func versionIs(version int) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, equal([]byte{byte(nfproto(version))})}
 }
@@ -231,6 +233,7 @@ func addressIn(p netip.Prefix, s side) []expr.Any {
 	return append(all, equal(p.Masked().Addr().AsSlice()[:length]))
 }
 
+// equal ends the rule unless register 1 holds data.
 func equal(data []byte) expr.Any {
 	return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}
 }

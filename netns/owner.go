@@ -14,6 +14,8 @@ import (
 // multicast. An address without a route is not owned.
 func HostOwns(a netip.Addr) (bool, error) {
 	a = a.Unmap().WithZone("")
+	// A connection to the unspecified address reaches this host (ip(7)). An invalid address
+	// is refused as the host's.
 	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
 		return true, nil
 	}
@@ -27,6 +29,7 @@ func HostOwns(a netip.Addr) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("cannot look up the route to %s: %w", a, err)
 	}
+	// Local, broadcast, multicast and anycast routes all deliver here.
 	return kind != unix.RTN_UNICAST, nil
 }
 
@@ -62,6 +65,8 @@ func routeQuestion(a netip.Addr) []byte {
 	m = native.AppendUint16(m, unix.RTM_GETROUTE)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
 	m = append(m, make([]byte, 8)...) // sequence, port id
+	// The family, and the length of the address in bits. The other fields of struct rtmsg
+	// stay 0.
 	m = append(m, family, byte(8*len(address)), 0, 0, 0, 0, 0, 0)
 	m = native.AppendUint32(m, 0) // flags
 	m = native.AppendUint16(m, uint16(unix.SizeofRtAttr+len(address)))

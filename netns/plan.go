@@ -132,6 +132,7 @@ func (p Plan) Apply(n *Namespace) error {
 	if err != nil {
 		return err
 	}
+	// Only a plan that is in force has sockets to listen on.
 	n.plan = p
 	return nil
 }

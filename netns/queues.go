@@ -25,6 +25,8 @@ func OpenQueues(pid int) (*Queues, error) {
 
 // Bytes is the present sum of all queues.
 func (q *Queues) Bytes() (int64, error) {
+	// The file is kept open and read from its beginning each time: the process whose /proc
+	// entry it came from may be gone.
 	if _, err := q.file.Seek(0, 0); err != nil {
 		return 0, fmt.Errorf("cannot read netlink sockets: %w", err)
 	}

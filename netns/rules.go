@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// tableName is the one nft table that clove makes and replaces; tables of others are never
+// touched.
 const tableName = "clove"
 
 // chain is a base chain whose policy is drop. A chain without a hook sees no packets, see claims.
@@ -104,6 +106,7 @@ func (p Plan) incoming() []rule {
 		rules = append(rules, rule{to: own, action: accept})
 	}
 	for _, s := range p.sockets() {
+		// DNS first: the rules for everything else would match port 53 too.
 		if s.transparent() && s.at.Port() == dnsPort {
 			rules = append(rules, s.rule(dnsPort))
 		}

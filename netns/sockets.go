@@ -52,6 +52,7 @@ func open(kind int, address netip.AddrPort, name string, prepare func(fd int) er
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
+	// IPv4 has sockets of its own, at the same ports.
 	if domain == unix.AF_INET6 {
 		err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 1))
 	}
@@ -133,6 +134,7 @@ func (n *Namespace) dial(ctx context.Context, to netip.AddrPort) (*os.File, erro
 	err := n.do(func() (err error) {
 		file, err = open(unix.SOCK_STREAM, to, "inside "+to.String(), func(fd int) error {
 			err := unix.Connect(fd, sockaddr(to))
+			// Not an error: the socket is non-blocking, and the wait comes below.
 			if pending = err == unix.EINPROGRESS; pending {
 				return nil
 			}

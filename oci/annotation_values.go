@@ -12,10 +12,10 @@ import (
 	"clove.run/clove/egress"
 )
 
-// modes leaves the host's network out: a mode only ever takes away from what
-// the engine gave.
+// modes leaves out the host's network: a mode only takes away from what the engine gave.
 var modes = []string{agent.NetworkNone, agent.NetworkAllowlist, agent.NetworkPublic}
 
+// readMode takes the words of `clove run --network`, but for host.
 func readMode(value string, r *Rules) error {
 	if !slices.Contains(modes, value) {
 		return invalid("write one of "+strings.Join(modes, ", "), "%q is not a mode", value)
@@ -24,15 +24,17 @@ func readMode(value string, r *Rules) error {
 	return nil
 }
 
-// readTargets reads a list: YAML's block strings bring line breaks, and command
-// lines commas.
+// readTargets reads a list of targets. Line breaks come from YAML's block strings, commas
+// from command lines, and blanks are for Podman before version 5, which reads a comma in an
+// annotation as the beginning of the next one.
 func readTargets(value, source string, r *Rules) error {
 	const hint = "write targets with commas or line breaks between them, for example pypi.org, 10.0.0.0/8:5432"
 	fields := strings.FieldsFunc(value, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 	if len(fields) == 0 {
 		return invalid(hint, "it names no target")
 	}
-	// An empty element is a target that somebody lost, in a template for instance.
+	// An empty element is a mistake, for example a variable of a template that was not set.
+	// Ignored, the list would be shorter than its author believes.
 	for _, element := range strings.Split(strings.TrimRight(value, ", \n\t"), ",") {
 		if strings.TrimSpace(element) == "" {
 			return invalid(hint, "there is nothing between two commas")
@@ -48,7 +50,7 @@ func readTargets(value, source string, r *Rules) error {
 	return nil
 }
 
-// withHint gives a refusal of the egress rules' a hint where it has none.
+// withHint adds a hint to an error of package egress that has none.
 func withHint(err error, hint string) error {
 	var known *agent.Error
 	if errors.As(err, &known) && known.Hint == "" {
@@ -57,6 +59,7 @@ func withHint(err error, hint string) error {
 	return err
 }
 
+// readSize refuses 0: to the kernel it would be a limit, to libcontainer it means none.
 func readSize(value string, bytes *int64) error {
 	n, err := agent.ParseSize(value)
 	switch {
@@ -69,6 +72,7 @@ func readSize(value string, bytes *int64) error {
 	return nil
 }
 
+// readPids takes at least one process, and no more than the kernel has numbers for.
 func readPids(value string, r *Rules) error {
 	n, err := strconv.ParseUint(value, 10, 63)
 	if err != nil || n == 0 || n > agent.PidsCeiling {
@@ -78,6 +82,7 @@ func readPids(value string, r *Rules) error {
 	return nil
 }
 
+// readCPUs reads CPU seconds per second, as `clove run --cpus` does.
 func readCPUs(value string, r *Rules) error {
 	n, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also takes exponents, hexadecimal numbers, underscores and words.
@@ -88,6 +93,9 @@ func readCPUs(value string, r *Rules) error {
 	return nil
 }
 
+// readRecord accepts one directory only, written in its canonical form, so that no ".." and
+// no double slash leads elsewhere. The author of an annotation is not the node's
+// administrator, and root writes the file.
 func readRecord(value string, r *Rules) error {
 	directory, name := filepath.Split(value)
 	switch {
@@ -100,5 +108,5 @@ func readRecord(value string, r *Rules) error {
 	return nil
 }
 
-// control finds what would break lines and terminals.
+// control reports characters that would break lines of a listing or control a terminal.
 func control(c rune) bool { return c < ' ' || c == 0x7f }

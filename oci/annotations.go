@@ -12,41 +12,41 @@ import (
 	"clove.run/clove/egress"
 )
 
-// Prefix begins every annotation that is clove's. A key below it that clove
-// does not know is a mistake: ignored, it would be a limit that nobody holds.
+// Prefix begins every annotation of clove's. An unknown key below it is an error: if it
+// were ignored, a limit with a misspelt name would not be enforced.
 const Prefix = "run.clove."
 
 // The annotations, with the form of each one's value.
 const (
 	AnnotationTimeout      = Prefix + "timeout"            // 90s, 30m, 2h: from the start, at least 1ms
-	AnnotationNetworkMode  = Prefix + "network.mode"       // an agent.Network word but host
+	AnnotationNetworkMode  = Prefix + "network.mode"       // a word of agent.Network, except host
 	AnnotationNetworkAllow = Prefix + "network.allow"      // targets, with commas or white space between them
-	AnnotationNetworkDeny  = Prefix + "network.deny"       // the same
+	AnnotationNetworkDeny  = Prefix + "network.deny"       // as network.allow
 	AnnotationMemory       = Prefix + "limits.memory"      // bytes; K, M, G and T are powers of 1024, also with an i
-	AnnotationMemorySwap   = Prefix + "limits.memory-swap" // the same, of memory and swap together
+	AnnotationMemorySwap   = Prefix + "limits.memory-swap" // as limits.memory, for memory and swap together
 	AnnotationPids         = Prefix + "limits.pids"        // processes and threads, as the cgroup counts
 	AnnotationCPUs         = Prefix + "limits.cpus"        // CPU seconds per second, from 0.01 on
-	AnnotationRecord       = Prefix + "record"             // path of a .json file right in RecordsDir
+	AnnotationRecord       = Prefix + "record"             // path of a .json file directly in RecordsDir
 )
 
-// RecordsDir is the one directory that exit records go to. Whoever may write
-// annotations must not choose which file of the host root writes.
+// RecordsDir is the one directory that exit records go to. The author of annotations must
+// not choose which file of the host root writes.
 const RecordsDir = "/var/lib/clove/records"
 
-// RecordID stands in a record's name for the container's id, where several
-// containers have the same annotations.
+// RecordID in a record's name stands for the container's id. All containers of a Job have
+// the same annotations, and each needs a record of its own.
 const RecordID = "{id}"
 
-// Rules are what a bundle's annotations ask of clove, understood.
+// Rules are a bundle's annotations, parsed.
 type Rules struct {
-	Limits  agent.Limits       // zero: the engine's own holds. WallClock is the deadline, from the start
-	Network string             // an agent.Network word; "": nothing is asked
+	Limits  agent.Limits       // zero: the engine's own limit holds. WallClock is the deadline, counted from the start
+	Network string             // a word of agent.Network; "": no network rules
 	Egress  []agent.EgressRule // canonical
 	Record  string             // file that the exit record goes to; "": none
-	Member  bool               // one of a pod, whose sandbox has the network's rules
+	Member  bool               // a container of a pod whose sandbox has the network rules
 }
 
-// annotations is every annotation with what reads its value.
+// annotations lists every annotation with the function that reads its value.
 var annotations = []struct {
 	key  string
 	read func(value string, r *Rules) error
@@ -62,11 +62,12 @@ var annotations = []struct {
 	{AnnotationRecord, readRecord},
 }
 
-// Parse understands all annotations that are clove's, or says which one it does
-// not: an *agent.Error of KindInvalid, whose Step names it. Those of others are
-// theirs. What of it is a certain container's, For says.
+// Parse reads all annotations of clove's, or returns an *agent.Error of KindInvalid whose
+// Step names the first one that is wrong. Annotations of others are ignored. For says which
+// of the rules apply to a certain container.
 func Parse(given map[string]string) (Rules, error) {
 	var rules Rules
+	// Sorted, so that of several mistakes the same one is reported each time.
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !ours(key) {
 			continue
@@ -78,7 +79,8 @@ func Parse(given map[string]string) (Rules, error) {
 	return rules, rules.validate()
 }
 
-// validate judges all annotations together by what every edge refuses.
+// validate checks the annotations together, with the checks that every way into clove
+// applies.
 func (r *Rules) validate() error {
 	if err := r.Limits.ValidateGiven(); err != nil {
 		return named("run.clove.limits", err)
@@ -89,12 +91,15 @@ func (r *Rules) validate() error {
 	return r.checkNetwork()
 }
 
-// ours also takes what was meant to be clove's.
+// ours reports whether a key is clove's or was meant to be: Run.Clove.timeout and run.clove
+// alone are mistakes to report, not somebody else's keys.
 func ours(key string) bool {
 	lower := strings.ToLower(key)
 	return strings.HasPrefix(lower, Prefix) || lower == strings.TrimSuffix(Prefix, ".")
 }
 
+// read finds an annotation by its exact key. The error for an unknown one lists those that
+// exist.
 func (r *Rules) read(key, value string) error {
 	for _, a := range annotations {
 		if a.key != key {
@@ -110,7 +115,7 @@ func (r *Rules) read(key, value string) error {
 		Hint: "after " + Prefix + " comes one of " + strings.Join(known, ", ")}
 }
 
-// named adds the annotation to a reader's error.
+// named adds the annotation's key to a reader's error, and keeps its kind and hint.
 func named(key string, err error) error {
 	if err == nil {
 		return nil
@@ -123,8 +128,9 @@ func named(key string, err error) error {
 	return named
 }
 
-// checkNetwork judges the network's annotations together, by the rules that a
-// local run is judged by.
+// checkNetwork checks the network annotations together, with the rules' compiler that a
+// local run uses. Targets without a mode are refused: which mode is meant changes what they
+// do.
 func (r *Rules) checkNetwork() error {
 	if len(r.Egress) > 0 && r.Network == "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + r.Egress[0].Source, Message: "there are targets, but no mode that they belong to",
@@ -137,10 +143,11 @@ func (r *Rules) checkNetwork() error {
 	return named(AnnotationNetworkMode, err)
 }
 
-// timeoutCeiling is far behind every deadline and far below an overflow: it is
-// added to the time since boot, in nanoseconds.
+// timeoutCeiling is ten years: longer than any agent, and far from an overflow of int64,
+// because the monitor adds it to the time since boot in nanoseconds.
 const timeoutCeiling = 10 * 365 * 24 * time.Hour
 
+// readTimeout reads Go's durations. 0 is refused, because elsewhere it means no limit.
 func readTimeout(value string, r *Rules) error {
 	const hint = "write a number and a unit, for example 90s, 30m or 2h"
 	d, err := time.ParseDuration(value)

@@ -11,24 +11,25 @@ import (
 	"clove.run/clove/agent"
 )
 
-// procSysNetwork is all of /proc/sys, which engines have among their read-only
-// paths: net alone would be a second mount below theirs.
+// procSysNetwork is all of /proc/sys and not just /proc/sys/net: engines have /proc/sys
+// among their read-only paths already, and a path below it would be a second mount.
 const procSysNetwork = "/proc/sys"
 
-// taken are the capabilities that go around rules or change them.
+// taken are the capabilities that are removed: with them a process bypasses rules (raw and
+// packet sockets, packet marks) or changes them.
 var taken = []string{"CAP_NET_ADMIN", "CAP_NET_RAW"}
 
-// undoing are the capabilities of who is root on the node, or nearly so:
-// without them a container would not work, and with them no rule holds.
+// undoing are the capabilities that make a process root on the node, or nearly so. They are
+// refused and not removed: a container that asks for one does not work without it.
 var undoing = []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF",
 	"CAP_SYS_BOOT",        // kexec_load(2): another kernel
-	"CAP_SYS_PTRACE",      // whatever process it sees, in other networks too
+	"CAP_SYS_PTRACE",      // control of every process that it sees, in other networks too
 	"CAP_DAC_READ_SEARCH", // open_by_handle_at(2): the files of the host, keys among them
 }
 
-// Guarded returns what annotations ask of the network of the container with this
-// id: nothing where Network is empty. member is one of a pod, whose rules hold
-// already. Directory and process are the caller's to fill in.
+// Guarded returns the network rules that annotations ask for, for the container with this
+// id; Network is empty if they ask for none. member reports that the container is one of a
+// pod, whose sandbox brings the rules. Directory, PID and Start are left to the caller.
 func Guarded(annotations map[string]string, id string) (g agent.Guard, member bool, err error) {
 	rules, err := For(annotations, id)
 	if err != nil {
@@ -37,17 +38,18 @@ func Guarded(annotations map[string]string, id string) (g agent.Guard, member bo
 	return agent.Guard{Network: rules.Network, Rules: rules.Egress}, rules.Member, nil
 }
 
-// HoldsPod reports whether a container is the sandbox of a pod, whose network it
-// keeps for the others.
-// Where the engines disagree it might be: it was not created then, or by others.
+// HoldsPod reports whether a container is the sandbox of a pod, or may be one: it returns
+// true if the roles contradict each other. create refuses that, so such a container was not
+// created by this clove-oci.
 func HoldsPod(annotations map[string]string, id string) bool {
 	role, err := roleOf(annotations, id)
 	return err != nil || role == podSandbox
 }
 
-// TightenProcess takes from one more process of a container what its
-// annotations took from the first, in place, or refuses one that could undo rules
-// (KindUnenforceable). Its capabilities may be the engine's own list.
+// TightenProcess takes from a further process of a container what the annotations took from
+// the first one, in place. It refuses a process that could change the rules
+// (KindUnenforceable). An engine's exec brings its own list of capabilities, so the first
+// process's config does not protect.
 func TightenProcess(annotations map[string]string, p *specs.Process) error {
 	rules, err := Parse(annotations)
 	if err != nil || rules.Network == "" {
@@ -56,8 +58,9 @@ func TightenProcess(annotations map[string]string, p *specs.Process) error {
 	return tightenCapabilities(p)
 }
 
-// tightenNetwork leaves the container nothing that its rules could be changed
-// with. That they hold is start's to see to: some engines make the network only then.
+// tightenNetwork takes from the container what could change its network rules, and refuses
+// what cannot be taken. The rules themselves are set up by start, because some engines make
+// the network only after create.
 func (r Rules) tightenNetwork(spec *specs.Spec) error {
 	if r.Network == "" {
 		return nil
@@ -66,6 +69,8 @@ func (r Rules) tightenNetwork(spec *specs.Spec) error {
 	switch {
 	case network == nil:
 		return unguarded("the container is in the host's network", "give it a network of its own")
+	// No path: libcontainer makes the namespace, after the user namespace that then owns
+	// it.
 	case network.Path == "" && namespaceOf(spec, specs.UserNamespace) != nil:
 		return unguarded("the container's user namespace would own its network, and its root could change the rules",
 			"leave one of the two away")
@@ -77,13 +82,16 @@ func (r Rules) tightenNetwork(spec *specs.Spec) error {
 			" into its network, and the rules cannot hold what goes by such a device",
 			"leave one of the two away, or have the engine's network (CNI) make the interface")
 	}
-	// Root may write there without any capability, where the engine does not forbid it.
+	// Root in the container can write there without any capability unless the path is
+	// read-only. tcp_fwmark_accept, for one, gives accepted sockets the mark of the
+	// client's packet.
 	if !slices.Contains(spec.Linux.ReadonlyPaths, procSysNetwork) {
 		spec.Linux.ReadonlyPaths = append(spec.Linux.ReadonlyPaths, procSysNetwork)
 	}
 	return tightenCapabilities(spec.Process)
 }
 
+// namespaceOf returns nil if the container shares the caller's namespace of that kind.
 func namespaceOf(spec *specs.Spec, kind specs.LinuxNamespaceType) *specs.LinuxNamespace {
 	if spec.Linux == nil {
 		return nil
@@ -96,6 +104,8 @@ func namespaceOf(spec *specs.Spec, kind specs.LinuxNamespaceType) *specs.LinuxNa
 	return nil
 }
 
+// tightenCapabilities works on all five sets: a capability left in one of them can come
+// back at an execve(2).
 func tightenCapabilities(p *specs.Process) error {
 	if p == nil || p.Capabilities == nil {
 		return nil // none at all
@@ -108,11 +118,14 @@ func tightenCapabilities(p *specs.Process) error {
 					"leave the capability away; a privileged container cannot have network rules")
 			}
 		}
+		// A clone: DeleteFunc would change the caller's list in place.
 		*set = slices.DeleteFunc(slices.Clone(*set), func(name string) bool { return slices.Contains(taken, strings.ToUpper(name)) })
 	}
 	return nil
 }
 
+// unguarded is the error for a container whose rules could not be enforced. It always names
+// the mode's annotation, which every network rule needs.
 func unguarded(message, hint string) error {
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "annotation " + AnnotationNetworkMode, Message: message, Hint: hint}
 }

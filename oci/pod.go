@@ -14,20 +14,22 @@ const (
 	podMember  = "container" // uses the sandbox's network
 )
 
-// podKeys are where an engine writes what a container is to its pod, and the id
-// of the pod's sandbox.
+// podKeys are the annotations in which an engine writes a container's role in its pod, and
+// the id of the pod's sandbox.
 type podKeys struct{ role, sandbox string }
 
-// podEngines are containerd's CRI plugin, and CRI-O, whose keys Podman writes too.
+// podEngines are containerd's CRI plugin and CRI-O. Podman writes CRI-O's keys.
 var podEngines = []podKeys{
 	{"io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"},
 	{"io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"},
 }
 
-// For is what annotations ask for the container with this id. A pod's sandbox
-// has its pod's annotations and no agent in it, so that only the network's count.
-// The error is Parse's, or says that two engines' roles contradict (KindInvalid).
+// For returns the rules for the container with this id. Engines give a pod's annotations to
+// its sandbox too, in which no agent runs, so only the network rules apply to that. The
+// error is Parse's, or says that the roles of two engines contradict each other
+// (KindInvalid).
 func For(annotations map[string]string, id string) (Rules, error) {
+	// Without annotations of clove's, contradicting roles are none of clove's business.
 	rules, err := Parse(annotations)
 	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), ours) {
 		return rules, err
@@ -43,10 +45,10 @@ func For(annotations map[string]string, id string) (Rules, error) {
 	return rules, nil
 }
 
-// roleOf is empty for a container of no pod, and for one that only says that it
-// is of one: an image's or a user's annotations come by the same way as the
-// engine's, and a role takes rules away. To be taken for a sandbox they would have
-// to name the container's id, which the engine makes when they are written already.
+// roleOf is empty for a container of no pod, and for one whose role is not proven.
+// Annotations of images and users arrive in the same way as the engine's, and a role
+// exempts from rules. The proof is the sandbox's id: an image would have to name the
+// container's own id, which the engine generates after the image was written.
 func roleOf(annotations map[string]string, id string) (string, error) {
 	var role string
 	var said, saidBy podKeys
@@ -55,6 +57,7 @@ func roleOf(annotations map[string]string, id string) (string, error) {
 		if says.role == "" {
 			continue
 		}
+		// Keys of two engines that say the same are no contradiction.
 		if saidBy.role != "" && says != said {
 			return "", &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + keys.role,
 				Message: fmt.Sprintf("with %s it says %q of %q, and %s says %q of %q", keys.sandbox, says.role, says.sandbox, saidBy.role, said.role, said.sandbox),

@@ -9,11 +9,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Apply understands the annotations of a bundle, for the container with this id,
-// and makes its config.json hold those that it can. The others are in Rules, for
-// whoever holds the container from outside. What nobody holds it refuses, with an
-// *agent.Error (KindUnenforceable; KindInvalid for what is misunderstood or wider
-// than the engine's own), and then spec is not to be used.
+// Apply writes the limits that annotations ask for into a bundle's config, for the
+// container with this id. It returns all rules, because the monitor and the guard enforce
+// those that config.json cannot hold. The error is an *agent.Error for a rule that nothing
+// would enforce (KindUnenforceable), and for one that is wrong or wider than the engine's
+// own (KindInvalid); spec must not be used then.
 func Apply(spec *specs.Spec, id string) (Rules, error) {
 	rules, err := For(spec.Annotations, id)
 	if err != nil {
@@ -25,11 +25,13 @@ func Apply(spec *specs.Spec, id string) (Rules, error) {
 	return rules, rules.tighten(spec)
 }
 
-// defaultPeriod is the kernel's CFS period in microseconds (sched-bwc.rst).
+// defaultPeriod is the kernel's CFS period in microseconds (sched-bwc.rst), for which a
+// quota is computed if the engine sets none.
 const defaultPeriod = 100_000
 
-// tighten writes the limits where libcontainer reads the engine's own. One that
-// is wider than the engine's is refused: whoever wrote it expects to get it.
+// tighten writes the limits to where libcontainer reads the engine's own. A limit that is
+// wider than the engine's is refused and not ignored: its author expects to get what it
+// says.
 func (r Rules) tighten(spec *specs.Spec) error {
 	if r.Limits.MemoryBytes == 0 && r.Limits.MemorySwapBytes == 0 && r.Limits.Pids == 0 && r.Limits.CPUs == 0 {
 		return nil
@@ -48,8 +50,8 @@ func (r Rules) tighten(spec *specs.Spec) error {
 	return nil
 }
 
-// checkUnified refuses to be overruled: cgroup v2 files that the engine names
-// one by one are written after everything else.
+// checkUnified refuses limits that the engine also sets through linux.resources.unified:
+// libcontainer writes those cgroup v2 files last, so the engine's value would win.
 func (r Rules) checkUnified(resources *specs.LinuxResources) error {
 	for _, asked := range []struct {
 		key, file string
@@ -67,6 +69,8 @@ func (r Rules) checkUnified(resources *specs.LinuxResources) error {
 	return nil
 }
 
+// tightenMemory also lowers the engine's limit of memory and swap together, by as much as
+// the memory loses.
 func (r Rules) tightenMemory(resources *specs.LinuxResources) error {
 	if r.Limits.MemoryBytes == 0 {
 		return nil
@@ -78,8 +82,8 @@ func (r Rules) tightenMemory(resources *specs.LinuxResources) error {
 	if err := lower(AnnotationMemory, &resources.Memory.Limit, r.Limits.MemoryBytes); err != nil {
 		return err
 	}
-	// The engine's number counts memory and swap together: left as it is, what the
-	// memory loses would become swap.
+	// The engine's value counts memory and swap together. Left as it is, the container
+	// could use as swap what it lost as memory.
 	if swap := resources.Memory.Swap; swap != nil && *swap > 0 && before != nil && *before > 0 {
 		together := *swap - *before + r.Limits.MemoryBytes
 		resources.Memory.Swap = &together
@@ -87,7 +91,8 @@ func (r Rules) tightenMemory(resources *specs.LinuxResources) error {
 	return nil
 }
 
-// tightenSwap counts memory and swap together, as config.json does.
+// tightenSwap counts memory and swap together, as config.json and Docker do. It comes after
+// tightenMemory, whose result it compares with.
 func (r Rules) tightenSwap(resources *specs.LinuxResources) error {
 	if r.Limits.MemorySwapBytes == 0 {
 		return nil
@@ -101,6 +106,7 @@ func (r Rules) tightenSwap(resources *specs.LinuxResources) error {
 	return lower(AnnotationMemorySwap, &resources.Memory.Swap, r.Limits.MemorySwapBytes)
 }
 
+// tightenPids counts processes and threads, as the pids controller does.
 func (r Rules) tightenPids(resources *specs.LinuxResources) error {
 	if r.Limits.Pids == 0 {
 		return nil
@@ -108,14 +114,16 @@ func (r Rules) tightenPids(resources *specs.LinuxResources) error {
 	if resources.Pids == nil {
 		resources.Pids = &specs.LinuxPids{}
 	}
-	// Of pids alone, zero is a limit: libcontainer makes it one process.
+	// For pids alone 0 is a limit: libcontainer makes it one process. Any annotation would
+	// be wider.
 	if limit := resources.Pids.Limit; limit != nil && *limit == 0 {
 		return wider(AnnotationPids, "the engine allows no process but the first", "")
 	}
 	return lower(AnnotationPids, &resources.Pids.Limit, r.Limits.Pids)
 }
 
-// lower sets a limit that may be absent. Zero and less mean no limit to libcontainer.
+// lower sets *limit, which may be absent, to at most to. libcontainer takes zero and less
+// for no limit.
 func lower(key string, limit **int64, to int64) error {
 	if *limit != nil && **limit > 0 && **limit < to {
 		return wider(key, fmt.Sprintf("%d is more than the engine's own limit of %d", to, **limit), "")
@@ -124,6 +132,8 @@ func lower(key string, limit **int64, to int64) error {
 	return nil
 }
 
+// tightenCPU writes quota and period together: a quota means nothing without the period
+// that it was computed for.
 func (r Rules) tightenCPU(resources *specs.LinuxResources) error {
 	if r.Limits.CPUs == 0 {
 		return nil
@@ -143,9 +153,10 @@ func (r Rules) tightenCPU(resources *specs.LinuxResources) error {
 	return nil
 }
 
-// quota is how much of a period the annotation's CPUs are.
+// quota is the CPU time in microseconds that the annotation gives in each period.
 func (r Rules) quota(period uint64) int64 { return int64(math.Round(r.Limits.CPUs * float64(period))) }
 
+// wider is the error for an annotation that the engine's config contradicts.
 func wider(key, message, hint string) error {
 	if hint == "" {
 		hint = "annotations only ever take away: lower it, or raise the engine's"

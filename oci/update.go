@@ -8,9 +8,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Allow refuses an engine's change of a running container that would end beyond
-// the annotations: after is what would hold then, whole, with Memory, CPU and Pids
-// not nil. Below them it may go as it likes, and back.
+// Allow refuses an engine's update of a running container that would exceed the
+// annotations. after has all limits that would hold after the update, with Memory, CPU and
+// Pids not nil. Within the annotations an engine may lower limits and raise them again.
 func (r Rules) Allow(after *specs.LinuxResources) error {
 	for _, check := range []func(*specs.LinuxResources) error{r.checkUnified, r.allowMemory, r.allowSwap, r.allowPids, r.allowCPU} {
 		if err := check(after); err != nil {
@@ -24,10 +24,12 @@ func (r Rules) allowMemory(after *specs.LinuxResources) error {
 	return within(AnnotationMemory, after.Memory.Limit, r.Limits.MemoryBytes)
 }
 
+// allowSwap compares memory and swap together, as the annotation counts them.
 func (r Rules) allowSwap(after *specs.LinuxResources) error {
 	return within(AnnotationMemorySwap, after.Memory.Swap, r.Limits.MemorySwapBytes)
 }
 
+// allowPids accepts 0, which is one process and so within any limit.
 func (r Rules) allowPids(after *specs.LinuxResources) error {
 	if limit := after.Pids.Limit; limit != nil && *limit == 0 {
 		return nil // the first process only
@@ -35,6 +37,8 @@ func (r Rules) allowPids(after *specs.LinuxResources) error {
 	return within(AnnotationPids, after.Pids.Limit, r.Limits.Pids)
 }
 
+// allowCPU compares quotas of the period that would hold then, because an update may change
+// the period alone.
 func (r Rules) allowCPU(after *specs.LinuxResources) error {
 	if r.Limits.CPUs == 0 {
 		return nil
@@ -50,8 +54,8 @@ func (r Rules) allowCPU(after *specs.LinuxResources) error {
 	return nil
 }
 
-// within wants a limit, which zero and less are not, of at most most. Without an
-// annotation there is nothing to want.
+// within requires a limit of at most most; zero and less are no limit. A most of 0 means
+// that no annotation was given.
 func within(key string, limit *int64, most int64) error {
 	switch {
 	case most == 0:
@@ -64,6 +68,7 @@ func within(key string, limit *int64, most int64) error {
 	return nil
 }
 
+// beyond is the error for an update that an annotation forbids.
 func beyond(key, message string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "the update would go beyond it: " + message,
 		Hint: "annotations hold for the container's whole life: stay below, or make it anew"}

@@ -14,9 +14,8 @@ const StandardName = "standard"
 
 const mebibyte = 1 << 20
 
-// Standard returns the defaults of the standard level: everything that the
-// user did not say. Deny is the zero value: no network, no environment, no
-// host files.
+// Standard returns the defaults of the standard level, for everything that the user did not
+// say. The zero value of a field denies: no network, no environment, no host files.
 func Standard() agent.Spec {
 	spec := agent.Spec{
 		User:    AgentUser,
@@ -26,6 +25,8 @@ func Standard() agent.Spec {
 		// A browser with many tabs has some hundred connections; a flood has more.
 		Egress: agent.Egress{Limits: agent.EgressLimits{Connections: 1024, PerSecond: 200}},
 		Limits: agent.Limits{
+			// Limits that every agent has. Those that are zero here (CPUs, time, output)
+			// have no limit by default.
 			MemoryBytes:     1024 * mebibyte,
 			MemorySwapBytes: 1024 * mebibyte, // no swap: a slow agent is worse than a dead one
 			Pids:            512,
@@ -53,8 +54,8 @@ var (
 	RootUser  = agent.User{Name: "root", UID: 0, GID: 0, Home: "/root"}
 )
 
-// fingerprint is the hash of the level's canonical form, so that a record
-// tells whether two runs had the same defaults.
+// fingerprint is the hash of the level's canonical form, so that a record shows whether two
+// runs had the same defaults.
 func fingerprint(spec agent.Spec) string {
 	text, err := json.Marshal(spec)
 	if err != nil {

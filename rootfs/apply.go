@@ -49,6 +49,7 @@ func Apply(ctx context.Context, upper Upper, target string, changes []Change, ac
 			return done, err
 		}
 		made, err := a.apply(ctx, c)
+		// A refusal concerns one change; any other error ends the whole.
 		var why refusal
 		switch {
 		case errors.As(err, &why):
@@ -134,6 +135,8 @@ func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
 	if err := a.enter(path.Dir(rel)); err != nil {
 		return false, refuseForNow(err)
 	}
+	// Before each change, not once: the leftover may be in any directory that an earlier
+	// Apply worked in.
 	if err := a.clearStaged(); err != nil {
 		return false, refuseForNow(err)
 	}
@@ -155,6 +158,7 @@ func (a *applier) relative(c Change) (string, error) {
 		return "", refusal("only the workspace is applied")
 	case rel == "." || rel != path.Clean(rel) || !filepath.IsLocal(rel) || strings.Contains(rel, "\x00"):
 		return "", refusal("not a path below the workspace")
+	// clearStaged would remove it.
 	case slices.Contains(strings.Split(rel, "/"), stagedName):
 		return "", refusal("the name is clove's own")
 	case c.Refused != "":

@@ -96,6 +96,7 @@ func insideOf(ctx context.Context, parent *os.File, name string, see visit) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// Refuses links and mount points, whatever the entry was when it was looked at.
 	dir, err := beneath{root: parent}.openDir(path.Base(name))
 	if err != nil {
 		return err

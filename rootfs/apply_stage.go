@@ -29,6 +29,7 @@ func (a *applier) stage(ctx context.Context, e layerEntry) error {
 	case TypeSymlink:
 		return a.stageLink(e)
 	}
+	// The usual case; only a file with several names needs the table of links.
 	if e.st.Nlink == 1 {
 		return a.stageFile(ctx, e)
 	}
@@ -131,6 +132,8 @@ func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
+	// With the inode on the host, by which stageHardLink finds out whether it is still the
+	// same file.
 	if e.st.Nlink > 1 {
 		a.links[e.st.Ino] = written{e.rel, st.Ino}
 	}
@@ -173,6 +176,8 @@ func copyRange(ctx context.Context, to, from *os.File, start, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		// A file that became shorter meanwhile is an error (io.EOF), so no file is put in
+		// place that lacks its end.
 		n, err := io.CopyN(to, from, min(piece, end-start))
 		if err != nil {
 			return err
@@ -195,6 +200,8 @@ func (a *applier) stageHardLink(e layerEntry) (linked bool, err error) {
 	}
 	defer dir.Close()
 	to := int(a.parent.dir.Fd())
+	// Without AT_SYMLINK_FOLLOW: if a link has the name by now, the link itself is linked,
+	// and its inode number is not the one that was written.
 	if err := unix.Linkat(int(dir.Fd()), path.Base(first.rel), to, stagedName, 0); err != nil {
 		return false, fmt.Errorf("cannot link it to %s: %w", printable(first.rel), err)
 	}

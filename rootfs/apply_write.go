@@ -43,9 +43,12 @@ func (a *applier) write(ctx context.Context, c Change, rel string) (made bool, e
 	if same, err := a.sameOnHost(ctx, e, there); err != nil || same {
 		return false, err
 	}
+	// It was not there when the changes were listed, so the person who agreed did not agree
+	// to replace it.
 	if c.Kind == Added {
 		return false, refusal("the host has something of this name by now")
 	}
+	// A directory that both have keeps its entries; each of those is a change of its own.
 	if fileType(there.Mode) == TypeDir && c.Type == TypeDir {
 		return true, a.chmodDir(e)
 	}

@@ -145,7 +145,7 @@ func readLink(dir *os.File, name string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
-// namesIn lists dir, sorted.
+// namesIn lists dir, sorted. A directory with more than maxNames entries is an error.
 func namesIn(dir *os.File) ([]string, error) {
 	var names []string
 	for {
@@ -157,6 +157,7 @@ func namesIn(dir *os.File) ([]string, error) {
 			return names, nil
 		case err != nil:
 			return nil, err
+		// Checked after each batch, so that the bound also holds while reading.
 		case len(names) > maxNames:
 			return nil, errTooMany
 		}

@@ -58,6 +58,8 @@ func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File,
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attr.Userns_fd = uint64(namespace.Fd())
 	}
+	// While the clone is detached: nobody can reach it before it has its attributes, and
+	// the kernel id-maps only mounts that are not attached yet.
 	if err := unix.MountSetattr(fd, "", setFlags, &attr); err != nil {
 		clone.Close()
 		return nil, mapError(source, err)
@@ -129,6 +131,8 @@ func mapError(source string, err error) error {
 	if infoErr == nil {
 		longest := -1
 		for _, m := range mounts {
+			// The innermost mount, and of several at one place the last, which covers the
+			// others.
 			if len(m.Mountpoint) >= longest {
 				longest, kind = len(m.Mountpoint), "the "+m.FSType+" file system at "+m.Mountpoint
 			}
@@ -147,7 +151,10 @@ var ErrUnmappable = errors.New("cannot map the owners")
 func copyTree(from *os.File, to string, user *nsthread.Identity) error {
 	ctx, cancel := context.WithTimeout(context.Background(), copyTime)
 	defer cancel()
+	// cp gets both directories as descriptors, so neither path can be replaced under it.
+	// --one-file-system does not descend into mounts, as the overlay would not show them.
 	cmd := exec.CommandContext(ctx, "cp", "-a", "-T", "--one-file-system", "--", "/proc/self/fd/3/.", "/proc/self/fd/4/.")
+	// Closed to others until cp gives it the mode of the original.
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
@@ -172,7 +179,8 @@ func copyTree(from *os.File, to string, user *nsthread.Identity) error {
 // copyTime bounds a copy, because a user could delay it for ever.
 const copyTime = 10 * time.Minute
 
-// attach mounts a detached mount at path.
+// attach mounts a detached mount at path. Paths of the stage lead through /proc/self/fd,
+// which is a link: hence MOVE_MOUNT_T_SYMLINKS.
 func attach(mount *os.File, path string) error {
 	err := unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS)
 	if err != nil {
@@ -183,6 +191,7 @@ func attach(mount *os.File, path string) error {
 
 // mountExt4 mounts device at target. nobarrier: neither a crash nor fsync in the sandbox is
 // worth a flush of the host's disk. noinit_itable: the inode tables must stay holes.
+// noatime: reading must not write to the layer.
 func mountExt4(device *os.File, target string, readOnly bool) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME)
 	if readOnly {

@@ -61,6 +61,7 @@ const (
 	workspaceDir = "/workspace"
 	agentHome    = "/home/agent"
 
+	// The same as agent.IDsPerAgent and agent.MaxUser.
 	idsPerAgent = 65536
 	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is nobody's
 
@@ -140,6 +141,8 @@ func checkTarget(target string) error {
 	return nil
 }
 
+// isCleanAbsolute lets later code compare paths as text. A NUL would end the path in the
+// kernel.
 func isCleanAbsolute(p string) bool {
 	return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
 }

@@ -50,7 +50,11 @@ type Access struct {
 // marks reads overlayfs attributes; unit tests have no privilege for them and replace it.
 type marks func(dir *os.File, name, mark string) (value string, ok bool, err error)
 
-// differ walks one upper directory.
+// differ walks one upper directory. overlayfs leaves in it: a copy of each file that was
+// changed; a whiteout for each name that was deleted; the attribute "opaque" on a directory
+// that replaces one of the lower layer; and copies of directories ("origin") that only lead
+// to such entries. The lower directory is read again, so a change that the host has made
+// too is none.
 type differ struct {
 	prefix  string
 	upper   beneath
@@ -128,6 +132,8 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	seen.hidden = seen.hidden || opaque == "y"
 	var lower *os.File
 	if seen.present {
+		// Three errors mean that the host has nothing to compare with: no such directory, a
+		// mount that the agent never saw, or no permission for the user.
 		if lower, err = d.lower.openDir(rel); err == nil {
 			defer lower.Close()
 		} else if !gone(err) && err != unix.EXDEV && !d.lower.hides(err) {
@@ -151,7 +157,8 @@ func gone(err error) bool {
 	return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP
 }
 
-// list appends c if there is room.
+// list appends c if there is room. The room is an estimate of the memory that the list
+// takes.
 func (d *differ) list(c Change) error {
 	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target); *d.room < 0 {
 		return errTooMany

@@ -29,6 +29,8 @@ func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error
 		if !isDir {
 			continue
 		}
+		// An entry of this directory could have a path that openat2 does not take, so it is
+		// not entered.
 		if len(p.rel)+1+len(name)+1+unix.NAME_MAX > maxPath {
 			if err := p.tooDeep(name); err != nil {
 				return nil, err
@@ -53,6 +55,8 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 			return false, false, err
 		}
 	}
+	// Before the types are compared: a whiteout is a device or an empty file, and says
+	// nothing of the agent's own.
 	whiteout, err := p.isWhiteout(name, now)
 	if err != nil {
 		return false, false, err
@@ -112,6 +116,7 @@ func (p *place) deleteHidden(names []string) error {
 		return err
 	}
 	for _, name := range hidden {
+		// names is sorted, see namesIn.
 		if _, replaced := slices.BinarySearch(names, name); replaced {
 			continue
 		}

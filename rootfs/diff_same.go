@@ -36,7 +36,8 @@ func (p *place) mountedOn(rel string, now, before unix.Stat_t) (bool, error) {
 	return false, dir.Close()
 }
 
-// side is one of two entries of the same type that are compared.
+// side is one of two entries of the same type that are compared. Links are read by dir and
+// name; files are opened by rel, from the root of tree, which checks every component.
 type side struct {
 	tree beneath
 	dir  *os.File
@@ -88,6 +89,7 @@ func sameBytes(ctx context.Context, a, b side) (bool, error) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
+		// In full, because a short read of one side would look like a difference.
 		n, err := io.ReadFull(left, leftBuffer)
 		m, otherErr := io.ReadFull(right, rightBuffer)
 		if !bytes.Equal(leftBuffer[:n], rightBuffer[:m]) {

@@ -82,4 +82,7 @@
 // show the kernel's file systems, the whole host and clove's own directories. It does
 // not follow submounts of a workspace, and does not copy POSIX ACLs of the top directory
 // of an overlay.
+//
+// Decisions 3, 4 and 23 (docs/decisions) say why the root is several overlays, why the
+// layer is an image, and why a kept one is translated.
 package rootfs

@@ -19,7 +19,8 @@ import (
 // users, services or peers. Directories are copied with everything below. chromium.d is
 // needed because Debian's /usr/bin/chromium fails if it finds no file there; its file
 // apikeys may contain keys and is left out. /etc/alternatives and /etc/ssl/certs are too
-// large to copy and are overlays of their own, see baseDirs.
+// large to copy and are overlays of their own, see baseDirs. security/limits.conf is left
+// out too, because the skeleton has one of its own.
 var etcNames = []string{
 	"adduser.conf", "apt/apt.conf.d", "apt/preferences.d", "apt/sources.list", "apt/sources.list.d", "apt/trusted.gpg.d",
 	"bash.bashrc", "ca-certificates", "ca-certificates.conf", "chromium.d/[^a]*", "debconf.conf", "debian_version", "default/locale",
@@ -92,6 +93,7 @@ func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // unlike mtime, ctime cannot be set back
 	}
+	// Nobody but root inside may write it, whoever may on the host.
 	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, From: path, Stamp: stamp}, true
 }
 
@@ -112,6 +114,7 @@ func etcGenerated(cfg Config, f hostInfo) []entry {
 	return append(etcNetwork(cfg),
 		entry{Path: "/etc/group", Kind: kindFile, Mode: 0o644, Data: group},
 		entry{Path: "/etc/gshadow", Kind: kindFile, Mode: 0o640, Data: gshadow},
+		// Empty, as in an image: the host's id would identify the host (machine-id(5)).
 		entry{Path: "/etc/machine-id", Kind: kindFile, Mode: 0o444},
 		entry{Path: "/etc/passwd", Kind: kindFile, Mode: 0o644, Data: passwd},
 		entry{Path: "/etc/shadow", Kind: kindFile, Mode: 0o640, Data: shadow})
@@ -127,6 +130,9 @@ func etcNetwork(cfg Config) []entry {
 	}
 }
 
+// noResolvConf is a comment and not empty, so that a person who looks into the file sees
+// why no name resolves. Without a server in it, programs ask 127.0.0.1 (resolv.conf(5)),
+// where nobody answers.
 const noResolvConf = "# This sandbox has no name server.\n"
 
 func hosts(name string) string {
@@ -150,7 +156,8 @@ func agentIDs(uid, gid uint32) (uint32, uint32) {
 }
 
 // users returns the sandbox's passwd and shadow: the host's system users, which packages
-// expect, and the agent. The host's human users are left out.
+// expect, and the agent. The host's human users are left out. An agent with the id of a
+// system user is that user, and gets no second entry.
 func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 	uid, gid = agentIDs(uid, gid)
 	var names []string
@@ -166,6 +173,8 @@ func users(host []byte, uid, gid uint32) (passwd, shadow string) {
 		names = append(names, agentName)
 		fmt.Fprintf(&out, "%s:x:%d:%d::%s:/bin/sh\n", agentName, uid, gid, agentHome)
 	}
+	// The last change of a password was on day 1 after 1 January 1970: with 0 a login would
+	// demand a new one (shadow(5)).
 	return out.String(), locked(names, ":1:0:99999:7:::\n")
 }
 
@@ -197,7 +206,8 @@ func locked(names []string, rest string) string {
 	return out.String()
 }
 
-// systemEntries returns the fields of the system's lines in a passwd or group file.
+// systemEntries returns the fields of the system's lines in a passwd or group file. A user
+// of the host that is called agent is left out, because the name is the sandbox's own.
 func systemEntries(file []byte, fields int) [][]string {
 	var entries [][]string
 	for line := range bytes.Lines(file) {

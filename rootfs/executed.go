@@ -57,6 +57,7 @@ func executedBy(rel string, kind FileType) string {
 	if kind == TypeDir {
 		return "" // its entries are judged one by one
 	}
+	// To upper case first: some letters meet an ASCII letter only there, as ſ meets s in S.
 	elements := strings.Split(strings.ToLower(strings.ToUpper(rel)), "/")
 	if i := slices.Index(elements, ".git"); i >= 0 && i < len(elements)-1 {
 		return executedByGit(elements[i+1:], kind)

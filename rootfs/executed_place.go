@@ -15,6 +15,8 @@ func (p *place) judge(c *Change, name string) (err error) {
 	c.ExecutedBy = executedBy(rel, c.Type)
 	switch {
 	case c.ExecutedBy != "" || c.Type == TypeDir:
+	// A HEAD that the agent adds is in the tables itself, so only the host's must be looked
+	// for.
 	case isGitConfig(rel) && p.lower != nil:
 		var bare bool
 		if _, bare, err = p.differ.lower.statAt(p.lower, "HEAD"); bare {
@@ -64,6 +66,7 @@ func commandsIn(tree beneath, rel string) (map[string]string, error) {
 		return nil, err
 	}
 	defer file.Close()
+	// One byte more, to detect a file that is too long.
 	text, err := io.ReadAll(io.LimitReader(file, maxManifestBytes+1))
 	if err != nil {
 		return nil, err

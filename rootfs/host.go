@@ -62,6 +62,7 @@ func readHostInfo(cfg Config) (hostInfo, error) {
 		return f, nil
 	}
 	f.readBase(mounts)
+	// The base shows these already, copy on write.
 	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
 	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return hostInfo{}, fmt.Errorf("cannot read the host's users: %w", err)
@@ -79,6 +80,8 @@ func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 	f.Links = make(map[string]string)
 	dirs := slices.Clone(baseDirs)
 	for _, dir := range mergeDirs {
+		// A link on a host with merged /usr, recreated in the skeleton. Elsewhere it is a
+		// directory of the base.
 		if link, err := os.Readlink(dir); err == nil {
 			f.Links[dir] = link
 		} else {
@@ -95,6 +98,7 @@ func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 		if !slices.ContainsFunc(tops, func(dir string) bool { return m.Mountpoint != dir && within(m.Mountpoint, dir) }) {
 			continue
 		}
+		// A mount on a file is left out, because an overlay needs a directory.
 		info, err := os.Stat(m.Mountpoint)
 		if err == nil && info.IsDir() && !pseudo[m.FSType] && !slices.Contains(f.Base, m.Mountpoint) {
 			f.Base = append(f.Base, m.Mountpoint)
@@ -229,9 +233,12 @@ func readSource(what, path string, cfg Config, wantDir bool) (source, error) {
 		}
 	}
 	for _, own := range []string{cfg.StateDir, cfg.RunDir} {
+		// The source is resolved, so clove's directories must be for the comparison.
 		if resolved, err := filepath.EvalSymlinks(own); err == nil {
 			own = resolved
 		}
+		// Either way: below it are other runs' layers, and a directory above it would show
+		// them.
 		if within(real, own) || within(own, real) {
 			return source{}, fmt.Errorf("cannot use %s %s: clove's own directory %s is in its way", what, real, own)
 		}

@@ -42,6 +42,8 @@ func swapped(base, agent, owner uint32) []extent {
 	}
 	low, high := min(agent, displaced), max(agent, displaced)
 	extents := []extent{{owner, base + agent, 1}, {agent, base + displaced, 1}}
+	// The three stretches between and around the two ids that were swapped keep their
+	// numbers.
 	for _, run := range []struct{ from, end uint32 }{{0, low}, {low + 1, high}, {high + 1, idsPerAgent}} {
 		if run.from < run.end {
 			extents = append(extents, extent{run.from, base + run.from, run.end - run.from})

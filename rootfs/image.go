@@ -25,7 +25,9 @@ func inodeRatio(size int64) int64 {
 // makeFileSystem formats image with content in it. There is no journal, because the layer
 // need not survive a power cut and a journal would write everything twice; no reserved
 // blocks, because nobody in the sandbox is the host's root. metadata_csum together with
-// lazy_itable_init leaves the inode tables as holes.
+// lazy_itable_init leaves the inode tables as holes. Without -b, some versions of mke2fs
+// choose smaller blocks for a small disk. resize_inode and 64bit are for growing and for
+// disks above 16 TiB.
 func makeFileSystem(image string, size int64, content string) error {
 	mkfs, err := MakerOfFileSystems()
 	if err != nil {

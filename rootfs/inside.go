@@ -36,6 +36,8 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 		if walked == p {
 			own = attr
 		}
+		// By the whole path from the root, not by the name in dir: a link on the way is
+		// resolved inside the root.
 		next, err := b.openOrMake(dir, name, walked, own)
 		dir.Close()
 		if err != nil {
@@ -85,6 +87,8 @@ func (b *builder) makeFile(p string) (*os.File, error) {
 	defer parent.Close()
 	file, err := b.openInside(p, 0)
 	if errors.Is(err, unix.ENOENT) {
+		// A mount point for a file. O_EXCL and O_NOFOLLOW fail on a link that leads
+		// nowhere, see insideError.
 		fd, createErr := unix.Openat(int(parent.Fd()), path.Base(p), unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
 		if createErr != nil {
 			return nil, insideError(p, createErr)

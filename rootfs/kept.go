@@ -74,10 +74,13 @@ func (b *builder) remap() error {
 	}
 	extents := []extent{{0, 0, idsPerAgent}, {made, b.cfg.HostID, idsPerAgent}}
 	m := idMap{UID: extents, GID: extents}
+	// Not started with the others: its map is known only now, from the layer's table.
 	pending := &pendingNamespace{done: make(chan struct{})}
 	pending.file, pending.err = ownedNamespace(m, b.cfg.HostID+ownerID)
 	close(pending.done)
 	b.maps[m.String()] = pending
+	// The uppers are used through this mount from here on (b.writable); the skeleton is
+	// cloned with a map of its own.
 	clone, err := b.clone(b.staged("layer"), m, cloneFlags{Dir: true})
 	if err != nil {
 		return err

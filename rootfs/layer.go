@@ -81,7 +81,8 @@ func (t *Tree) held() (Usage, error) {
 }
 
 // Sync writes the layer and its name to the host's disk. Without it, a power cut leaves an
-// image of zeros.
+// image of zeros. From inside to outside: the file system in the image, the image, and the
+// directory that names it.
 func (t *Tree) Sync() error {
 	if err := unix.Syncfs(int(t.layer.Fd())); err != nil {
 		return fmt.Errorf("cannot write the layer back: %w", err)
@@ -118,6 +119,8 @@ func (t table) changed(upper Upper) (bool, error) {
 			return err
 		}
 		inside := filepath.Join(upper.Prefix, strings.TrimPrefix(path, upper.Dir))
+		// The top belongs to the mount; the others are mount points of clove's own and the
+		// directories that lead to them.
 		if path == upper.Dir || slices.Contains(t.Made, inside) || d.IsDir() && t.leadsToMade(inside) {
 			return nil
 		}
@@ -162,6 +165,7 @@ func OpenLayer(ctx context.Context, image *os.File, dir string) (*Layer, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	// Shared: any number may read, but no run starts on the layer meanwhile.
 	if err := lockImage(image, unix.LOCK_SH); err != nil {
 		return nil, err
 	}

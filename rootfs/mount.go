@@ -49,6 +49,7 @@ func (p Plan) Mount() (*Tree, error) {
 	b.tree = &Tree{Root: filepath.Join(p.cfg.stage(), "root"), image: p.cfg.image()}
 	b.tree.table = table{Version: tableVersion, ID: p.cfg.ID, HostID: p.cfg.HostID}
 	err := b.runAll(p)
+	// Also after an error, because its goroutines and handles belong to the building.
 	b.close()
 	if err != nil {
 		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())
@@ -80,6 +81,8 @@ func (b *builder) runAll(p Plan) error {
 		return err
 	}
 	b.undo.Add("user namespace", b.tree.userns.Close)
+	// Usage is counted from here. A kept layer has the agent's files in it already, so its
+	// table says what the empty one held.
 	if b.tree.before, err = b.tree.held(); err == nil && p.cfg.kept {
 		b.tree.before.Bytes, b.tree.before.Inodes = b.tree.table.EmptyBytes, b.tree.table.EmptyInodes
 	}
@@ -135,6 +138,7 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 	return dir, work, nil
 }
 
+// openRoot opens the root's own overlay, inside which all later targets are resolved.
 func (b *builder) openRoot() error {
 	root, err := os.OpenFile(b.staged("root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	b.root = root

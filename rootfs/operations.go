@@ -166,6 +166,7 @@ func (s overlayOp) run(b *builder) error {
 		}
 		lowers = append(lowers, lower)
 	}
+	// After the sources, whose topmost has the owner and mode that the overlay shall show.
 	upper, work, err := b.upper(s.Index, s.Target, s.Sources[len(s.Sources)-1], lowers[0])
 	if err != nil {
 		return err

@@ -116,6 +116,8 @@ func (s tmpfsOp) run(b *builder) error {
 		return err
 	}
 	defer target.Close()
+	// The mount is made in the host's user namespace, so root inside is given by its host
+	// id.
 	options := fmt.Sprintf("size=%d,mode=%04o,uid=%d,gid=%d", s.Bytes, s.Mode, b.cfg.HostID, b.cfg.HostID)
 	return unix.Mount("clove", fdPath(target), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 }
@@ -128,6 +130,8 @@ type scratchOp struct {
 
 func (s scratchOp) String() string { return fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index) }
 
+// run gives the new directory the owner and mode of the one that it covers: /tmp keeps its
+// sticky bit.
 func (s scratchOp) run(b *builder) error {
 	target, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
 	if err != nil {

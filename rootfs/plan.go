@@ -66,6 +66,8 @@ func planFor(cfg Config, f hostInfo) Plan {
 	if f.Veiled {
 		p.add(procOp{})
 	}
+	// After all mounts: their mount points must still be made in the overlays that are
+	// sealed.
 	if cfg.ReadOnly {
 		p.planReadOnly()
 	}
@@ -97,6 +99,8 @@ func (p *planner) layer(kind string, common func() []entry, own []entry) {
 		p.add(stageOp{}, keptOp{Image: p.cfg.image()}, skeletonOp{Entries: own})
 		return
 	}
+	// The skeleton is hashed once: planning runs again when the ids are known, and the
+	// template does not depend on them.
 	if p.hostInfo.layer == nil {
 		planned := newTemplate(p.cfg, kind, common())
 		p.hostInfo.layer = &planned
@@ -206,12 +210,14 @@ func (p *planner) asked() []wanted {
 	}
 	for _, t := range p.cfg.Tmpfs {
 		mounts = append(mounts, wanted{t.Target, func() {
+			// Half of the memory is the kernel's default too, of the machine's (tmpfs(5)).
 			p.add(tmpfsOp{Target: t.Target, Bytes: cmp.Or(t.SizeBytes, p.cfg.MemoryBytes/2), Mode: cmp.Or(t.Mode, 0o1777)})
 		}})
 	}
 	return mounts
 }
 
+// scratch takes a number like an overlay, because it has a directory among the uppers too.
 func (p *planner) scratch(target string) {
 	p.add(scratchOp{Target: target, Index: p.uppers})
 	p.uppers++

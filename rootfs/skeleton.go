@@ -31,6 +31,9 @@ type entry struct {
 	Stamp    string // identifies the state of From
 }
 
+// String is what newTemplate hashes, so whatever changes a template must show in it. The
+// content of a generated file does not: in a template such a file is constant, and what
+// differs between runs is written for each run (personal).
 func (e entry) String() string {
 	switch e.Kind {
 	case kindLink:
@@ -68,6 +71,7 @@ func (f hostInfo) skeleton() []entry {
 	// the sandbox's own limits, as a host's may.
 	known["/etc/security/limits.conf"] = entry{Path: "/etc/security/limits.conf", Kind: kindFile, Mode: 0o644,
 		Data: "# The sandbox has its limits already.\n"}
+	// Mount points, and directories that apt and debconf expect to exist.
 	for _, path := range []string{"/dev", "/etc", "/home", "/proc", "/run", "/sys", "/var/cache/apt/archives/partial",
 		"/var/cache/debconf", "/var/lib/apt/lists/partial", "/var/lib/misc", "/var/log/apt", "/var/spool"} {
 		dir(path, 0o755)

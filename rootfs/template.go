@@ -31,7 +31,7 @@ type template struct {
 }
 
 // newTemplate derives the template's name from its content, so a change of the host's /etc
-// makes a new one.
+// makes a new one. The text of an entry has its stamp, and the disk's size is in the name.
 func newTemplate(cfg Config, kind string, entries []entry) template {
 	hash := sha256.New()
 	for _, e := range entries {
@@ -79,6 +79,8 @@ func (t template) noteUse(file *os.File, now time.Time) {
 	}
 }
 
+// make builds the template in scratch, which is in the same directory, so that the rename
+// is atomic.
 func (t template) make(scratch string) (*os.File, error) {
 	content, image := filepath.Join(scratch, "content"), filepath.Join(scratch, "image")
 	for _, name := range []string{"", "upper", "work", skeletonDir} {
@@ -104,6 +106,8 @@ func (t template) make(scratch string) (*os.File, error) {
 		err = makeFileSystem(image, t.Bytes, content)
 	}
 	if err == nil {
+		// Before the rename: after a power cut the name must not lead to an unfinished
+		// image.
 		err = file.Sync()
 	}
 	if err == nil {

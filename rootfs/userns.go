@@ -10,6 +10,7 @@ import (
 // make them while the mounting thread waits for the loop device.
 type namespaces map[string]*pendingNamespace
 
+// pendingNamespace is one namespace in the making.
 type pendingNamespace struct {
 	done chan struct{} // closed after the other two are set
 	file *os.File
@@ -46,7 +47,8 @@ func (n namespaces) get(m idMap) (*os.File, error) {
 	return pending.file, pending.err
 }
 
-// take is get for a namespace that is needed after the building.
+// take is get for a namespace that is needed after the building. close leaves it open; it
+// belongs to the caller.
 func (n namespaces) take(m idMap) (*os.File, error) {
 	file, err := n.get(m)
 	n[m.String()].file = nil
@@ -80,6 +82,7 @@ func userNamespace(m idMap) (namespace *os.File, err error) {
 			return nil, fmt.Errorf("cannot map the ids of a user namespace: %w", err)
 		}
 	}
+	// The descriptor keeps the namespace when the holder is gone.
 	namespace, err = os.Open(child.proc("ns/user"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold a user namespace: %w", err)

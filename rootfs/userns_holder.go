@@ -15,6 +15,7 @@ static char stack[16384] __attribute__((aligned(16)));
 static int wait_for_death(void *parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	// If clove died before the prctl, no signal will come.
 	if (getppid() != (pid_t)(intptr_t)parent)
 		return 1;
 	for (;;)
@@ -54,7 +55,8 @@ import (
 // It shares clove's memory and descriptors (CLONE_VM, CLONE_FILES) instead of copying them
 // as fork(2) does. Copied page tables cost 2 ms, most of it later, when clove writes to
 // shared pages. So the holder only waits for its death, on a stack of its own, with every
-// signal except SIGKILL blocked: a handler of Go's runtime must not run in it.
+// signal except SIGKILL blocked: a handler of Go's runtime must not run in it. Decision 16
+// (docs/decisions) has the measurements.
 type holder int
 
 // startHolder starts a holder. There is one stack for it, so only one may live at a time.

@@ -52,6 +52,8 @@ func ownedNamespace(m idMap, owner uint32) (*os.File, error) {
 	return namespace, err
 }
 
+// setDumpable sets the attribute of the whole process; the kernel has one for each address
+// space.
 func setDumpable(value int) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(value), 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot make clove dumpable again: %w", err)
@@ -61,6 +63,8 @@ func setDumpable(value int) error {
 
 // become changes the effective user of this thread only, and keeps every capability
 // effective. It is a raw system call, because the library's function changes all threads.
+// The kernel clears the effective capabilities of a thread whose effective user is no
+// longer 0 (capabilities(7)), so they are set again.
 func become(uid uintptr) error {
 	const unchanged = ^uintptr(0)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uid, unchanged); errno != 0 {

@@ -10,10 +10,10 @@ import (
 	"clove.run/clove/agent"
 )
 
-// becomeAgent gives the calling thread, which must be locked and never be used
-// again for anything else, the agent's ids for files. The kernel takes the
-// capabilities over files away with the id (capabilities(7)), so that what the
-// thread opens is what the agent could, whatever it makes a path lead to.
+// becomeAgent gives the calling thread, which must be locked and never be used again for
+// anything else, the agent's ids for files. The kernel takes the capabilities over files
+// away with the id (capabilities(7)), so the thread can open only what the agent could,
+// wherever the agent makes a path lead.
 func becomeAgent(uid, gid uint32) error {
 	// Raw: x/sys would change every thread.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
@@ -21,8 +21,8 @@ func becomeAgent(uid, gid uint32) error {
 	}
 	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
 	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
-	// setfsuid(2) reports nothing but the id before: ask again with one that
-	// cannot be, which changes nothing.
+	// setfsuid(2) reports no error, only the previous id. A second call with an id that
+	// cannot exist changes nothing and returns the present one.
 	const none = ^uintptr(0)
 	nowGID, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, none, 0, 0)
 	nowUID, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, none, 0, 0)
@@ -32,7 +32,8 @@ func becomeAgent(uid, gid uint32) error {
 	return nil
 }
 
-// copyFailed says what the kernel had against a path.
+// copyFailed turns the kernel's refusal of a path into an error of a kind that callers
+// know, with a hint. An error that has a kind already passes unchanged.
 func copyFailed(path string, err error) error {
 	var known *agent.Error
 	if errors.As(err, &known) {

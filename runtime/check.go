@@ -45,6 +45,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		return nil, err
 	}
 	view, err := r.look()
+	// A second look only where the first found something: a sound host is not slowed down.
 	if err == nil && len(view.orphans())+len(view.lost)+len(view.stuck) > 0 {
 		err = r.lookAgain(&view)
 	}
@@ -124,6 +125,7 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	case ProblemGate:
 		return killGate(p.Subject)
 	}
+	// The remaining kind is a layer.
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
 	return r.whileClaimed(id, func(run agent.Run) error {
 		if run.Layer != "" {
@@ -144,6 +146,8 @@ func (r *Runtime) whileClaimed(id agent.ID, remove func(agent.Run) error) error 
 		}
 		return err
 	}
+	// Read under the claim: from here on no start can change what the store says of the
+	// run.
 	run, err := r.Get(string(id))
 	if err != nil && agent.KindOf(err) != agent.KindNotFound {
 		dir.release()

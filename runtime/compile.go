@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// surroundings is what a launch made before the compile step.
+// surroundings are the results of the launch's steps before create.
 type surroundings struct {
 	Root        string // the agent's root in the launch thread's mount namespace
 	HostID      uint32 // host id of id 0 inside
@@ -36,8 +36,8 @@ const (
 	cpuQuotaMin = 1_000
 )
 
-// compile is the one place where an agent's wishes become an OCI config. It is
-// pure: goldens pin it.
+// compile is the only place where a Spec becomes an OCI config. It is pure, so golden files
+// can pin its output. Decision 1 (docs/decisions) says why there is one internal form.
 func compile(spec agent.Spec, s surroundings) *specs.Spec {
 	return &specs.Spec{
 		Version:  specs.Version,
@@ -59,6 +59,7 @@ func compile(spec agent.Spec, s surroundings) *specs.Spec {
 	}
 }
 
+// hostname is the run's id by default. The host's own name would identify the host.
 func hostname(spec agent.Spec) string {
 	if spec.Hostname != "" {
 		return spec.Hostname
@@ -66,7 +67,9 @@ func hostname(spec agent.Spec) string {
 	return string(spec.ID)
 }
 
-// initProcess is clove-init; the agent itself is in its orders.
+// initProcess is clove-init; the agent itself is in its orders. clove-init holds the
+// agent's capabilities beside its own: with no_new_privs on, a process can only pass on
+// what it has.
 func initProcess(spec agent.Spec, raised []agent.Rlimit) *specs.Process {
 	held := slices.Concat(initCapabilities, capabilitiesOf(spec))
 	slices.Sort(held)
@@ -118,7 +121,8 @@ func capabilitiesOf(spec agent.Spec) []string {
 	})
 }
 
-// namespaces are all new ones; without a path the network is the host's.
+// namespaces are all new ones; without a path the network is the host's. createSandbox adds
+// the path of the user namespace later.
 func namespaces(networkPath string) []specs.LinuxNamespace {
 	list := []specs.LinuxNamespace{
 		{Type: specs.UserNamespace},
@@ -134,17 +138,21 @@ func namespaces(networkPath string) []specs.LinuxNamespace {
 	return append(list, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: networkPath})
 }
 
+// idMap is one range, so host id minus the first one is always the id inside.
 func idMap(hostID uint32) []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: hostID, Size: agent.IDsPerAgent}}
 }
 
-// mounts are the kernel's own file systems; everything made of files is in the
-// root already when libcontainer pivots into it.
+// mounts are the kernel's own file systems; everything made of files is in the root already
+// when libcontainer pivots into it. Their options are close to those of runc's default
+// config. /dev is only as large as its nodes and links need, and /dev/shm has the size that
+// was asked for.
 func mounts(spec agent.Spec) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs",
 			Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
+		// gid 5 is the group tty, as in runc's own default config.
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts",
 			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5", ptysMax}},
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm",
@@ -164,13 +172,15 @@ const ptysMax = "max=256"
 func resources(l agent.Limits, s surroundings) *specs.LinuxResources {
 	holds := func(control string) bool { return !slices.Contains(s.Unenforced, control) }
 	r := &specs.LinuxResources{
+		// Deny all: specconv adds its list of harmless devices (AllowedDevices) behind this
+		// rule.
 		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
 		Memory:  &specs.LinuxMemory{},
 	}
 	if holds(agent.ControlMemory) {
 		r.Memory.Limit = &l.MemoryBytes
 		if s.CgroupV2 {
-			// The agent is one thing: when it is out of memory it dies whole.
+			// Out of memory, the kernel then kills the agent as a whole.
 			r.Unified = map[string]string{"memory.oom.group": "1"}
 		}
 	}
@@ -184,6 +194,8 @@ func resources(l agent.Limits, s surroundings) *specs.LinuxResources {
 	return r
 }
 
+// cpu leaves quota and period absent without --cpus, which is no limit. A quota below the
+// kernel's minimum would fail the start, so a tiny share is rounded up to it.
 func cpu(l agent.Limits, holds func(string) bool) *specs.LinuxCPU {
 	c := &specs.LinuxCPU{}
 	if holds(agent.ControlCPUSet) {

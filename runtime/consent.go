@@ -16,8 +16,8 @@ type Consent struct {
 	Executable []string
 }
 
-// withhold refuses the changes that the host would execute by itself and that were not agreed
-// to. A yes to a hundred files is not a yes to a Git hook among them.
+// withhold refuses the changes that a program of the host would execute by itself, unless
+// each was agreed to: consent to a hundred files must not include a Git hook among them.
 func (c Consent) withhold(changes []rootfs.Change) []rootfs.Change {
 	changes = slices.Clone(changes)
 	for i, change := range changes {

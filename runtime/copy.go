@@ -40,6 +40,8 @@ func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
 		return err
 	})
 	if begun {
+		// The writer is the caller's: no goroutine may use it once this returns. Without
+		// begun nothing is ever sent on copied.
 		err = cmp.Or(err, <-copied)
 	}
 	return err
@@ -53,6 +55,8 @@ func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error {
 	archive, to := io.Pipe()
 	return l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
 		go func() {
+			// It may outlast the copy, in a read from the caller's side; its next write
+			// fails then.
 			_, err := io.Copy(to, from)
 			to.CloseWithError(err)
 		}()
@@ -79,10 +83,14 @@ func (l *Live) withFiles(ctx context.Context, stop func(cause error), f func(cop
 	err := l.do(func() (err error) {
 		s := l.s
 		c.hostID, c.uid, c.gid = s.run.Lease.HostID(), s.spec.User.UID, s.spec.User.GID
+		// proc's link leads to the root that the agent has now, in its mount namespace.
+		// O_PATH needs no permission on it and suffices for openat2.
 		c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", s.box.pid), unix.O_PATH|syscall.O_DIRECTORY, 0)
 		if err != nil {
 			return copyFailed("/", err)
 		}
+		// Still in the loop, so that the teardown cannot begin between the open and the
+		// registration.
 		ended = s.beginSession()
 		return nil
 	})

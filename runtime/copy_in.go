@@ -18,6 +18,7 @@ import (
 
 // in unpacks an archive in a folder.
 func (c copier) in(name string, from io.Reader) error {
+	// A relative path counts from the agent's root.
 	name = path.Clean("/" + name)
 	folder, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -28,7 +29,7 @@ func (c copier) in(name string, from io.Reader) error {
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// What follows the archive's end is drained, so that its writer ends.
+			// The rest behind the archive's end is drained, so that its writer ends.
 			_, err = io.Copy(io.Discard, from)
 			return err
 		}
@@ -88,15 +89,18 @@ func folderFor(top *os.File, name string) (*os.File, error) {
 	return beneath.OpenChild(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY)
 }
 
-// permissions are what is taken over of a mode: no set-id bits.
+// permissions are the mode bits that are copied: with the sticky bit, without the set-id
+// bits.
 func permissions(h *tar.Header) uint32 { return uint32(h.Mode) & 0o1777 }
 
-// takeFolder leaves one that is there as it is.
+// takeFolder leaves a folder that exists as it is. Its owner always gets rwx, or the files
+// that follow could not be made in it.
 func (c copier) takeFolder(parent *os.File, base string, h *tar.Header) error {
 	err := unix.Mkdirat(int(parent.Fd()), base, permissions(h)|0o700) // the umask is clove's own
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
+	// Only a folder will do: a file or a link of that name fails here.
 	there, err := beneath.OpenChild(parent, base, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -104,8 +108,9 @@ func (c copier) takeFolder(parent *os.File, base string, h *tar.Header) error {
 	return there.Close()
 }
 
-// replace makes something under a temporary name and moves it to its own.
-// What had that name before (a link, a pipe, a device) is never opened.
+// replace makes something under a temporary name and moves it to its own. What had that
+// name before (a link, a pipe, a device) is never opened. The random name makes a collision
+// with the agent's files, and with another copy, practically impossible.
 func replace(parent *os.File, base string, create func(temporary string) error) error {
 	temporary := ".clove-" + rand.Text()
 	dir := int(parent.Fd())
@@ -119,6 +124,9 @@ func replace(parent *os.File, base string, create func(temporary string) error) 
 	return err
 }
 
+// writeFile makes a new file and never opens an old one: O_EXCL fails on whatever the agent
+// put there. The mode comes last, because the umask of clove cuts the one that open(2)
+// gets.
 func writeFile(parent *os.File, name string, h *tar.Header, data io.Reader) error {
 	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -136,6 +144,7 @@ func writeFile(parent *os.File, name string, h *tar.Header, data io.Reader) erro
 	if err != nil {
 		return err
 	}
+	// Through the name, but not through a link that the agent may have put in its place.
 	if err := unix.UtimesNanoAt(int(parent.Fd()), name, []unix.Timespec{modified, modified}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}

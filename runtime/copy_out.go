@@ -24,6 +24,7 @@ const maxDepth = 200
 
 // out writes the archive of one path.
 func (c copier) out(name string, to io.Writer) error {
+	// As in CopyIn, from the agent's root.
 	name = path.Clean("/" + name)
 	place, err := beneath.Open(c.root, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -31,10 +32,12 @@ func (c copier) out(name string, to io.Writer) error {
 	}
 	defer place.Close()
 	o := &outward{copier: c, archive: tar.NewWriter(to)}
+	// "/" has no last element; its archive begins with ".".
 	top := strings.TrimPrefix(path.Base(name), "/")
 	if err := o.add(place, path.Join(".", top), 0); err != nil {
 		return copyFailed(name, err)
 	}
+	// Nothing at all was written, so the only path itself is what could not be read.
 	if len(o.left) > 0 && !o.wrote {
 		return copyFailed(name, &fs.PathError{Op: "read", Path: o.left[0], Err: unix.EPERM})
 	}
@@ -51,7 +54,7 @@ func (c copier) out(name string, to io.Writer) error {
 // leftOut names what a whole archive lacks.
 type leftOut struct{ names []string }
 
-// namedLeft is how many an error names.
+// namedLeft bounds the paths that the error itself names; the rest is counted.
 const namedLeft = 5
 
 func (l *leftOut) Error() string {
@@ -62,7 +65,8 @@ func (l *leftOut) Error() string {
 	return "left out: " + text
 }
 
-// maxLeft bounds what is remembered.
+// maxLeft bounds the names that are remembered: an agent can make millions of files that it
+// may not read itself.
 const maxLeft = 1000
 
 // maxHoles bounds what a copy sends for the holes of sparse files: a tar archive
@@ -78,6 +82,7 @@ type outward struct {
 	left    []string
 }
 
+// leave notes a path that the archive will lack.
 func (o *outward) leave(name string) {
 	if len(o.left) < maxLeft {
 		o.left = append(o.left, name)
@@ -104,10 +109,13 @@ func (o *outward) add(place *os.File, name string, depth int) error {
 	return nil
 }
 
-// header is what all kinds have. Ids are the sandbox's; set-id bits would mean
-// another's rights where the archive is unpacked.
+// header is what all kinds have. Ids are the sandbox's; set-id bits would mean another's
+// rights where the archive is unpacked. PAX keeps times below a second, and names and sizes
+// of any length.
 func (o *outward) header(kind byte, name string, s unix.Stat_t) *tar.Header {
 	inside := func(id uint32) int {
+		// Without a sign: an id below the agent's range wraps around and counts as outside
+		// too.
 		if id -= o.hostID; id < agent.IDsPerAgent {
 			return int(id)
 		}
@@ -122,6 +130,8 @@ func (o *outward) write(h *tar.Header) error {
 	return o.archive.WriteHeader(h)
 }
 
+// addLink reads the link that place refers to, whatever has its name by now. A target that
+// fills the buffer may have been cut, so it counts as unreadable.
 func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 	target := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(int(place.Fd()), "", target)
@@ -134,6 +144,8 @@ func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 	return o.write(h)
 }
 
+// addFile opens the file anew to read it: an O_PATH descriptor was opened without a check
+// of permissions, and the reopening is the check.
 func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	file, err := beneath.Reopen(place, os.O_RDONLY)
 	if err != nil {
@@ -142,7 +154,7 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	}
 	defer file.Close()
 	if o.holes += max(0, s.Size-s.Blocks*512); o.holes > maxHoles {
-		o.leave(name) // some bytes inside would be any number of them here
+		o.leave(name) // a few blocks inside would be many bytes here
 		return nil
 	}
 	h := o.header(tar.TypeReg, name, s)
@@ -150,15 +162,18 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	if err := o.write(h); err != nil {
 		return err
 	}
+	// The header has promised a size, so what a growing file has beyond it is not sent.
 	n, err := io.Copy(o.archive, io.LimitReader(file, h.Size))
 	if n < h.Size && err == nil {
-		// It was cut meanwhile. An archive keeps its promise of a size, as tar(1) does.
+		// The file became shorter. Its header has promised a size, so zeros follow, as in
+		// tar(1).
 		o.leave(name)
 		_, err = io.CopyN(o.archive, zeros{}, h.Size-n)
 	}
 	return err
 }
 
+// zeros fills the place of what a shrunken file no longer has.
 type zeros struct{}
 
 func (zeros) Read(buffer []byte) (int, error) {
@@ -166,6 +181,8 @@ func (zeros) Read(buffer []byte) (int, error) {
 	return len(buffer), nil
 }
 
+// addFolder writes the folder itself first, so that one whose content cannot be read is in
+// the archive at least.
 func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth int) error {
 	h := o.header(tar.TypeDir, name+"/", s)
 	if err := o.write(h); err != nil {
@@ -198,6 +215,8 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 	}
 }
 
+// addChild opens the child as a place (O_PATH), so that no device, pipe or socket of the
+// agent's is ever opened.
 func (o *outward) addChild(folder *os.File, child, name string, depth int) error {
 	place, err := beneath.OpenPlace(folder, child)
 	if err != nil {

@@ -40,8 +40,8 @@
 //   - CopyIn and CopyOut go through /proc/PID/root with openat2, on a thread that
 //     has the agent's ids for files, so that no link leads out and no path leads
 //     to what the agent could not have. Data passes through a pipe, so that a
-//     caller that does not read or write keeps no file of the agent's open. What is written to a tmpfs is
-//     charged to clove.
+//     caller that does not read or write keeps no file of the agent's open.
+//     What is written to a tmpfs is charged to clove.
 //   - Update checks, changes the cgroup, clove-init's clock and the store, each
 //     with a way back, and then the gate's rules, which cannot fail. On v2 the
 //     agent stands still while its memory limit falls, because the kernel kills

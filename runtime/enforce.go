@@ -8,7 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// prober is what the controls need to know of this machine; doctor shows the same.
+// prober answers what the controls need to know of this machine. doctor shows the same
+// answers.
 type prober interface {
 	// mechanism names what enforces a control here, or "" and why nothing does.
 	mechanism(control string) (how, why, remedy string)
@@ -17,7 +18,7 @@ type prober interface {
 	hardLimit(name string) (limit uint64, raisable bool)
 }
 
-// control is one thing that a run can be held to.
+// control is one limit or protection of a run, and whether a spec asks for it.
 type control struct {
 	name  string
 	asked func(agent.Spec) bool
@@ -56,7 +57,7 @@ var weakenable = []string{
 	agent.ControlMemorySwap, agent.ControlPids, agent.ControlRlimits, agent.ControlSockets,
 }
 
-// enforcement is what enforces the limits of a run, and what nothing enforces.
+// enforcement has the mechanism behind each limit of a run, and the limits without one.
 type enforcement struct {
 	enforced   map[string]string // control to mechanism
 	unenforced []string          // sorted
@@ -77,6 +78,8 @@ func enforce(spec agent.Spec, h prober) (enforcement, error) {
 			continue
 		}
 		how, why, remedy := h.mechanism(c.name)
+		// That setrlimit works says nothing of the values: they are compared with what this
+		// process may give.
 		if c.name == agent.ControlRlimits && how != "" {
 			how, why, remedy = rlimitMechanism(spec.Limits.Rlimits, h)
 		}
@@ -102,6 +105,8 @@ func enforce(spec agent.Spec, h prober) (enforcement, error) {
 	return e, nil
 }
 
+// checkWeakened rejects a name that cannot be weakened, also where this host enforces it: a
+// request must mean the same on every host.
 func checkWeakened(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(weakenable, name) {
@@ -113,6 +118,8 @@ func checkWeakened(names []string) error {
 	return nil
 }
 
+// refusal offers --allow-unenforced only for what can be weakened; for the rest the remedy
+// is all there is.
 func refusal(name, why, remedy string) error {
 	hint := remedy
 	if slices.Contains(weakenable, name) {

@@ -14,12 +14,12 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// Exec runs one more process in the sandbox and returns its exit status, 128
-// and the signal's number where a signal ended it. An error says that it never
-// ran: exitCode is then 125, 126 or 127 as of `clove run`. It is killed with
-// its process group when ctx ends, and with the agent. What it uses counts as
-// the agent's, but for its output, which is its caller's. Of streams only
-// Stdin, Stdout and Stderr count; the caller closes them.
+// Exec runs one more process in the sandbox and returns its exit status, 128 and the
+// signal's number where a signal ended it. An error says that it never ran: exitCode is
+// then 125, 126 or 127 as of `clove run`. It is killed with its process group when ctx
+// ends, and with the agent. What it uses counts as the agent's, but for its output, which
+// is its caller's. Of streams only Stdin, Stdout and Stderr count; the caller closes them.
+// Decision 20 (docs/decisions) says how it gets no more rights than the agent.
 func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
 	if err := validateExec(e); err != nil {
 		return agent.ExitStartFailed, err
@@ -33,7 +33,7 @@ func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int
 	return x.run(ctx)
 }
 
-// validateExec refuses what could not be carried out as it stands.
+// validateExec rejects a request that cannot be carried out as written.
 func validateExec(e agent.Exec) error {
 	invalid := func(message, hint string) error {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: message, Hint: hint}
@@ -52,7 +52,10 @@ func validateExec(e agent.Exec) error {
 	return nil
 }
 
-// execSession is one process of Exec, from its request to its end.
+// execSession is one process of Exec, from its request to its end. admit checks it in the
+// supervisor's loop and takes what it needs of it; enter starts clove-init's second stage
+// in the sandbox; start sends it the orders and waits until it executes the command; follow
+// waits for its end; reap and leave clean up.
 type execSession struct {
 	live     *Live
 	entrance *entrance
@@ -66,10 +69,13 @@ type execSession struct {
 	terminal *terminal
 }
 
-// admit lets the process in; in the supervisor's loop.
+// admit checks whether the process may enter now, and computes its orders. It runs in the
+// supervisor's loop, so that neither a freeze nor the end can come in between.
 func (x *execSession) admit(e agent.Exec) error {
 	s := x.live.s
 	switch {
+	// A process that joins a frozen cgroup is frozen as well, and the start would wait for
+	// it.
 	case len(s.freezer.holds) > 0:
 		return &agent.Error{Kind: agent.KindBusy, Step: "exec", Message: s.spec.Name + " stands still while its changes are read",
 			Hint: "try again in a moment"}
@@ -93,6 +99,8 @@ func (x *execSession) admit(e agent.Exec) error {
 	if e.Dir != "" {
 		x.orders.Dir = e.Dir
 	}
+	// The orders are the agent's, which may have a terminal; this process has one only if
+	// its caller wants it.
 	x.orders.Terminal = nil
 	if e.Terminal {
 		x.orders.Terminal = terminalSize(x.streams.Stdin)
@@ -104,8 +112,8 @@ func (x *execSession) admit(e agent.Exec) error {
 	return nil
 }
 
-// merged is base with more on top: the first of two that have a name counts
-// for getenv(3).
+// merged is base with more in place of variables of the same names: of two with one name,
+// getenv(3) finds the first.
 func merged(base, more []string) []string {
 	name := func(variable string) string { before, _, _ := strings.Cut(variable, "="); return before }
 	kept := slices.DeleteFunc(slices.Clone(base), func(old string) bool {
@@ -114,7 +122,7 @@ func merged(base, more []string) []string {
 	return append(kept, more...)
 }
 
-// run is the process's life.
+// run takes the process from its entry to its end, and returns its exit status.
 func (x *execSession) run(ctx context.Context) (int, error) {
 	if err := x.enter(); err != nil {
 		x.done()
@@ -134,7 +142,8 @@ func (x *execSession) run(ctx context.Context) (int, error) {
 	return status.ExitStatus(), nil
 }
 
-// follow returns when the process has ended, and why it never ran.
+// follow returns when the process has ended, and why it never ran. The start has a
+// goroutine of its own, because it waits for the other side, which ctx must be able to end.
 func (x *execSession) follow(ctx context.Context) error {
 	ended, started := make(chan struct{}), make(chan error, 1)
 	go func() { x.entered.ended(); close(ended) }()
@@ -144,6 +153,7 @@ func (x *execSession) follow(ctx context.Context) error {
 	case err = <-started:
 	case <-ctx.Done():
 		x.entered.kill()
+		// The kill closes the process's end of the connection, so start returns.
 		err = errors.Join(ctx.Err(), <-started)
 	}
 	if err != nil {
@@ -172,6 +182,7 @@ func (x *execSession) enter() (err error) {
 	if err != nil {
 		return err
 	}
+	// The parent's copy must go, or the end of the process would not close the connection.
 	defer inherited.Close()
 	if x.entered, err = x.entrance.enter(x.pipes.agentSide, inherited); err != nil {
 		return errors.Join(err, conn.Close())
@@ -194,18 +205,21 @@ func (x *execSession) start() error {
 		return err
 	}
 	x.pipes.closeAgentSide()
+	// Before the orders: nothing that the caller named executes without the filter.
 	if err := verifyProcess(x.entered.pid, x.entrance.filtered); err != nil {
 		return err
 	}
 	if err := x.conn.Send(initproto.Message{Orders: x.orders}); err != nil {
 		return err
 	}
+	// The second stage executes only after the end of messages.
 	if err := x.conn.CloseSend(); err != nil {
 		return err
 	}
 	return x.await()
 }
 
+// errNonsense is a message that the protocol does not allow at this point.
 var errNonsense = errors.New("clove-init makes no sense")
 
 // await returns when the process executes.
@@ -239,7 +253,7 @@ func (x *execSession) join(master *os.File) {
 	})
 }
 
-// lastWords bounds the wait for a reader that takes what is left.
+// lastWords bounds the wait for a reader of the output that is left.
 const lastWords = 10 * time.Second
 
 // leave passes on what the process wrote, and gives the terminal back. What it
@@ -256,11 +270,11 @@ func (x *execSession) leave(ctx context.Context) {
 	}
 }
 
-// endTime is how long a failed entry waits for the word that the agent ended.
+// endTime is how long a failed entry waits for the notice that the agent has ended.
 const endTime = 2 * time.Second
 
-// failed names the step of what went wrong, and where the agent's own end is
-// the reason, that.
+// failed turns err into an error with the step that failed. If the agent has ended, that is
+// the error: everything else follows from it.
 func (x *execSession) failed(err error) error {
 	select {
 	case <-x.live.ended:
@@ -287,6 +301,8 @@ func (x *execSession) failed(err error) error {
 	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
 }
 
+// exitCodeOf is 126 or 127 where clove-init could not execute the command, as a shell
+// returns, and 125 for all else.
 func exitCodeOf(err error) int {
 	var failure *initproto.ExecFailed
 	if errors.As(err, &failure) {

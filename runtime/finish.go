@@ -21,11 +21,19 @@ import (
 const recordFile = "record"
 
 // finish ends whatever is left, writes the record and takes back every step.
+//
+// The order matters. Processes end first, because everything else relies on nobody writing
+// any more. The figures are read before the teardown removes the cgroup and the layer, and
+// the layer is inspected while it is mounted. The record is stored after the teardown,
+// because it gives back the lease: from then on another run may have the ids. The
+// directory, whose lock is the sign of life, goes last.
 func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.empty()}
 	ended := time.Now()
-	l.gate.end(seen.cause == causeNone) // what an agent that ended by itself has sent may leave
+	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
+	// and the refusals that were only counted come with the gate's end.
+	l.gate.end(seen.cause == causeNone)
 	stats := l.measure(&seen)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)
@@ -71,6 +79,8 @@ func (l *launch) empty() error {
 	if l.box != nil {
 		failures = append(failures, l.box.reap(killTimeout))
 	}
+	// The second kill is for a session that was starting and brought a process in after
+	// the first.
 	failures = append(failures, l.endSessions(sessionPatience), killAll(l.group))
 	return errors.Join(failures...)
 }
@@ -137,6 +147,8 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	if l.group != nil {
 		stats, _ = l.group.Stats() // a figure that is missing stays absent
 		seen.oomKills, _ = l.group.OOMKills()
+		// Then no agent has used anything: all that the cgroup counted belongs to the
+		// launch.
 		if !seen.launched {
 			seen.spent = spentAll(stats)
 		}
@@ -144,6 +156,8 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 			seen.cpu = stats.CPU
 		}
 	}
+	// The launch's part cannot be taken out of a peak, so the record shows the launch's own
+	// peak beside it.
 	seen.memoryPeak = stats.MemoryPeakBytes
 	if l.tree != nil {
 		if usage, err := l.tree.Usage(); err == nil {
@@ -184,6 +198,8 @@ func (l *launch) closeTree() error {
 	return l.tree.Discard()
 }
 
+// record also serves a start that failed: what was not reached is zero or absent. A run
+// that never came to its execve has no start time of its own and gets that of the request.
 func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agent.Record {
 	v := judge(l.spec.Limits, seen)
 	started := l.run.Started
@@ -202,6 +218,8 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 	return r
 }
 
+// usage has nil for what this host does not count; the record then lacks the field instead
+// of claiming 0.
 func usage(seen outcome, stats cgroups.Stats) agent.Usage {
 	u := agent.Usage{
 		CPUMS: millis(seen.cpu), StartCPUMS: millis((*time.Duration)(positive(seen.spent.CPUNS))), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),

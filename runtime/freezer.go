@@ -30,11 +30,13 @@ func (f *freezer) pause(ending bool) error {
 	case f.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is paused already",
 			Hint: "`clove resume` lets it go on"}
+	// A frozen agent could not act on the signal to end, and clove-init could not count its
+	// grace.
 	case ending:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is being ended"}
 	}
-	if err := f.group.Freeze(); err != nil { // which it may be, for a reader
-		f.releaseAll() // a part of it may stand still; all of it shall go on
+	if err := f.group.Freeze(); err != nil { // it may be frozen already, for a reader
+		f.releaseAll() // a part of it may be frozen, so all of it is thawed
 		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot stop all of " + f.name,
 			Hint: "it goes on; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
 	}
@@ -42,6 +44,8 @@ func (f *freezer) pause(ending bool) error {
 	return nil
 }
 
+// freezeKind distinguishes a host without a freezer, where a retry is pointless, from a
+// freeze that took too long.
 func freezeKind(err error) agent.Kind {
 	if errors.Is(err, cgroups.ErrNoFreezer) {
 		return agent.KindUnenforceable
@@ -49,6 +53,8 @@ func freezeKind(err error) agent.Kind {
 	return agent.KindInternal
 }
 
+// resume ends the pause only. Readers of the layer keep the agent still, and the last of
+// them thaws it.
 func (f *freezer) resume() error {
 	if !f.paused {
 		return &agent.Error{Kind: agent.KindConflict, Step: "resume", Message: f.name + " is not paused"}
@@ -60,8 +66,8 @@ func (f *freezer) resume() error {
 	return agent.Failed("resume", f.thaw())
 }
 
-// thaw lets a frozen agent go on, whoever wanted it still, and does nothing to
-// another.
+// thaw lets a frozen agent go on, for whatever reason it was frozen. If it is not frozen,
+// nothing happens.
 func (f *freezer) thaw() error {
 	if !f.frozen() {
 		return nil

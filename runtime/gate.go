@@ -26,8 +26,10 @@ type gated struct {
 func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
-		notices:   newOutbox(broker.MaxDenials + 2), // all that a run can have: put never waits
-		denied:    streams.Denied,
+		// Room for all that a run can have, so that put never waits: one for each target, one
+		// for the others, one for the loss of the gate.
+		notices: newOutbox(broker.MaxDenials + 2),
+		denied:  streams.Denied,
 	}
 	c.Log, c.Denied = g.decisions.write, g.reportDenial
 	var err error
@@ -37,8 +39,9 @@ func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 	return g, nil
 }
 
-// flush runs stop, which ends the broker, and writes what is still to be written. A
-// broker that waits for a reader who does not read ends only in here.
+// flush runs stop, which ends the broker, and writes what is still to be written. A broker
+// that waits for a reader who does not read ends only in here. stop is innermost, so that
+// both outboxes still take what the broker reports while it ends.
 func (g *gated) flush(stop func()) error {
 	return g.notices.until(func() error { return g.decisions.outbox.until(func() error { stop(); return nil }) })
 }
@@ -70,7 +73,7 @@ func (g *gated) lose(reason error) {
 		g.lost, "the run goes on; start it again to have a network")
 }
 
-// enter enters in the record what went through the gate.
+// enter adds to the record what went through the gate, and what it refused.
 func (g *gated) enter(record *agent.Record, mode string, limits agent.EgressLimits) {
 	record.Denials = []agent.Denial{}
 	if g == nil {
@@ -85,8 +88,8 @@ func (g *gated) enter(record *agent.Record, mode string, limits agent.EgressLimi
 		Refused: totals.Refused, Limits: limits, Lost: g.lost}
 }
 
-// decisionsWaiting is how many lines a slow reader of --network-log may be
-// behind before the agent waits for it.
+// decisionsWaiting bounds the lines that a slow reader of --network-log may be behind
+// before the agent waits for it.
 const decisionsWaiting = 1024
 
 // decisionLog writes each decision as one line of JSON.
@@ -96,6 +99,8 @@ type decisionLog struct {
 	outbox *outbox
 }
 
+// write encodes in the broker's goroutine; only the write itself, which may block, goes to
+// the outbox.
 func (log *decisionLog) write(d broker.Decision) {
 	if log.to == nil {
 		return

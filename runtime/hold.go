@@ -9,9 +9,10 @@ import (
 // maxHold bounds how long an agent stands still for a reader of its layer.
 const maxHold = 2 * time.Minute
 
-// Layer gives use the layer of an agent that stands still meanwhile, so that
-// what is read is of one moment. Its wall clock goes on. ctx of use ends when
-// the agent has to move again: at its end, its deadline, or after maxHold.
+// Layer calls use with the layer of the agent, which is frozen meanwhile, so that
+// everything that is read belongs to one moment. The agent's wall clock goes on. The ctx
+// that use gets ends when the agent has to run again: at its end, at its deadline, or after
+// maxHold.
 func (l *Live) Layer(ctx context.Context, use func(ctx context.Context, layer *os.File) error) error {
 	ctx, cancel := context.WithTimeout(ctx, maxHold)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// copyInput passes the user's input on until it ends, the agent closes its end, or stopped hangs up (nil: it never does). It waits in
-// poll(2) and never in a read: a read that is still pending when the agent has ended
-// would take the next line from the shell.
+// copyInput passes the user's input on until it ends, the agent closes its end, or stopped
+// hangs up (nil: it never does). It waits in poll(2) and never in a read: a read that is
+// still pending when the agent has ended would take the next line from the shell.
 func copyInput(to io.Writer, from, stopped *os.File) {
 	if from == nil {
 		return
@@ -28,8 +28,8 @@ func copyInput(to io.Writer, from, stopped *os.File) {
 	}
 }
 
-// readOrStop is one read; 0 or less is the end. Both files keep their mode:
-// the user's is shared with the shell that it came from.
+// readOrStop is one read; 0 or less is the end. Neither file is set to non-blocking: that
+// mode belongs to the open file, which the user's shell shares.
 func readOrStop(from, stopped *os.File, buffer []byte) (n int) {
 	_ = descriptor.Use(from, func(input int) error {
 		if stopped == nil {
@@ -41,6 +41,8 @@ func readOrStop(from, stopped *os.File, buffer []byte) (n int) {
 	return n
 }
 
+// readWhenReady polls again on EAGAIN: others that share the open file may have set it
+// non-blocking, or have taken the bytes first.
 func readWhenReady(input, stop int, buffer []byte) int {
 	for {
 		// poll(2) ignores a negative descriptor.
@@ -49,6 +51,7 @@ func readWhenReady(input, stop int, buffer []byte) int {
 		switch {
 		case err == unix.EINTR:
 			continue
+		// POLLHUP comes without being requested, when the other end of stopped is closed.
 		case err != nil, fds[1].Revents != 0:
 			return 0
 		}

@@ -32,6 +32,8 @@ func (r *Runtime) History(limit int) (past []agent.RunEvent, err error) {
 // Plan returns the steps by which a run's root is built, as this host would
 // build it now.
 func (r *Runtime) Plan(run agent.Run) (string, error) {
+	// A run without a lease gets its ids at its next start. The first range stands for
+	// them, as in prepare.
 	hostID := uint32(agent.FirstHostID)
 	if run.Lease != nil {
 		hostID = run.Lease.HostID()

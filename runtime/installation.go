@@ -28,12 +28,12 @@ type installation struct {
 	Run directory `json:"run"` // the one in which its live runs are
 }
 
-// installationDigits is what the pattern of cgroups' names has room for.
+// installationDigits is the length that the pattern of cgroup names has room for.
 const installationDigits = 8
 
-// directory names a directory for people, and the kernel's numbers say whether
-// another is the same: one path leads to different directories after a removal
-// and in other mount namespaces, and different paths to one.
+// directory identifies a directory by the kernel's numbers; its path is for people. A path
+// is not enough: after a removal, and in another mount namespace, the same path leads to
+// another directory, and one directory can have several paths.
 type directory struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
@@ -44,6 +44,8 @@ func (d directory) is(other directory) bool {
 	return d.Device == other.Device && d.Inode == other.Inode
 }
 
+// identify follows links, so that the path shown to people is where the directory really
+// is.
 func identify(path string) (directory, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -63,6 +65,7 @@ func (p Paths) installation() (installation, error) {
 		return found, err
 	}
 	err = descriptor.Exclusively(p.State, func() (err error) {
+		// Read again under the lock: another process may have made it since.
 		if found, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
 			found, err = p.newInstallation()
 		}
@@ -71,6 +74,8 @@ func (p Paths) installation() (installation, error) {
 	return found, err
 }
 
+// readInstallation rejects a damaged file and does not replace it: with a new id, the
+// cgroups of live agents would belong to nobody.
 func (p Paths) readInstallation() (found installation, err error) {
 	text, err := os.ReadFile(p.identity())
 	if err != nil {
@@ -89,9 +94,10 @@ func (p Paths) readInstallation() (found installation, err error) {
 	return found, nil
 }
 
-// newInstallation has a random id, but where runs are live already: the clove
-// that started them, which kept no id, has named their cgroups. It is used under
-// the state directory's lock.
+// newInstallation makes a random id. If runs are live already, it takes the id in the names
+// of their cgroups instead: an older clove kept no file, or the file was removed, and with
+// another id these cgroups would belong to nobody. It is used under the state directory's
+// lock.
 func (p Paths) newInstallation() (made installation, err error) {
 	var random [installationDigits / 2]byte
 	rand.Read(random[:]) // never fails, see crypto/rand
@@ -101,6 +107,7 @@ func (p Paths) newInstallation() (made installation, err error) {
 		return made, err
 	}
 	for _, run := range live {
+		// Any of them will do: all runs of this store belong to one installation.
 		if id := ownerOf(run); id != "" {
 			made.ID = id
 			break
@@ -145,8 +152,8 @@ func (p Paths) live() (runs []agent.Run, err error) {
 	return runs, err
 }
 
-// elsewhere are those of the live runs whose supervisor lives and holds no run
-// directory in p.Run.
+// elsewhere returns the live runs whose supervisor lives and holds no run directory in
+// p.Run.
 func (p Paths) elsewhere(live []agent.Run) (others []agent.Run) {
 	for _, run := range live {
 		if here, err := lives(p.runDirectory(run.Spec.ID)); (err != nil || !here) && p.survives(run) {
@@ -171,7 +178,7 @@ func (p Paths) bind() error {
 	return p.write(noted)
 }
 
-// unused is an error while somebody uses the run directory that was noted.
+// unused is an error while a process uses the run directory that was noted.
 func (p Paths) unused(noted installation, here directory) error {
 	used, err := p.signs().any()
 	if err != nil {

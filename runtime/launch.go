@@ -33,6 +33,7 @@ type launch struct {
 	trace   *trace
 	streams IO
 
+	// Set by prepare, before anything exists.
 	probes *probes
 	held   enforcement
 	filter *specs.LinuxSeccomp
@@ -42,9 +43,11 @@ type launch struct {
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
 
-	undo     undo.Stack // takes back everything below, last first
-	dir      *runDirectory
-	run      agent.Run
+	undo undo.Stack // takes back everything below, last first
+	dir  *runDirectory
+	run  agent.Run
+	// Each pointer below is nil until its step has made what it refers to: the teardown
+	// must work after a failure of any step.
 	network  *network
 	gate     *gated           // nil: none
 	thread   *nsthread.Thread // owns the mount namespace; alive until the sandbox is gone
@@ -147,6 +150,9 @@ func (l *launch) openGate() (err error) {
 	return nil
 }
 
+// makeRoot starts the launch thread and builds the root on it. An old layer that could not
+// be removed fails here and not in register, because from here on the run has a record to
+// say so. Decision 2 (docs/decisions) says why the mounts belong to this thread.
 func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale
@@ -159,10 +165,13 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.trace.plan(plan)
+	// Before the thread leaves the host's mount namespace; see there.
 	holdCgroupRoot()
 	if l.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return err
 	}
+	// Added first, so closed last: the undo of the root and of the sandbox runs on this
+	// thread.
 	l.undo.Add("launch thread", func() error { l.thread.Close(); return nil })
 	err = l.thread.Do(func() (err error) { l.tree, err = plan.Mount(); return err })
 	if err != nil {
@@ -196,6 +205,8 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	return c
 }
 
+// connect makes the streams. Without a terminal these are pipes; copying begins at once,
+// the agent's ends are passed on by start.
 func (l *launch) connect() error {
 	l.pipes = newStreams(l.spec.Limits.OutputBytes)
 	l.undo.Add("streams", l.pipes.abandon)
@@ -205,11 +216,16 @@ func (l *launch) connect() error {
 	return l.pipes.connectPipes(l.streams)
 }
 
+// create compiles the config and makes libcontainer's container from it. It runs on the
+// launch thread, because only that thread sees the root.
 func (l *launch) create() error {
 	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
+	// At every start: systemd may have disabled controllers of the slice since the last
+	// one.
 	if err := l.probes.cgroups.Prepare(); err != nil {
 		return err
 	}
+	// Which files there are depends on the processors, so they are looked up at each start.
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
 	config := compile(l.spec, surroundings{
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
@@ -242,6 +258,8 @@ func (l *launch) start() error {
 		return err
 	}
 	defer executable.Close()
+	// Before the start, which may fail half way. l.group is read when the undo runs: nil
+	// means that libcontainer has cleaned up itself.
 	l.undo.Add("processes", func() error { return killAll(l.group) })
 	err = l.thread.Do(func() error { return l.box.start(l.pipes.agentSide, inherited, l.dir.exit, executable) })
 	if err != nil {
@@ -251,10 +269,12 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
+	// Before clove-init is executed: the limit applies only to sockets that are created
+	// later.
 	if err := limitSockets(l.group, l.spec.Limits, l.held, l.probes); err != nil {
 		return err
 	}
-	// Now: libcontainer has just given them to clove-init.
+	// Not earlier: libcontainer has just given them to clove-init.
 	first := l.run.Lease.HostID()
 	if err := l.pipes.giveTo(int(first+l.spec.User.UID), int(first+l.spec.User.GID)); err != nil {
 		return err
@@ -267,6 +287,8 @@ func (l *launch) start() error {
 // not on, or a privilege that was not dropped, stops the run here.
 func (l *launch) verify() error { return verifyProcess(l.box.pid, l.filter != nil) }
 
+// verifyProcess reads what the kernel says of the process, not what libcontainer reported:
+// a build or a version that skips the filter silently must not start an agent.
 func verifyProcess(pid int, filtered bool) error {
 	status, err := pidfd.Status(pid)
 	if err != nil {
@@ -281,6 +303,8 @@ func verifyProcess(pid int, filtered bool) error {
 	return nil
 }
 
+// order opens the watch on the sandbox's sockets and then sends clove-init its orders. It
+// is the last step: when it returns the agent may run, and may have ended.
 func (l *launch) order() error {
 	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
 	if l.spec.Terminal {
@@ -299,7 +323,8 @@ func (l *launch) order() error {
 	return l.conn.Send(initproto.Message{Orders: orders})
 }
 
-// agentOrders make a process what the agent is.
+// agentOrders are the orders that make a process the agent: command, environment, ids,
+// capabilities, limits. An exec session begins with the same.
 func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
 	limits := spec.Limits
 	orders := &initproto.Orders{
@@ -313,8 +338,8 @@ func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
 	return orders
 }
 
-// attainableRlimits are those that were asked for, or as much of each as can be had
-// if the run may do with less.
+// attainableRlimits are the requested limits. If the run may do with less, each is lowered
+// to the highest value that this process can set.
 func attainableRlimits(spec agent.Spec, held enforcement, p prober) []agent.Rlimit {
 	if held.lacks(agent.ControlRlimits) {
 		return attainable(spec.Limits.Rlimits, p)

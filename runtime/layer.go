@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// Reading is whose layer is read, and for whom.
+// Reading says which run's layer is read, and with whose rights the host's side is.
 type Reading struct {
 	Run agent.Run
 	// Live is the handle of the layer of a run that executes, from Live.Layer;
@@ -47,8 +47,8 @@ func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) Consent) ([]ro
 	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
 }
 
-// Changes lists what the agent changed. It learns of the host's side of the
-// workspace only what the user could see.
+// Changes lists what the agent changed. Of the host's side of the workspace it discloses
+// only what the user could read.
 func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
 	found, err := r.changes(ctx, reading)
 	return inWords(found), err
@@ -83,6 +83,8 @@ func inWords(changes []rootfs.Change) []agent.Change {
 	return words
 }
 
+// applyChanges lists, asks for consent and writes while the layer stays open, so that what
+// is written is what was shown.
 func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
 	run := reading.Run
 	if run.Spec.Files.Workspace == "" {
@@ -147,6 +149,8 @@ type layerReader struct {
 // read opens the layer for use.
 func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerReader) error) (err error) {
 	l := &layerReader{Reading: reading}
+	// A mount namespace of its own, so that the host never sees the layer's mount, and a
+	// killed clove leaves none.
 	if l.root, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return agent.Failed("layer", err)
 	}
@@ -168,6 +172,8 @@ func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerRead
 // open mounts a kept layer where only the reading thread sees it.
 func (l *layerReader) open(ctx context.Context, r *Runtime) error {
 	if l.Live != nil {
+		// A duplicate, because Close of the layer closes it and the original stays the
+		// caller's.
 		own, err := unix.FcntlInt(l.Live.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
 			l.layer, err = rootfs.LiveLayer(os.NewFile(uintptr(own), "layer"))
@@ -205,6 +211,7 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 // access makes root read the layer, and the user the host's workspace.
 func (l *layerReader) access() rootfs.Access {
 	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes}
+	// Without an entry the host's side is read on the same thread, as root.
 	if l.For.UID != 0 {
 		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}
 	}
@@ -224,6 +231,8 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 	return changes, err
 }
 
+// apply writes on the user's thread, so that the kernel refuses what the user could not
+// write; only its reads of the layer switch to root's.
 func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
 	workspace := workspaceOf(l.layer)
 	if len(workspace) == 0 {

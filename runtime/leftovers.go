@@ -17,6 +17,12 @@ import (
 	"clove.run/clove/store"
 )
 
+// What is left behind is removed by what is known of it. reap ends dead runs: live in the
+// store, without a supervisor. tidy removes run directories that the store does not know,
+// with what belongs to them; each start in the foreground does both. Clean, which cloved
+// calls, also looks for orphans of every other kind. GC, for `clove gc`, first ends the
+// runs that no one can reach (lost).
+
 // newLease is what a run owns besides its id range, which the store adds.
 func newLease(paths map[string]string) *agent.Lease {
 	return &agent.Lease{BootID: bootID(), SupervisorPID: os.Getpid(), Cgroups: paths}
@@ -86,6 +92,8 @@ func (r *Runtime) reapOne(run agent.Run) error {
 
 // end removes what a claimed run has on the host, and stores its record.
 func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
+	// First, and its failure stops the rest: while a process of the agent lives, its ids
+	// must not be leased again and its layer must not be removed.
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
@@ -101,7 +109,8 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	return r.conclude(run.Spec, agent.EventLost, record, keep)
 }
 
-// removeCgroups kills and removes one agent's cgroups.
+// removeCgroups kills and removes one agent's cgroups. One limit holds for both: a process
+// that cannot be killed also prevents the removal.
 func removeCgroups(paths map[string]string) error {
 	group, err := cgroups.Open(paths)
 	if err != nil {
@@ -126,11 +135,14 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
 	l := &launch{runtime: r, spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
+	// What enforced the limits is not stored with a run, so it is computed as the start
+	// did. Where this host has changed and would refuse now, it is left empty.
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if held, err := enforce(run.Spec, l.probes); err == nil {
 		l.held = held
 	}
 	record := l.record(seen, cgroups.Stats{}, time.Now())
+	// The supervisor counted it, and its counter is lost.
 	record.Usage.OutputBytes = nil
 	if record.Status == agent.StatusKilled {
 		record.Error = lossOf(run, bootID(), dir.made)

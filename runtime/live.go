@@ -7,21 +7,21 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Live is an agent that executes, in the hands of the process that supervises
-// it. Its methods are safe from any goroutine; once the agent has ended they
-// fail with KindConflict.
+// Live is the handle of a running agent, in the process that supervises it. Its methods are
+// safe from any goroutine; once the agent has ended they fail with KindConflict.
 type Live struct {
 	asks  chan<- func()   // to the supervisor's loop
 	ended <-chan struct{} // closed behind the loop
 	s     *supervisor     // touched in the loop only
 }
 
-// errEnded is every method's answer behind the end.
+// errEnded is the error of every method after the agent's end.
 func errEnded() error {
 	return &agent.Error{Kind: agent.KindConflict, Message: "the agent has ended", Hint: "`clove ps -a` shows how"}
 }
 
-// do runs f in the supervisor's loop, where everything else happens too.
+// do runs f in the supervisor's loop, where everything else happens too. f must not block:
+// it holds up the deadline and every other event of the run.
 func (l *Live) do(f func() error) error {
 	answer := make(chan error, 1)
 	select {

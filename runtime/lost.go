@@ -15,9 +15,9 @@ import (
 // fork and exec, which is long on a busy machine.
 const servePatience = 5 * time.Second
 
-// Serve refuses where what lives of this installation has another run directory,
-// and keeps others from using another one for as long as the file that it returns
-// is open. cloved holds it.
+// Serve binds the installation to its run directory for as long as the file that it returns
+// is open; cloved holds it. It fails while another cloved serves the same state directory,
+// and while a live run uses another run directory.
 func (r *Runtime) Serve() (sign *os.File, err error) {
 	for deadline := time.Now().Add(servePatience); ; time.Sleep(5 * time.Millisecond) {
 		sign, err = r.serve()
@@ -42,10 +42,11 @@ func (r *Runtime) serve() (sign *os.File, err error) {
 	return sign, err
 }
 
-// unsupervised returns the runs that the store takes for live and nobody
-// supervises in the run directory: the dead, and those whose supervisor lives
-// where nobody looks for it.
+// unsupervised returns the runs that are live in the store and have no locked run directory
+// here: dead ones, whose supervisor is gone, and lost ones, whose supervisor lives but uses
+// another run directory.
 func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err error) {
+	// The lock is tried before a run is decoded, so live runs cost little.
 	runs, err := s.Live(func(id agent.ID) bool {
 		here, err := lives(r.paths.runDirectory(id))
 		return err != nil || !here
@@ -60,7 +61,7 @@ func (r *Runtime) unsupervised(s *store.Store) (dead, lost []agent.Run, err erro
 	return dead, lost, err
 }
 
-// displaced reports a run directory that is not the one that somebody uses.
+// displaced reports that another run directory than this one is in use.
 func (r *Runtime) displaced() []Problem {
 	var where string
 	err := descriptor.Exclusively(r.paths.State, func() error {

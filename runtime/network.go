@@ -23,6 +23,8 @@ type network struct {
 	err       error
 }
 
+// anticipateNetwork begins to make the namespace on a goroutine of its own; await returns
+// how that ended.
 func anticipateNetwork(spec agent.Spec) *network {
 	n := &network{made: make(chan struct{})}
 	go func() {
@@ -53,7 +55,7 @@ func (n *network) path() string {
 	return n.namespace.Path()
 }
 
-// abandon lets go of the namespace, whenever it comes.
+// abandon closes the namespace; it waits until it has been made.
 func (n *network) abandon() error {
 	if n.await() != nil || n.namespace == nil {
 		return nil // there is none; the step that awaited it has the error
@@ -91,14 +93,17 @@ func moreHosts(spec agent.Spec) string {
 	return lines.String()
 }
 
-// searchDomains are those of the host's that a rule names anyway: the others would
-// tell the agent about the host's network.
+// searchDomains returns the host's search domains that a rule names. The others would
+// disclose the host's network to the agent.
 func searchDomains(spec agent.Spec) []string {
+	// With name servers of the run's own, the host's are not asked, and their domains mean
+	// nothing.
 	if len(spec.Egress.DNS) > 0 {
 		return nil
 	}
 	return slices.DeleteFunc(resolver.New(resolver.Config{}).SearchDomains(), func(domain string) bool {
 		return !slices.ContainsFunc(spec.Egress.Rules, func(r agent.EgressRule) bool {
+			// "." before it: a rule for notexample.com does not name example.com.
 			return !r.Deny && strings.Contains(r.Target, "."+domain)
 		})
 	})

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// view is what Check and GC see.
+// view is the state of the host that Check and GC compare with the store.
 type view struct {
 	cgroups                                   *cgroups.Host
 	dead, lost                                []agent.Run
@@ -27,12 +27,13 @@ func (v view) orphans() []Problem {
 	return slices.Concat(v.groups, v.dirs, v.layers, v.logs, v.gates)
 }
 
-// removalTime is more than a removal takes from the store's word to the last file.
+// removalTime is longer than a removal takes from its transaction in the store to the last
+// file.
 const removalTime = 300 * time.Millisecond
 
-// lookAgain leaves in v only the orphans that are still there later: a run that
-// ends or is removed while it is looked at has no owner for a moment, and a gate
-// that its supervisor's death killed needs one to die.
+// lookAgain leaves in v only the orphans that are still there later: a run that ends or is
+// removed while it is looked at has no owner for a moment, and a gate that its supervisor's
+// death killed needs one to die. Anything younger than the first look is left out too.
 func (r *Runtime) lookAgain(v *view) error {
 	time.Sleep(removalTime)
 	later, err := r.look()
@@ -84,6 +85,8 @@ func (r *Runtime) look() (view, error) {
 		if v.dead, v.lost, err = r.unsupervised(s); err != nil {
 			return err
 		}
+		// For the logs, which ended runs have too. Ids only: to decode every run would take
+		// long.
 		if known, err = s.IDs(); err != nil {
 			return err
 		}
@@ -127,6 +130,8 @@ func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
 	}
 	var ids []string
 	for _, name := range all {
+		// Those of other installations are not ours to judge: their runs are in a store
+		// that this process does not read.
 		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
 			ids = append(ids, id)
 		}
@@ -162,6 +167,8 @@ func gateProblems() []Problem {
 	return orphans
 }
 
+// killGate ends a gate by the pid that look reported; KillOrphan checks again that the pid
+// is still such a gate's.
 func killGate(subject string) error {
 	pid, err := strconv.Atoi(subject)
 	if err != nil {
@@ -170,7 +177,7 @@ func killGate(subject string) error {
 	return host.KillOrphan(pid)
 }
 
-// orphanLogs are those of runs that the store does not know, live or ended.
+// orphanLogs returns the logs of runs that the store does not know, live or ended.
 func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 	var orphans []Problem
 	for _, id := range logs {
@@ -211,6 +218,8 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 	return stray, nil
 }
 
+// below is true of what lies in dir, not of dir itself, on which an administrator may well
+// have mounted a file system.
 func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // runsOf lists the run directories; cloved's socket lies beside them.

@@ -49,7 +49,7 @@ const (
 	causeLifeline cause = "lifeline" // the supervisor is gone
 )
 
-// execFailure is why clove-init could not execute the command.
+// execFailure describes a command that clove-init could not execute.
 type execFailure struct {
 	step, message string
 	errno         unix.Errno
@@ -65,10 +65,12 @@ type ending struct {
 	failure  *agent.Failure
 }
 
-// judge attributes the end: what clove did comes first, then what the
-// kernel's own counters say, then what the agent itself returned.
+// judge attributes the end: what clove did comes first, then what the kernel's own counters
+// say, then what the agent itself returned. Decision 9 (docs/decisions) has the reasons.
 func judge(limits agent.Limits, o outcome) ending {
 	switch {
+	// With a kill counted, the want of memory is why the start failed, and it is judged
+	// below.
 	case o.startError != nil && o.oomKills == 0:
 		return ending{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
 	case o.execFailed != nil:
@@ -85,6 +87,8 @@ func judge(limits agent.Limits, o outcome) ending {
 		return o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
 	case o.cause == causePolicy:
 		return ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
+	// After the causes above: a limit that clove enforced first ended the run, whatever the
+	// kernel killed on the way.
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):
@@ -96,6 +100,8 @@ func judge(limits agent.Limits, o outcome) ending {
 	return o.own()
 }
 
+// byLimit is the end of a run that hit a limit: the limit's own exit code, whatever the
+// agent returned when it was asked to end.
 func (o outcome) byLimit(status agent.Status, code int, name string, value int64, peak *int64) ending {
 	v := ending{status: status, exitCode: code, limit: &agent.LimitHit{Name: name, Value: value, Peak: peak}}
 	switch {
@@ -108,7 +114,8 @@ func (o outcome) byLimit(status agent.Status, code int, name string, value int64
 	return v
 }
 
-// own is the end that the agent chose; a full disk is named when it failed.
+// own is the end that the agent chose; a full disk is named when it failed. A program that
+// found the disk full and still succeeded did not fail because of it.
 func (o outcome) own() ending {
 	v := ending{status: agent.StatusExited, exitCode: o.code}
 	if o.signal != 0 {
@@ -128,7 +135,7 @@ func execVerdict(f execFailure) ending {
 	return ending{status: agent.StatusStartFailed, exitCode: f.exitCode, failure: failure}
 }
 
-// hintFor is what to do about a command that did not execute.
+// hintFor suggests a remedy for a command that did not execute.
 func hintFor(f execFailure) string {
 	step, _, _ := strings.Cut(f.step, " ")
 	switch {

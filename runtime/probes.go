@@ -23,6 +23,8 @@ type probes struct {
 	run        string // the directory of the run directories
 }
 
+// gatherProbes keeps an error for the probes that it concerns, so that doctor can still
+// show the others.
 func gatherProbes(init, run string) *probes {
 	h := &probes{init: init, run: run}
 	h.cgroups, h.cgroupsErr = detect()
@@ -40,6 +42,10 @@ type probe struct {
 	find func(*probes) (found, missing string)
 }
 
+// probeTable is in the order in which doctor shows it: what everything else needs comes
+// first, because its absence explains later rows. Where several rows serve one control, the
+// last one names the mechanism (mechanism). Decision 10 (docs/decisions) says why doctor,
+// the start and the record share it.
 var probeTable = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
@@ -77,8 +83,8 @@ var probeTable = []probe{
 	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*probes) (string, string) { return "pipes", "" }},
 }
 
-// ask finds what is there, or why nothing is and what to do. A reason that
-// brings a remedy of its own, after a semicolon, knows better than the table.
+// ask finds what is there, or why nothing is and what to do. A reason may carry a remedy of
+// its own after a semicolon, which is more specific than the table's.
 func (p probe) ask(h *probes) (found, missing, remedy string) {
 	found, missing = p.find(h)
 	if why, own, has := strings.Cut(missing, "; "); has {
@@ -138,6 +144,8 @@ func findGateBinary(h *probes) (found, missing string) {
 	return "", "not found beside clove-init"
 }
 
+// findTransparent makes a whole namespace with rules: parts of nf_tables are modules, and
+// only their use shows whether they load.
 func findTransparent(*probes) (found, missing string) {
 	if err := netns.Probe(); err != nil {
 		return "", err.Error()
@@ -145,6 +153,8 @@ func findTransparent(*probes) (found, missing string) {
 	return "nftables, tproxy", ""
 }
 
+// namespaceProbe checks that the kernel was built with the namespace, and that the
+// administrator has not set its number to 0, a common hardening.
 func namespaceProbe(name string) func(*probes) (string, string) {
 	return func(*probes) (found, missing string) {
 		if _, err := os.Stat("/proc/self/ns/" + name); err != nil {
@@ -158,6 +168,7 @@ func namespaceProbe(name string) func(*probes) (string, string) {
 	}
 }
 
+// findSeccomp looks for the action that the filters answer refused calls with.
 func findSeccomp(*probes) (found, missing string) {
 	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
 	if err != nil || !strings.Contains(string(actions), "errno") {
@@ -166,6 +177,7 @@ func findSeccomp(*probes) (found, missing string) {
 	return "seccomp", ""
 }
 
+// fileSystemProbe looks into /proc/filesystems, which lists what is built in or loaded.
 func fileSystemProbe(name string) func(*probes) (string, string) {
 	return func(*probes) (found, missing string) {
 		list, err := os.ReadFile("/proc/filesystems")
@@ -185,6 +197,8 @@ func fileSystemProbe(name string) func(*probes) (string, string) {
 	}
 }
 
+// findLoop opens the control device. In a container the node may exist and the device
+// cgroup forbid its use.
 func findLoop(*probes) (found, missing string) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {

@@ -21,7 +21,7 @@ func findLayout(h *probes) (found, missing string) {
 	return string(h.cgroups.Mode()), ""
 }
 
-// generation is the mechanism word for a controller: "cgroup2" or "cgroup1".
+// generation is how a record names the mechanism of a controller: "cgroup2" or "cgroup1".
 func generation(h *cgroups.Host) string {
 	if h.Mode() == cgroups.ModeV2 {
 		return "cgroup2"

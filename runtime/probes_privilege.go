@@ -100,6 +100,7 @@ func hasCapability(capability int) bool {
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return false
 	}
+	// Version 3 of the interface has two words of 32 capabilities each.
 	return data[capability/32].Effective&(1<<(capability%32)) != 0
 }
 
@@ -125,6 +126,8 @@ func findRunDirectory(h *probes) (found, missing string) {
 		switch {
 		case err != nil:
 			return "", err.Error()
+		// Execute for others is what looking up a path takes. Root skips this check, the
+		// sandbox does not.
 		case info.Mode()&0o001 == 0:
 			return "", fmt.Sprintf("others may not pass through %s (mode %04o), where %s is", dir, info.Mode().Perm(), h.run)
 		case dir == "/":

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// procRoot is where the host's processes are listed.
+// procRoot is the proc file system of the host's processes; tests read another one.
 const procRoot = "/proc"
 
 // Processes lists every process of the agent by pid, clove-init (1) first.
@@ -51,6 +51,7 @@ func processes(proc string, pids []int, hostID uint32) ([]agent.Process, error) 
 		found, parents = append(found, p), append(parents, parent)
 		inside[pid] = p.PID
 	}
+	// A second pass, because a parent may be listed after its child.
 	for i, parent := range parents {
 		found[i].ParentPID = inside[parent] // 0: it is not one of them
 	}
@@ -65,6 +66,8 @@ var errNoProcess = errors.New("the process has ended")
 // megabytes, and the agent may have hundreds of processes with such.
 const commandMax = 4096
 
+// readProcess reads three files, between which the process may end or execute another
+// program. Each failure counts as its end. parent is the host pid of its parent.
 func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err error) {
 	stat, err := readSome(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -79,6 +82,8 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 		return p, 0, err
 	}
 	fields := statLine(columns)
+	// By their numbers in proc_pid_stat(5): 20 threads, 24 resident pages, 14 and 15 CPU
+	// time in user and kernel mode, 22 the start since boot; times are in clock ticks.
 	p = agent.Process{State: fields[0], Threads: int(fields.number(20)), RSSBytes: fields.number(24) * int64(os.Getpagesize()),
 		CPUMS:   (fields.number(14) + fields.number(15)) * 1000 / clockTicks,
 		Started: time.Now().Add(time.Duration(fields.number(22)*int64(time.Second)/clockTicks - boottime.NowNS())).UTC().Truncate(time.Second / clockTicks)}
@@ -89,6 +94,7 @@ func readProcess(dir string, hostID uint32) (p agent.Process, parent int, err er
 	if err != nil {
 		return p, 0, err
 	}
+	// As ps shows a process without arguments: a zombie, or one that erased them.
 	p.Command = []string{"[" + strings.ToValidUTF8(name, "\uFFFD") + "]"}
 	// clove-init was executed through a descriptor: its arguments name no program.
 	if text := strings.TrimRight(string(command), "\x00"); text != "" && p.UID != agent.InitUID {
@@ -114,7 +120,8 @@ func readSome(path string) ([]byte, error) {
 // clockTicks is USER_HZ, 100 on every architecture that clove knows, time(7).
 const clockTicks = 100
 
-// statLine is what pidfd.Stat returns: field 3 of proc_pid_stat(5) is the first.
+// statLine holds the fields that pidfd.Stat returns, which begin with field 3 of
+// proc_pid_stat(5).
 type statLine []string
 
 // number is 0 for what cannot be one.

@@ -53,13 +53,14 @@ func (l *launch) perform(begin func(step string) error) error {
 			return err
 		}
 		if err := s.do(l); err != nil {
-			return err // it has words of its own
+			return err // its step is in it already
 		}
 	}
 	return l.execute(begin)
 }
 
-// enter makes the run known, while what takes long without it goes on beside.
+// enter makes the run known. What the start needs but the store does not, begins meanwhile:
+// the wait for the kernel's cgroup lock, and the network namespace.
 func (l *launch) enter() error {
 	go l.probes.cgroups.Anticipate() // the wait passes while the root is being built
 	l.network = anticipateNetwork(l.spec)
@@ -67,6 +68,7 @@ func (l *launch) enter() error {
 		return errors.Join(err, l.network.abandon())
 	}
 	l.undo.Add("network", l.network.abandon)
+	// Set last: another goroutine that finds it set may read the fields above.
 	l.known.Store(true)
 	l.clearUp()
 	return nil
@@ -150,6 +152,7 @@ func (l *launch) register() (err error) {
 		// The run of root's that has the name may be dead: then it is recorded as lost, and the name is free.
 		named := slices.DeleteFunc(slices.Clone(dead), func(run agent.Run) bool { return run.Name() != agent.RunName{Name: l.spec.Name} })
 		l.aside(func() { l.runtime.reap(named) }) // what fails here is reported by `clove check`
+		// One more attempt, now that the name may be free.
 		err = l.runtime.withStore(enter)
 	}
 	if err != nil {
@@ -170,8 +173,8 @@ func (l *launch) register() (err error) {
 	return nil
 }
 
-// leftovers are what killed cloves have left, as far as it was seen when a run in the
-// foreground became known.
+// leftovers of killed cloves, as the store showed them when a run in the foreground became
+// known.
 type leftovers struct {
 	dead []agent.Run
 	live map[agent.ID]bool
@@ -198,8 +201,8 @@ func (l *launch) clearUp() {
 	l.trace.step("leftovers", began)
 }
 
-// asidePatience is how long a start waits for what is not its own. A process that the
-// kernel cannot kill holds that up for much longer.
+// asidePatience bounds the wait of a start for the clean-up of other runs. A process that
+// the kernel cannot kill delays that for much longer.
 const asidePatience = time.Second
 
 // aside runs f, and lets it go on beside the start where it takes long. This process's

@@ -13,15 +13,20 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
+// Locks are taken in this order: the state directory's, the store's, that of the parent of
+// the run directories. Each is held for moments, and waited for. A run's own lock and its
+// sign are held for the life of the run, but they are only tried and never waited for, so
+// they may be taken anywhere in this order.
+
 // Names inside a run directory.
 const (
 	lockFile = "lock" // locked by the supervisor for as long as it lives
 	exitFile = "exit" // what clove-init notes of the end
 )
 
-// runDirectory is /run/clove/ID: what a live run has on the host besides its
-// cgroup. The lock on its lock file is the supervisor's sign of life: the
-// kernel takes it away however the supervisor ends.
+// runDirectory is /run/clove/ID: what a live run has on the host besides its cgroup. The
+// lock on its lock file is the supervisor's sign of life: the kernel takes it away however
+// the supervisor ends. Decision 6 (docs/decisions) says why a lock and not a pid.
 type runDirectory struct {
 	path string
 	lock *os.File
@@ -39,6 +44,8 @@ const claimPatience = 10 * time.Second
 // belongs to a living supervisor, or to one that died before the run was stored: then
 // this start takes it over.
 func newRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
+	// Polled: flock(2) has no wait with a limit, and the holder may be a supervisor that
+	// lives for hours.
 	for deadline := time.Now().Add(claimPatience); ; time.Sleep(5 * time.Millisecond) {
 		d, err := makeRunDirectory(paths, id)
 		if !errors.Is(err, fs.ErrExist) || time.Now().After(deadline) {
@@ -85,6 +92,8 @@ func makeRunDirectory(paths Paths, id agent.ID) (*runDirectory, error) {
 		takeBack(d.sign)
 		return nil, err
 	}
+	// Opened by clove and inherited by clove-init, which has no rights on the host and no
+	// path to this file.
 	d.exit, err = os.OpenFile(filepath.Join(d.path, exitFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
 		d.remove()
@@ -104,6 +113,8 @@ func replaceDead(path string) error {
 		return err
 	}
 	defer lock.Close()
+	// The note about processes that hang would go with the directory, and they still use
+	// the run's cgroup and layer.
 	if err := errStuck(stuckIn(path)); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type Paths struct {
 	Run   string // does not have to: one directory for each live run
 }
 
-// DefaultPaths are where the file system hierarchy standard puts them.
+// DefaultPaths follow the file system hierarchy standard.
 var DefaultPaths = Paths{State: "/var/lib/clove", Run: "/run/clove"}
 
 // storeTimeout bounds the wait for another clove's transaction. Each lasts
@@ -47,6 +47,8 @@ func (r *Runtime) fault(step string) error {
 
 // Open prepares the directories. It needs root: a KindPrivilege error says so.
 func Open(paths Paths) (*Runtime, error) {
+	// Only the id is checked here. Which of root's capabilities are missing is said by the
+	// probes.
 	if os.Geteuid() != 0 {
 		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups",
 			Hint: "run it with sudo; the agent itself never runs as root"}
@@ -68,7 +70,7 @@ func Open(paths Paths) (*Runtime, error) {
 	return &Runtime{paths: paths, init: executable, owner: this.ID}, nil
 }
 
-// cgroupName is what the directories of an agent's cgroups are called.
+// cgroupName is the name of an agent's cgroup directories.
 func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.owner }
 
 // layerSuffix follows the run's id in the name of its layer's image.
@@ -77,7 +79,7 @@ const layerSuffix = ".img"
 func (p Paths) identity() string { return filepath.Join(p.State, "installation") }
 func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
 
-// Kernel is the file for what agents share. While cloved lives, nobody else opens it.
+// Kernel is the file for what agents share. While cloved lives, no other process opens it.
 func (p Paths) Kernel() string { return filepath.Join(p.State, "kernel.db") }
 
 // Audit is the directory of the audit log, and Keys that of the keys that sign it.
@@ -139,7 +141,8 @@ func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) err
 	return host.Guard(ctx, besideInit(r.init, host.Program), order, held)
 }
 
-// withStore runs one short use of the store.
+// withStore runs one short use of the store. Decision 8 (docs/decisions) says why each use
+// opens the file anew.
 func (r *Runtime) withStore(use func(*store.Store) error) error { return r.paths.withStore(use) }
 
 func (p Paths) withStore(use func(*store.Store) error) error {
@@ -206,7 +209,7 @@ func (r *Runtime) BackupKernel(to string) error {
 	return r.withKernel(func(k *store.Kernel) error { return k.Backup(to) })
 }
 
-// CheckKernel returns what is wrong with kernel.db, in words. The error is of KindBusy
+// CheckKernel returns what is wrong with kernel.db, as sentences. The error is of KindBusy
 // while cloved lives: then cloved is to be asked.
 func (r *Runtime) CheckKernel() (problems []string, err error) {
 	err = r.withKernel(func(k *store.Kernel) error { problems, err = k.Check(); return err })

@@ -66,9 +66,9 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 	return &sandbox{container: container, spec: spec, entered: map[int]bool{}, ended: make(chan struct{})}, nil
 }
 
-// oomScore is what the agent's must be changed to, nil when clove's own will do.
-// A service manager may spare clove from the OOM killer (OOMScoreAdjust=); an
-// agent that inherited it would be spared too, by its own memory limit as well.
+// oomScore is the agent's oom_score_adj, nil where it can inherit clove's. A service
+// manager may spare clove from the OOM killer (OOMScoreAdjust=); an agent that inherited
+// that would be spared too, even by its own memory limit.
 func oomScore() (*int, error) {
 	text, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -99,7 +99,8 @@ func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) er
 	return err
 }
 
-// exec lets clove-init execute.
+// exec lets clove-init execute. Until then libcontainer's own init waits inside for its
+// FIFO to be opened.
 func (s *sandbox) exec() error {
 	if err := s.container.Exec(); err != nil {
 		return fmt.Errorf("cannot execute clove-init: %w", err)

@@ -117,6 +117,7 @@ func threadChildren() (pids []int, err error) {
 // killChild kills and reaps a child of the calling thread. Until then its pid
 // cannot be another's.
 func killChild(pid int, patience time.Duration) error {
+	// A zombie accepts signals, so a stage that has ended already is no error.
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		return err
 	}

@@ -57,6 +57,8 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.reapStrays())
 	}
 	pid, err := process.Pid()
+	// From here on strays takes it for a process that entered. No other start is under way:
+	// this runs on the launch thread.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entered[pid] = true

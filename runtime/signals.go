@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// signals are what this process is sent while it supervises a foreground run.
+// signals are the signals that this process receives while it supervises a foreground run.
 type signals struct {
 	incoming chan os.Signal
 	ctrlC    int         // interrupts so far
@@ -26,9 +26,13 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// endingSignals are those of them that mean "go away" once the agent is gone.
+// endingSignals are those of them that ask a program to end. They also end a start, and the
+// wait for output once the agent is gone.
 var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
 
+// listen catches signals from before the first step, so that none can end clove between two
+// steps and leave them undone. The channel has room for a burst: signal.Notify drops what
+// does not fit.
 func listen() *signals {
 	s := &signals{incoming: make(chan os.Signal, 32)}
 	signal.Notify(s.incoming, forwarded...)
@@ -38,7 +42,8 @@ func listen() *signals {
 
 func (s *signals) stop() { signal.Stop(s.incoming) }
 
-// patience is how many interrupts an agent may ignore before it is killed.
+// patience is the number of interrupts at which the agent is killed instead of getting
+// another one.
 const patience = 3
 
 // pass acts on one signal.
@@ -48,6 +53,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 		return
 	}
 	switch number {
+	// Nothing to do: the write that failed has its own error.
 	case unix.SIGPIPE:
 	case unix.SIGWINCH:
 		s.resizeTerminals()
@@ -96,6 +102,7 @@ func (s *supervisor) resizeTerminals() {
 func (s *supervisor) suspend() {
 	switch err := s.group.Freeze(); {
 	case err == nil:
+		// SIGSTOP, because SIGTSTP is caught. The shell's SIGCONT then thaws the cgroup.
 		unix.Kill(unix.Getpid(), unix.SIGSTOP)
 	case !s.freezer.frozen():
 		s.group.Thaw()

@@ -34,6 +34,7 @@ func signOf(id agent.ID) int64 {
 // give holds the byte for as long as the file that it returns is open. The
 // error is errAlive if another process holds it.
 func (s signs) give(byte int64) (*os.File, error) {
+	// One open file for each sign: a lock of this kind belongs to it, not to the process.
 	file, err := os.OpenFile(string(s), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -78,6 +79,8 @@ func (s signs) inRange(first, length int64) (bool, error) {
 		return false, err
 	}
 	defer file.Close()
+	// GETLK only asks, so a file that is open for reading will do. It names one lock that
+	// would conflict, or sets F_UNLCK.
 	look := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: first, Len: length}
 	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &look)
 	return look.Type != unix.F_UNLCK, err

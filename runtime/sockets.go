@@ -57,8 +57,9 @@ func openSocketWatch(group *cgroups.Group, pid int) (*socketWatch, error) {
 
 func (w *socketWatch) close() error { return w.queues.Close() }
 
-// start sends what the sandbox's sockets hold, at each look that found something.
-// It has looked for the last time when it closes looked, after ctx is done.
+// start sends what the sandbox's sockets hold, at each look that found something. It has
+// looked for the last time when it closes looked, after ctx is done. The caller waits for
+// looked before it closes the queues.
 func (w *socketWatch) start(ctx context.Context, looked chan<- struct{}) <-chan int64 {
 	if w == nil {
 		close(looked)

@@ -7,7 +7,9 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// launchUse is the CPU time that the launch used in the agent's cgroup.
+// launchUse is the CPU time that the launch used in the agent's cgroup: libcontainer and
+// clove-init run there before the agent, and what they use until its execve is no part of
+// the agent's.
 func launchUse(s initproto.Spent) cgroups.CPUUse {
 	return cgroups.CPUUse{Total: time.Duration(s.CPUNS), User: time.Duration(s.CPUUserNS), System: time.Duration(s.CPUSystemNS)}
 }

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// letGoTime is how long a start that is given up gets to come back by itself,
-// and again when what it has started was killed.
+// letGoTime is the time that a start which is given up gets to return by itself, and again
+// after everything that it has started was killed.
 const letGoTime = time.Second
 
 // attempt is the launch's steps on a goroutine of their own: one may hang in the
@@ -59,6 +59,7 @@ func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 			timer.Reset(bound)
 		case err := <-a.over:
 			return err
+		// Per step, not for all together: a slow disk delays many steps, a hang one.
 		case <-timer.C:
 			return l.halt(a, step, noProgress(step, bound))
 		case received := <-signals.incoming:
@@ -99,6 +100,8 @@ func (l *launch) halt(a *attempt, step string, reason error) error {
 		}
 		select {
 		case err := <-a.over:
+			// After the kill even a step that did its work is of no use: what it started is
+			// dead.
 			if err == nil && !killed {
 				return nil
 			}

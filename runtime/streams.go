@@ -16,9 +16,9 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// IO is what the agent's standard streams are connected to. The agent never
-// holds these files: it holds pipes (or a pty), so that it can neither reopen a
-// host file through /proc/self/fd nor write past the output limit.
+// IO is what the agent's standard streams are connected to. The agent never holds these
+// files: it holds pipes (or a pty), so that it can neither reopen a host file through
+// /proc/self/fd nor write past the output limit. Decision 7 (docs/decisions) is about this.
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	// Owner is whose rights the workspace is opened with; the zero value is root.
@@ -89,8 +89,9 @@ func (s *streams) connectPipes(streams IO) (err error) {
 	return nil
 }
 
-// giveTo makes the agent the owner of its ends: `echo > /dev/stderr` opens the
-// pipe anew, and a pipe is its maker's alone.
+// giveTo makes the agent the owner of its ends of the pipes: `echo > /dev/stderr` opens the
+// pipe anew, which only its owner may do. It comes after the start, because libcontainer
+// gives them to clove-init's id.
 func (s *streams) giveTo(uid, gid int) error {
 	for _, f := range s.agentSide {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeNamedPipe == 0 {
@@ -166,9 +167,10 @@ func (s *streams) drainNow(ctx context.Context) {
 	}
 }
 
-// copyOutput counts every byte and passes on what the limit allows. When the
-// reader on our side is gone, the agent's pipe is closed, so that it gets the
-// EPIPE or SIGPIPE that it would get without clove.
+// copyOutput counts every byte and passes on what the limit allows. When the reader on our
+// side is gone, the agent's pipe is closed, so that it gets the EPIPE or SIGPIPE that it
+// would get without clove. After another error, a full disk for one, it reads on: the agent
+// would block in its next write otherwise.
 func (s *streams) copyOutput(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {

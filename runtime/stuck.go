@@ -18,7 +18,7 @@ import (
 // stuckFile, in a run directory, names the processes of a start that was given up.
 const stuckFile = "stuck"
 
-// stuckNote is what that file holds.
+// stuckNote is the content of stuckFile.
 type stuckNote struct {
 	Name      string         `json:"name"` // the run's, which the store may have forgotten
 	Step      string         `json:"step"`
@@ -31,6 +31,8 @@ type stuckProcess struct {
 	Started uint64 `json:"started"` // ticks since boot, proc_pid_stat(5)
 }
 
+// noteStuck writes the note beside the lock, where the next start of this run and `clove
+// check` look for it.
 func (d *runDirectory) noteStuck(note stuckNote) error {
 	text, err := json.Marshal(note)
 	if err != nil {
@@ -79,7 +81,9 @@ func processChildren() (pids []int, err error) {
 	return pids, nil
 }
 
-// thread finds one that has not ended; 0: the process is gone, or a zombie.
+// thread finds one that has not ended; 0: the process is gone, or a zombie. A process whose
+// first thread has ended shows as a zombie while another thread hangs, so all threads are
+// looked at.
 func (p stuckProcess) thread() int {
 	if started, err := pidfd.StartTime(p.PID); err != nil || started != p.Started {
 		return 0

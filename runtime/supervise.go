@@ -20,7 +20,7 @@ type supervisor struct {
 	run  *agent.Run
 	held *enforcement
 
-	// What the launch made, which is the loop's until it ends.
+	// Made by the launch, and used by the loop alone until it ends.
 	paths    Paths
 	probes   *probes
 	streams  IO
@@ -115,7 +115,7 @@ func (l *launch) supervise(ctx context.Context, signals *signals) outcome {
 	return seen
 }
 
-// attend is supervise with its two watches.
+// attend runs the supervisor's loop, with the two watches that supervise has opened.
 func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct{}, sockets <-chan int64) outcome {
 	s := newSupervisor(l)
 	defer s.close()
@@ -124,6 +124,8 @@ func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct
 		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
+	// Its result must be handled in this goroutine: it calls Started, which the end of the
+	// run must not overtake.
 	if s.noting != nil {
 		s.onNoted(<-s.noting)
 	}
@@ -139,12 +141,15 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case m, open := <-s.messages:
 			s.onMessage(m, open)
 		case <-s.oom:
-			// The kernel killed one process; the agent is one thing.
+			// The kernel may have killed one process only; an agent that is out of memory
+			// ends as a whole.
+			// One kill is enough; the count for the record is read at the end.
 			s.oom = nil
 			s.killNow()
 		case held := <-s.sockets:
 			s.checkSockets(held)
 		case <-s.pipes.exceeded:
+			// A closed channel is always ready, and the loop would spin on it.
 			s.pipes.exceeded = nil
 			s.end(causeOutput, 0)
 		case <-s.cpu.C:
@@ -181,7 +186,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
-	messages := make(chan initproto.Message, 4) // what it says by itself
+	messages := make(chan initproto.Message, 4) // room for what it sends without being asked
 	go func() {
 		defer close(messages)
 		for {
@@ -195,6 +200,8 @@ func receive(conn *initproto.Conn) <-chan initproto.Message {
 	return messages
 }
 
+// stoppedTimer is a timer for Reset to start: a select needs its channel from the
+// beginning.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()

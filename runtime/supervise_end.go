@@ -29,6 +29,7 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		s.killNow()
 		return
 	}
+	// A second stop can only shorten the grace.
 	if over := time.Now().Add(grace); s.graceEnd.IsZero() || over.Before(s.graceEnd) {
 		s.graceEnd = over
 	}
@@ -43,8 +44,16 @@ func (s *supervisor) send(m initproto.Message) error {
 	return s.conn.SendWithin(sendPatience, m)
 }
 
-// setDeadline arms clove's own clocks: for the wall clock as it stands, and for a
-// stop whose grace is over sooner.
+// setDeadline arms clove's own clocks: for the wall clock as it stands, and for a stop
+// whose grace is over sooner. clove-init enforces both by itself; these are for when it
+// cannot:
+//
+// due: the wall clock is over. A frozen agent is thawed, so that clove-init can act.
+//
+// over: the grace is over too. Every process but clove-init is killed, in case clove-init
+// gets no CPU time under the agent's own limit.
+//
+// last: lastResort later. clove-init is killed with whatever is left.
 func (s *supervisor) setDeadline() {
 	for _, timer := range []*time.Timer{s.due, s.over, s.last} {
 		timer.Stop()

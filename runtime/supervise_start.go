@@ -11,12 +11,13 @@ import (
 	"clove.run/clove/store"
 )
 
-// stepExec is what clove-init does behind the launch's own steps, up to the
+// stepExec names clove-init's part of a start, behind the launch's own steps, up to the
 // agent's execve.
 const stepExec = "exec"
 
-// giveUp ends a start that does not come to the agent's execve. What does not end
-// then hangs in the kernel, and is left to it.
+// giveUp ends a start that does not come to the agent's execve. What does not end then
+// hangs in the kernel, and is left to it. It is called twice: first it kills, and when the
+// timer fires again although all was killed, it gives the wait up.
 func (s *supervisor) giveUp() {
 	if s.seen.startError != nil {
 		s.seen.startError = hungError{s.seen.startError}
@@ -63,6 +64,8 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 // say when it works again.
 const noteRetry = time.Second
 
+// onStarted arms the clocks. They count from the moment that clove-init reports, not from
+// the arrival of its message, which may be late.
 func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
 	s.seen.launched, s.seen.spent = true, m.Spent
@@ -83,7 +86,8 @@ func (s *supervisor) onStarted(m initproto.Started) {
 }
 
 // noteStarted notes in the store that the agent runs, which waits for the disk and for
-// other cloves; the agent may end meanwhile.
+// other cloves; the agent may end meanwhile. In the loop this wait would hold up the
+// deadline.
 func (s *supervisor) noteStarted() {
 	noting, id, pid, started := make(chan error, 1), s.spec.ID, s.run.PID, s.run.Started
 	go func() {
@@ -95,9 +99,12 @@ func (s *supervisor) noteStarted() {
 	s.noting = noting
 }
 
-// onNoted shows the agent to others. Until the store knows of it, others can only end it, so a failure is reported once and the note tried again.
+// onNoted shows the agent to others. Until the store knows of it, others can only end it,
+// so a failure is reported once and the note tried again.
 func (s *supervisor) onNoted(err error) {
 	s.noting = nil
+	// A conflict or an unknown run means that the store has ended the run or forgotten it;
+	// another attempt would fail alike.
 	if err != nil && agent.KindOf(err) != agent.KindConflict && agent.KindOf(err) != agent.KindNotFound {
 		s.note.Reset(noteRetry)
 	}

@@ -55,6 +55,8 @@ func (s *survivor) holds(dir, descriptor string, id agent.ID) bool {
 		return false
 	}
 	s.lock = strings.TrimSuffix(target, " (deleted)")
+	// fdinfo lists the locks that this open file holds (proc_pid_fdinfo(5)): a process that
+	// only looks at the file is no supervisor.
 	info, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "fdinfo", descriptor))
 	if !strings.HasSuffix(s.lock, "/"+string(id)+"/"+lockFile) || err != nil || !strings.Contains(string(info), "FLOCK") {
 		return false
@@ -91,6 +93,8 @@ func lostRun(run agent.Run) Problem {
 	return Problem{ProblemRun, string(run.Spec.ID), fmt.Sprintf("%s is %s, but %s", run.Spec.Name, run.State, what)}
 }
 
+// errUnseen is for a supervisor that holds its sign but cannot be found in this pid
+// namespace's /proc, so it cannot be killed from here.
 var errUnseen = errors.New("its supervisor is in another pid namespace: look after it there")
 
 // inUse is an error where the run directory is only not the one that is used here.
@@ -118,7 +122,7 @@ func endLost(lost []agent.Run) error {
 	return errors.Join(failures...)
 }
 
-// end kills it and waits for its end.
+// end kills it and waits for its end. clove-init sees its socket close and ends the agent.
 func (s *survivor) end(patience time.Duration) error {
 	if err := s.inUse(); err != nil {
 		return err

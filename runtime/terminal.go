@@ -39,8 +39,8 @@ func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 		t.own = own
 	}
 	t.resize()
-	// Else the terminal would hang up, with a SIGHUP, on a process that closes its streams
-	// before it ends, as cat does.
+	// Without an open slave the terminal would hang up, with a SIGHUP, on a process that
+	// closes its streams before it ends, as cat does.
 	if slave, err := PTYPeer(master); err == nil { // it is a pty, clove-init made it
 		pipes.agentSide = append(pipes.agentSide, slave)
 	}
@@ -81,6 +81,8 @@ func makeRaw(own console.Console) error {
 	return nil
 }
 
+// resize gives the pty the size of the user's window; the kernel then sends the agent
+// SIGWINCH.
 func (t *terminal) resize() {
 	if t != nil && t.own != nil && t.pty != nil {
 		_ = t.pty.ResizeFrom(t.own) // a window without a size leaves the old one
@@ -94,8 +96,7 @@ func (t *terminal) restore() {
 	}
 }
 
-// endOfFile is what a terminal's line discipline takes for the end of input
-// (VEOF, termios(3)).
+// endOfFile means the end of input to a terminal's line discipline (VEOF, termios(3)).
 const endOfFile = 0x04
 
 // typeInput passes the user's input on. A pipe or file that ends must be seen

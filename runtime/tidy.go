@@ -26,7 +26,7 @@ func (r *Runtime) tidy(live map[agent.ID]bool) (tidied bool) {
 	return tidied || len(abandoned) > 0
 }
 
-// liveIDs are those of the runs that hold a lease.
+// liveIDs returns the ids of the runs that hold a lease.
 func liveIDs(s *store.Store) (map[agent.ID]bool, error) {
 	live := map[agent.ID]bool{}
 	_, err := s.Live(func(id agent.ID) bool { live[id] = true; return false })

@@ -34,6 +34,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	}
 	var steps undo.Stack
 	defer func() { err = errors.Join(err, steps.Run()) }()
+	// The store comes last of what can fail, because a restart begins with the stored spec.
 	if err := s.limiter().apply(s.spec.Limits, next.spec.Limits, &steps); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (s *supervisor) limiter() limiter {
 		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.probes) }}
 }
 
-// planned is what an update leads to.
+// planned is the result of an update that was checked but not yet carried out.
 type planned struct {
 	spec     agent.Spec
 	enforced map[string]string
@@ -125,6 +126,7 @@ func (s *supervisor) planMemory(u agent.Update, next *planned) error {
 		return nil
 	}
 	limits := &next.spec.Limits
+	// A new memory limit alone keeps the amount of swap. -1, any amount, stays -1.
 	swap := limits.MemorySwapBytes - limits.MemoryBytes
 	if u.MemoryBytes != nil {
 		limits.MemoryBytes = *u.MemoryBytes
@@ -149,6 +151,7 @@ func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
 	if u.CPUs == nil {
 		return nil
 	}
+	// In this form NaN, which compares false with everything, is rejected too.
 	if least := float64(cpuQuotaMin) / cpuPeriod; !(*u.CPUs >= least && *u.CPUs <= agent.CPUsCeiling) {
 		return invalidUpdate(agent.ControlCPU, fmt.Sprintf("%v is no number of CPUs", *u.CPUs),
 			fmt.Sprintf("give %v or more, for example 1.5", least))
@@ -171,6 +174,8 @@ func (s *supervisor) nowEnforced(control string, next *planned) error {
 	return nil
 }
 
+// planPids accepts a limit below the present number. The kernel accepts it too, and verify
+// finds it.
 func (s *supervisor) planPids(u agent.Update, next *planned) error {
 	if u.Pids == nil {
 		return nil
@@ -182,6 +187,8 @@ func (s *supervisor) planPids(u agent.Update, next *planned) error {
 	return s.updatable(agent.ControlPids)
 }
 
+// planClock refuses a total that is over already: it would end the agent, which is `clove
+// stop`'s task.
 func (s *supervisor) planClock(u agent.Update, next *planned) error {
 	if u.WallClock == nil {
 		return nil
@@ -211,7 +218,9 @@ func (s *supervisor) planClock(u agent.Update, next *planned) error {
 // that takes long.
 const extendPatience = 10 * time.Second
 
-// extend gives clove-init another wall clock and waits until it has it.
+// extend gives clove-init another wall clock and waits until it has it. It runs in the
+// loop, so no other event is handled meanwhile. Two are, because the answer may depend on
+// them: other messages of clove-init, and the end of the grace.
 func (s *supervisor) extend(wallClock time.Duration) error {
 	silent := &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock,
 		Message: fmt.Sprintf("clove-init did not answer within %s", extendPatience)}
@@ -242,7 +251,7 @@ func (s *supervisor) extend(wallClock time.Duration) error {
 	return errEnded()
 }
 
-// describeUpdate is what an event says of it.
+// describeUpdate is the text of the update's event.
 func describeUpdate(u agent.Update) string {
 	var parts []string
 	add := func(is bool, text func() string) {

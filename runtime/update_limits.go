@@ -43,6 +43,7 @@ func (c limiter) apply(from, to agent.Limits, steps *undo.Stack) error {
 			return c.refused(to, err)
 		}
 	}
+	// Noted before the write, which may fail after it changed some of the files.
 	back, _ := resourcesBetween(to, from, c.host.SwapAccounting())
 	steps.Add("limits", func() error { return errors.Join(c.write(back), c.bound(from)) })
 	if err := errors.Join(c.write(change), c.bound(to)); err != nil {
@@ -54,6 +55,8 @@ func (c limiter) apply(from, to agent.Limits, steps *undo.Stack) error {
 // resourcesBetween are what differs, in libcontainer's terms; what is absent
 // there stays as it is.
 func resourcesBetween(from, to agent.Limits, swapLimited bool) (*libcgroups.Resources, bool) {
+	// Without SkipDevices, libcontainer would replace the device rules by this value's,
+	// which has none.
 	r := &libcgroups.Resources{SkipDevices: true}
 	changed := false
 	if from.MemoryBytes != to.MemoryBytes || from.MemorySwapBytes != to.MemorySwapBytes {
@@ -117,6 +120,7 @@ func (c limiter) verify(from, to agent.Limits) error {
 	if from.MemoryBytes != to.MemoryBytes && (held.MemoryBytes == nil || *held.MemoryBytes > to.MemoryBytes) {
 		wrong = append(wrong, agent.ControlMemory)
 	}
+	// v1 only; elsewhere nil.
 	if from.MemoryBytes != to.MemoryBytes && held.SocketBytes != nil && *held.SocketBytes > to.SocketBytes()/2 {
 		wrong = append(wrong, agent.ControlSockets)
 	}
@@ -130,6 +134,7 @@ func (c limiter) verify(from, to agent.Limits) error {
 				Hint:    "give more than it has, or stop it; `clove stats` shows it"}
 		}
 	}
+	// The kernel keeps whole microseconds, so the quota may differ by rounding.
 	if from.CPUs != to.CPUs && to.CPUs > 0 && (held.CPUs == nil || math.Abs(*held.CPUs-to.CPUs) > 2.0/cpuPeriod) {
 		wrong = append(wrong, agent.ControlCPU)
 	}

@@ -6,7 +6,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// clockSlack is by how much a clock may be corrected without counting as set back.
+// clockSlack is by how much a clock may be corrected, by NTP for instance, without counting
+// as set back.
 const clockSlack = time.Second
 
 // setBack is the detail of every event that repairs a time.
@@ -24,6 +25,7 @@ func misdated(run *agent.Run, now time.Time) bool {
 // was right.
 func redate(run *agent.Run, now time.Time) {
 	if misdated(run, now) {
+		// NotBefore first: it is computed from the old Since.
 		run.Queue.NotBefore = now.Add(run.Queue.NotBefore.Sub(run.Queue.Since))
 		run.Queue.Since = now
 	}

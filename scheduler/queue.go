@@ -12,10 +12,10 @@ import (
 // Queue is what a decision depends on besides the runs themselves.
 type Queue struct {
 	Now         time.Time
-	MemoryBytes int64 // that agents may be promised together; 0: no limit
-	AtOnce      int   // starts that may go on at the same time
-	Draining    bool  // nothing is started
-	Held        map[agent.ID]Hold
+	MemoryBytes int64             // that agents may be promised together; 0: no limit
+	AtOnce      int               // starts that may go on at the same time
+	Draining    bool              // nothing is started
+	Held        map[agent.ID]Hold // runs whose last start failed without a record
 }
 
 // Hold keeps a run from its next start for a while.
@@ -47,10 +47,13 @@ func (q Queue) Decide(runs []agent.Run) Decision {
 		}
 		if wait.For == "" {
 			d.Start = append(d.Start, *run)
+			// What is started by this decision counts for the rest of it: no supervisor has
+			// stored anything yet.
 			host.starting++
 			host.promised += run.Spec.Limits.MemoryBytes
 			continue
 		}
+		// For people, why the start failed says more than until when it is held back.
 		if hold, held := q.Held[run.Spec.ID]; held {
 			wait.Reason = hold.Reason
 		}
@@ -70,6 +73,7 @@ func (q Queue) order(runs []agent.Run) (queue []*agent.Run, byName map[agent.Run
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b *agent.Run) int {
+		// The id at last, so that two looks at the same runs decide the same.
 		return cmp.Or(cmp.Compare(q.rank(b), q.rank(a)), a.Queue.Since.Compare(b.Queue.Since), cmp.Compare(a.Spec.ID, b.Spec.ID))
 	})
 	return queue, byName
@@ -105,6 +109,7 @@ type load struct {
 	heldUpBy string // name of the run that waits for memory, and all behind it with it
 }
 
+// loadOf counts foreground runs too: their memory is as real.
 func loadOf(runs []agent.Run) (l load) {
 	for i := range runs {
 		switch runs[i].State {
@@ -122,6 +127,8 @@ func loadOf(runs []agent.Run) (l load) {
 func (q Queue) noRoom(run *agent.Run, host *load) Wait {
 	wanted := run.Spec.Limits.MemoryBytes
 	switch {
+	// Before the room itself is looked at: a small run that fits must not pass a large one
+	// that waits, again and again.
 	case host.heldUpBy != "":
 		return wait(ForMemory, "it waits behind %s, which waits for memory", host.heldUpBy)
 	case q.MemoryBytes > 0 && host.promised+wanted > q.MemoryBytes:
@@ -154,6 +161,7 @@ type Wait struct {
 // Short reports whether the wait passes by itself in a moment.
 func (w Wait) Short() bool { return w.For == ForStarts }
 
+// wait makes a Wait with a formatted reason.
 func wait(kind, format string, values ...any) Wait { return Wait{kind, fmt.Sprintf(format, values...)} }
 
 // unready says what a run waits for that is not room on the host, and brings
@@ -175,6 +183,8 @@ func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake
 			return Wait{ForOrder, reason}
 		}
 	}
+	// Accepted when the share was larger. Here and not in noRoom: it may wait for ever, and
+	// must not hold up those behind it.
 	if wanted := run.Spec.Limits.MemoryBytes; q.MemoryBytes > 0 && wanted > q.MemoryBytes {
 		return wait(ForMemory, "it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, q.MemoryBytes>>20)
 	}
@@ -188,6 +198,7 @@ func comesFirst(first *agent.Run, name string) string {
 	}
 	last := first.LastRecord()
 	switch {
+	// A run that waits for its next scheduled time counts by its last start (LastRecord).
 	case first.State == agent.StateRunning, last != nil && last.ExitCode == 0:
 		return ""
 	case first.State == agent.StateEnded:

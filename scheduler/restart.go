@@ -15,7 +15,8 @@ const (
 	steady = 2 * time.Minute
 )
 
-// nextStart is what its policy and its schedule want of an ended run.
+// nextStart is what its policy and its schedule want of an ended run; the zero value:
+// nothing.
 type nextStart struct {
 	again     bool
 	notBefore time.Time
@@ -32,6 +33,8 @@ func nextStartOf(run *agent.Run) nextStart {
 	}
 	wanted := run.Spec.Restart.Policy == agent.RestartAlways ||
 		run.Spec.Restart.Policy == agent.RestartOnFailure && run.Record.ExitCode != 0
+	// The policy comes first: within one time of a schedule, a failure is tried again
+	// before the next time counts.
 	if !wanted || phase == agent.PhaseGivenUp {
 		onTime := run.Spec.Schedule != ""
 		return nextStart{again: onTime, scheduled: onTime}

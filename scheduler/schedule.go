@@ -55,7 +55,8 @@ type clockEvent struct {
 // clockTolerance is how far the clock may go back without being set.
 const clockTolerance = time.Minute
 
-// maxSkipped bounds the counting: the clock may be set forward by years.
+// maxSkipped bounds the counting: the clock may be set forward by years, and a schedule may
+// have a time each minute.
 const maxSkipped = 1000
 
 // clockEventOf compares a scheduled run with the clock.
@@ -109,6 +110,7 @@ func nextTime(run *agent.Run, times timetable) time.Time {
 	if run.Phase() == agent.PhaseScheduled && run.Queue.NotBefore.After(from) {
 		from = run.Queue.NotBefore
 	}
+	// In this host's zone, unless the schedule names one. Stored times are UTC.
 	next := times.Next(from.Local())
 	if next.IsZero() {
 		return next

@@ -22,11 +22,14 @@ var refusedActions = map[specs.LinuxSeccompAction]string{
 	specs.ActNotify: "SCMP_ACT_NOTIFY needs a listener outside, and clove has none",
 }
 
+// operators are the comparisons of the runtime specification.
 var operators = []specs.LinuxSeccompOperator{
 	specs.OpNotEqual, specs.OpLessThan, specs.OpLessEqual, specs.OpEqualTo,
 	specs.OpGreaterEqual, specs.OpGreaterThan, specs.OpMaskedEqual,
 }
 
+// architectures are those whose names runc translates for libseccomp; another name fails at
+// launch.
 var architectures = []specs.Arch{
 	specs.ArchX86, specs.ArchX86_64, specs.ArchX32, specs.ArchARM, specs.ArchAARCH64, specs.ArchMIPS,
 	specs.ArchMIPS64, specs.ArchMIPS64N32, specs.ArchMIPSEL, specs.ArchMIPSEL64, specs.ArchMIPSEL64N32,
@@ -76,6 +79,7 @@ func checkSize(p *specs.LinuxSeccomp) error {
 	comparisons := 0
 	rules, inequalities := map[string]int{}, map[string]int{}
 	for _, rule := range p.Syscalls {
+		// libseccomp generates the arguments' comparisons for each name again.
 		comparisons += len(rule.Names) * (1 + len(rule.Args))
 		unequal := 0
 		for _, arg := range rule.Args {
@@ -111,6 +115,8 @@ func equality(arg specs.LinuxSeccompArg) bool {
 	return arg.Op == specs.OpEqualTo || arg.Op == specs.OpMaskedEqual && arg.Value == int32Mask
 }
 
+// checkRule checks one rule by itself. runc and libseccomp read comparisons by argument
+// index, so each argument may occur once.
 func checkRule(rule specs.LinuxSyscall) error {
 	if slices.Contains(rule.Names, "") {
 		return errors.New("a rule has an empty name")
@@ -136,6 +142,7 @@ func checkRule(rule specs.LinuxSyscall) error {
 	return nil
 }
 
+// checkAction serves the default action and the rules; subject is what the message names.
 func checkAction(subject string, action specs.LinuxSeccompAction, errno *uint) error {
 	if why, refused := refusedActions[action]; refused {
 		return fmt.Errorf("%s: %s", subject, why)
@@ -196,7 +203,8 @@ func exclusive(a, b []specs.LinuxSeccompArg) bool {
 	})
 }
 
-// contradict may miss a contradiction, which only rejects a document too many.
+// contradict may miss a contradiction, which only rejects a document too many. Only pairs
+// with an equality, or with two masks that share a bit, are judged.
 func contradict(a, b specs.LinuxSeccompArg) bool {
 	switch {
 	case a.Index != b.Index:
@@ -225,5 +233,6 @@ func holds(arg specs.LinuxSeccompArg, value uint64) bool {
 	case specs.OpGreaterThan:
 		return value > arg.Value
 	}
+	// Masked equality: Value is the mask, ValueTwo what must be left.
 	return value&arg.Value == arg.ValueTwo
 }

@@ -30,10 +30,6 @@ var tcpKeys = []uint32{unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAddKey}
 // tcpAddKey is TCP_AO_ADD_KEY of linux/tcp.h.
 const tcpAddKey = 38
 
-// filterRefusals and filterConditions keep an agent from loading programs into
-// the kernel. No limit holds their number: freeing some ten thousand has
-// deadlocked Linux 6.18, and their code is in memory that the host's users share.
-
 // filterRefusals and filterConditions keep an agent from loading programs into the kernel.
 // No limit bounds their number: freeing some ten thousand of them deadlocked Linux 6.18,
 // and they share executable memory with the programs of the host's users.
@@ -43,6 +39,9 @@ var filterRefusals = []refusal{
 		errno: uint(unix.ENOSYS), names: []string{"seccomp"}},
 }
 
+// filterConditions are the rows for calls that load filters beside doing much else. The
+// levels of setsockopt are divided into three: all but two pass with any option, and those
+// two with all options but the ones listed.
 func filterConditions() []condition {
 	return []condition{
 		{name: "setsockopt",

@@ -62,6 +62,7 @@ type condition struct {
 	absentErrno unix.Errno
 }
 
+// builtins are made anew at each call, because ProfileWithoutSetID adds rows to them.
 func builtins() []builtin {
 	standard := builtin{Standard, slices.Concat(filterRefusals, standardRefusals), standardConditions()}
 	strict := builtin{Strict, slices.Concat(standard.refusals, strictRefusals), strictConditions(standard.conditions)}
@@ -119,6 +120,7 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 			}
 		}
 	}
+	// Sorted, so that the golden file does not change with the order of docker's rules.
 	slices.Sort(allowed)
 	rules := []specs.LinuxSyscall{{Names: slices.Compact(allowed), Action: specs.ActAllow}}
 	for _, c := range b.conditions {
@@ -133,6 +135,8 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 		}
 	}
 	for _, r := range b.refusals {
+		// Without an errno of its own a refused call needs no rule: the default action
+		// refuses it.
 		if errno := r.errno; errno != 0 {
 			rules = append(rules, specs.LinuxSyscall{Names: slices.Clone(r.names), Action: specs.ActErrno, ErrnoRet: &errno})
 		}

@@ -38,7 +38,9 @@ var setIDRefusals = []refusal{
 		errno: uint(unix.ENOSYS), names: []string{"openat2"}},
 }
 
-// setIDConditions refuse the bits in every call that sets a mode.
+// setIDConditions refuse the bits in every call that sets a mode. mkdir is not among them,
+// because the kernel ignores these bits of its mode (mkdir(2)); mknod refuses them in every
+// profile (fileTypes).
 func setIDConditions() []condition {
 	var rows []condition
 	for _, call := range []struct {

@@ -118,7 +118,8 @@ func standardConditions() []condition {
 		{name: "personality",
 			allowed: "Linux itself, with or without the 2.6 version number, 32-bit machine name, and reading the current value",
 			reason:  "the rest weakens address randomisation or emulates other systems",
-			accept:  oneOf(0, 0, perLinux32, uname26, uname26|perLinux32, readPersonality)},
+			// The five values that docker allows.
+			accept: oneOf(0, 0, perLinux32, uname26, uname26|perLinux32, readPersonality)},
 	}...)
 }
 

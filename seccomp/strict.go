@@ -41,6 +41,7 @@ func strictConditions(standard []condition) []condition {
 			accept:  oneOf(1, strictIoctls...)},
 	}
 	var conditions []condition
+	// The narrower rows come first, so they win over standard's of the same name.
 	for _, c := range slices.Concat(narrower, standard) {
 		replaced := slices.ContainsFunc(conditions, func(have condition) bool { return have.name == c.name })
 		refused := slices.ContainsFunc(strictRefusals, func(r refusal) bool { return slices.Contains(r.names, c.name) })

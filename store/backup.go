@@ -35,6 +35,8 @@ func (d *database) backup(version int) error {
 // refused: its copy would be mistaken for a good one.
 func (s *Store) Backup(to string) error { return s.copy(to, s.Check) }
 
+// copy writes the file to the path to, if check finds nothing in it. The copy gets its name
+// last: what is at that path is whole and on the disk, also after a crash.
 func (d *database) copy(to string, check func() ([]string, error)) error {
 	problems, err := check()
 	if err != nil {
@@ -43,6 +45,8 @@ func (d *database) copy(to string, check func() ([]string, error)) error {
 	if len(problems) > 0 {
 		return explain(d.path, fmt.Errorf("%w: %s", errDamaged, problems[0]))
 	}
+	// Only for the better message, before anything is written. What decides is the link
+	// below.
 	if _, err := os.Lstat(to); err == nil {
 		return &agent.Error{Kind: agent.KindConflict, Step: "backup", Message: to + " is there already", Hint: "name a file that is not"}
 	}
@@ -50,9 +54,12 @@ func (d *database) copy(to string, check func() ([]string, error)) error {
 	if err != nil {
 		return cannotBackUp(to, err)
 	}
-	defer os.Remove(temporary.Name()) // it has another name when all went well
-	// Not through a path of bbolt's: the mode of CreateTemp is for root alone.
+	defer os.Remove(temporary.Name()) // behind the link the file has its other name
+	// Not with bbolt's CopyFile, which opens a path: CreateTemp made this file with mode
+	// 0600, and the environment of every agent will be in it.
 	err = d.view(func(tx *bbolt.Tx) error { _, err := tx.WriteTo(temporary); return err })
+	// The content is on the disk before the name is: a power cut cannot leave a short copy
+	// under the name that the user gave.
 	err = errors.Join(err, temporary.Sync(), temporary.Close())
 	if err == nil {
 		err = os.Link(temporary.Name(), to) // never over another file
@@ -63,6 +70,7 @@ func (d *database) copy(to string, check func() ([]string, error)) error {
 	return cannotBackUp(to, err)
 }
 
+// cannotBackUp blames the target, not the store: Check has just read all of the store.
 func cannotBackUp(to string, err error) error {
 	if err == nil {
 		return nil

@@ -40,8 +40,9 @@ func (a *audit) problem(format string, arguments ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, arguments...))
 }
 
-// problems checks that the file has this build's version and no bucket besides its
-// own: another one would be copied for ever, into every backup too.
+// problems checks that the file has this build's version and no bucket besides its own:
+// another one would be copied for ever, into every backup too. A version that differs means
+// that the migration at Open did not do what it should.
 func (f format) problems(tx *bbolt.Tx) (problems []string) {
 	if version, err := f.schemaOf(tx); err != nil || version != f.newest() {
 		problems = append(problems, fmt.Sprintf("schema: %d is not %d (%v)", version, f.newest(), err))
@@ -85,8 +86,8 @@ func (a *audit) everyRun() {
 	}
 }
 
-// rules are the invariants of one run by itself, which each method that writes
-// keeps. A row here is what the next start, gc or rm relies on without asking.
+// rules are the invariants of one run by itself, which each method that writes keeps. A row
+// here is what the next start, gc or rm relies on without a check of its own.
 var rules = []struct {
 	broken string
 	holds  func(*agent.Run) bool

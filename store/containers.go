@@ -22,6 +22,8 @@ const containersCut = MaxContainers / 10
 // A record that is stored already, with the same start and end, changes nothing:
 // a monitor that was killed reports again.
 func (s *Store) KeepContainer(c agent.Container, record agent.Record) (agent.Run, error) {
+	// The monitor knows no run's id: its record has the engine's id as id and as name,
+	// until containerRun puts the run's there.
 	if problem := wrongRecord(agent.Spec{ID: agent.ID(c.ID), Name: c.ID}, record); problem != "" {
 		return agent.Run{}, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("the record of container %s: %s", c.ID, problem)}
 	}
@@ -34,6 +36,8 @@ func (s *Store) KeepContainer(c agent.Container, record agent.Record) (agent.Run
 		if err != nil {
 			return err
 		}
+		// The run's id is 8 bytes of a hash (agent.Container), so another container, or a
+		// run of clove's, could have it.
 		if before != nil && (before.Container == nil || *before.Container != c) {
 			return &agent.Error{Kind: agent.KindConflict, Step: step, Message: fmt.Sprintf("run %s (%s) has the id of container %s", before.Spec.Name, c.RunID(), c.ID)}
 		}
@@ -44,13 +48,17 @@ func (s *Store) KeepContainer(c agent.Container, record agent.Record) (agent.Run
 		if run, err = t.containerRun(c, record, before); err != nil {
 			return err
 		}
+		// An event of its own kind, and not that of an agent's end: no counter of agents
+		// counts it.
 		return errors.Join(t.putName(run), t.put(run),
 			t.note(run, agent.ContainerEnded, "container "+c.ID), t.cutContainers())
 	})
 	return run, err
 }
 
-// containerRun makes the run, under a name that is free or that it had before.
+// containerRun makes the run, under a name that is free or that it had before. The short
+// name has only the beginning of the engine's id, so two containers may want the same; the
+// long one has the run's id in it.
 func (t *tables) containerRun(c agent.Container, record agent.Record, before *agent.Run) (agent.Run, error) {
 	run := agent.Run{State: agent.StateEnded, Container: &c, Created: record.Started.UTC(), Started: record.Started.UTC(), Record: &record}
 	run.Spec = agent.Spec{ID: c.RunID(), Name: c.Name(), Command: record.Command}
@@ -80,6 +88,7 @@ func (t *tables) cutContainers() error {
 	if len(ids) <= MaxContainers {
 		return nil
 	}
+	// The index has names and ids only: the time of the end is in the run.
 	all := make([]agent.Run, 0, len(ids))
 	for _, id := range ids {
 		run, err := t.mustGet(id)

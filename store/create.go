@@ -56,6 +56,9 @@ func (f format) create(path string) error {
 	return errors.Join(atomicfile.Sync(dir), atomicfile.Sync(filepath.Dir(dir)))
 }
 
+// build makes a file with the newest schema. It goes through all migrations from the first
+// one on, so that a new file and a migrated one cannot differ. There is no timeout for
+// bbolt's lock: the caller's lock keeps every other clove away from the temporary name.
 func (f format) build(path string) error {
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

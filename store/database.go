@@ -18,15 +18,16 @@ import (
 
 // database is one open bbolt file behind its lock.
 type database struct {
-	path   string
+	path   string // absolute, for messages that hold from any directory
 	format format
 	lock   *fileLock
 	db     *bbolt.DB
 	file   *os.File // bbolt's own, to release its lock when bbolt no longer can
-	// broken is set by a panic inside bbolt, which leaves its locks as they
-	// were: nothing may wait for them after that.
+	// broken is set by a panic inside bbolt, which may leave bbolt's mutexes locked:
+	// whatever waits for them after that, Close too, could wait for ever.
 	broken atomic.Bool
-	// pages is held for writing while free pages are overwritten, else for reading.
+	// pages is held for writing while free pages are overwritten, else for reading. bbolt's
+	// own locks do not do: they let readers and a writer in together.
 	pages sync.RWMutex
 }
 
@@ -53,6 +54,7 @@ func (d *database) open(path string, f format, timeout time.Duration) error {
 		return explain(path, err)
 	}
 	d.path, d.format = path, f
+	// One deadline for both locks, clove's and bbolt's: timeout bounds the whole call.
 	deadline := time.Now().Add(timeout)
 	d.lock, err = acquire(path+".lock", deadline)
 	if errors.Is(err, errBusy) {
@@ -80,6 +82,8 @@ func (d *database) Close() error {
 		// The mapping is left behind on purpose: unmapping needs bbolt's locks.
 		err = (&fileLock{d.file}).release()
 	case d.db != nil:
+		// Before d.lock is released: the next process that gets that lock finds bbolt's
+		// free, and does not fall back to bbolt's polling.
 		err = d.db.Close()
 	}
 	if err = errors.Join(err, d.lock.release()); err != nil {
@@ -138,6 +142,8 @@ func (d *database) upgrade(f format) error {
 		if err != nil {
 			return err
 		}
+		// bbolt maps more than the file has. Behind the end of a file that was cut short, a
+		// read is SIGBUS (mmap(2)); here it is an error with both sizes.
 		if info.Size() < tx.Size() {
 			return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
 		}
@@ -170,13 +176,16 @@ func (d *database) view(read func(*bbolt.Tx) error) (err error) {
 	return d.db.View(read)
 }
 
-// edge is deferred around all use of bbolt. faults is the goroutine's former
-// answer to a memory fault, which is a panic meanwhile: a page that cannot be
-// read from the disk is one.
+// edge is deferred around all use of bbolt. faults is what debug.SetPanicOnFault(true)
+// returned where the defer statement stands: from there until edge, a memory fault of this
+// goroutine is a panic that edge turns into an error, and not the end of the process. A
+// page of the mapping that the disk cannot deliver is such a fault. The setting is of one
+// goroutine: what another one reads of the mapping is not protected (List, pageProblems).
 func (d *database) edge(err *error, faults bool) {
 	debug.SetPanicOnFault(faults)
 	if value := recover(); value != nil {
 		if own, ok := value.(callerPanic); ok {
+			// A mistake of the caller's says nothing about the file.
 			panic(own.value)
 		}
 		d.broken.Store(true)

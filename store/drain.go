@@ -1,10 +1,11 @@
 package store
 
-// keyDrained exists while cloved is drained.
+// keyDrained exists while cloved is drained. Only whether it is there counts, not its
+// value.
 var keyDrained = []byte("drained")
 
-// SetDrained stores whether cloved is drained for maintenance: a drain survives a
-// restart of cloved and of the host.
+// SetDrained stores whether cloved is drained for maintenance: a drain survives a restart
+// of cloved and of the host. It logs no event, because no run has changed.
 func (s *Store) SetDrained(on bool) error {
 	return s.update(func(t *tables) error {
 		meta := t.tx.Bucket(bucketMeta)

@@ -22,6 +22,8 @@ func (s *Store) erase() error {
 		free, err = freePages(tx, size)
 		return err
 	})
+	// What an earlier call has erased is zero already: a write would bring each of those
+	// pages to the disk again.
 	text, zeros := make([]byte, size), make([]byte, size)
 	for _, id := range free {
 		at := int64(id) * int64(size)
@@ -41,6 +43,8 @@ func (s *Store) erase() error {
 // freePages returns the numbers of the pages that bbolt's free list has.
 func freePages(tx *bbolt.Tx, size int) ([]int, error) {
 	var free []int
+	// Each page by itself, also those behind the first of a longer value: the text of one
+	// run can fill several.
 	for id := range int(tx.Size()) / size {
 		page, err := tx.Page(id)
 		if err != nil {

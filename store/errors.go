@@ -19,8 +19,8 @@ const step = "store"
 // errDamaged says that the file's content contradicts itself.
 var errDamaged = errors.New("the file is damaged")
 
-// callerPanic is a panic of a caller's own function on its way through the
-// edge, where a panic otherwise means a damaged page.
+// callerPanic is a panic of a caller's own function on its way through the edge, where any
+// other panic means a damaged page.
 type callerPanic struct{ value any }
 
 // causes lists what can be wrong with the file, each with what to do. The
@@ -45,13 +45,15 @@ var causes = []struct {
 		"look for disk errors (dmesg), then mount it for writing again"},
 }
 
+// isAny returns a test for any of the errors, wherever they are wrapped.
 func isAny(targets ...error) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
 }
 
-// explain turns err into an error for people; one that already is stays.
+// explain turns err into an *agent.Error with a message and a hint. One that is such an
+// error already is returned as it is.
 func explain(path string, err error) error {
 	var known *agent.Error
 	if err == nil || errors.As(err, &known) {
@@ -72,6 +74,8 @@ func (d *database) busy(lock string, waited time.Duration) error {
 	err := &agent.Error{Kind: agent.KindBusy, Step: step, Err: errBusy,
 		Message: fmt.Sprintf("%s is held by another process for more than %s", d.path, waited),
 		Hint:    "try again; fuser " + d.path + " names the process"}
+	// Not found, it has let go meanwhile, or is in a pid namespace that this process does
+	// not see.
 	if holder, found := holderOf(lock); found {
 		err.Message = fmt.Sprintf("%s is held by %s for more than %s", d.path, holder, waited)
 		err.Hint = fmt.Sprintf(d.format.held, holder.pid)

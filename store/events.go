@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// maxEvents bounds the bucket. A reader that missed more than so many events
-// reads all runs again.
+// maxEvents bounds the bucket. A reader that missed more than so many events reads all runs
+// again. One event goes for each that comes (note), so no transaction has to remove many.
 const maxEvents = 8192
 
 // whatOf is the word in the log of events for each event of the state table.
@@ -42,6 +42,8 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 		code := run.Record.ExitCode
 		o.Status, o.ExitCode = run.Record.Status, &code
 	}
+	// The sum is for cloved's counters. They count from events, because with --rm the
+	// record goes in the same transaction.
 	if run.Record != nil && ends {
 		o.Sum = agent.SumOf(*run.Record)
 	}
@@ -49,6 +51,7 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	if err != nil {
 		return err
 	}
+	// Numbers have no gap, so the oldest event is the one with this key.
 	if number > maxEvents {
 		err = t.events.Delete(numberKey(number - maxEvents))
 	}
@@ -62,6 +65,7 @@ func (s *Store) Events(after uint64, limit int) (found []agent.RunEvent, last ui
 	var keys, values [][]byte
 	err = s.view(func(t *tables) error {
 		last = t.events.Sequence()
+		// Copied here and decoded behind the transaction, for the reason in List.
 		cursor := t.events.Cursor()
 		for key, value := cursor.Seek(numberKey(after + 1)); key != nil && len(keys) < limit; key, value = cursor.Next() {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
@@ -81,6 +85,7 @@ func (s *Store) Events(after uint64, limit int) (found []agent.RunEvent, last ui
 	return found, last, explain(s.path, err)
 }
 
+// numberKey is big endian, so that the order of the keys is that of the numbers.
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
 // everyEvent checks that each event has the number of its key, and that no number

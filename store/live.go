@@ -35,7 +35,8 @@ func (s *Store) IDs() (ids map[agent.ID]bool, err error) {
 	return ids, err
 }
 
-// Some returns the runs with these ids; an id without a run is skipped.
+// Some returns the runs with these ids; an id without a run is skipped. gc asks with the
+// names of what it found on the host, and not all of that is a run's.
 func (s *Store) Some(ids []agent.ID) (runs []agent.Run, err error) {
 	err = s.view(func(t *tables) error {
 		for _, id := range ids {

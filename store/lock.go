@@ -24,6 +24,7 @@ func acquire(path string, deadline time.Time) (*fileLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the lock: %w", err)
 	}
+	// A lock that is free needs neither goroutine nor thread.
 	err = flock(file, unix.LOCK_EX|unix.LOCK_NB)
 	if err == unix.EWOULDBLOCK {
 		return wait(file, deadline)
@@ -40,6 +41,8 @@ func acquire(path string, deadline time.Time) (*fileLock, error) {
 // less than half the time that they need with bbolt's polling alone.
 func wait(file *os.File, deadline time.Time) (*fileLock, error) {
 	locked := make(chan error, 1)
+	// A goroutine with a thread of its own: flock(2) has no timeout, and Go's poller cannot
+	// wait for it.
 	go func() { locked <- flock(file, unix.LOCK_EX) }()
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()

@@ -21,9 +21,10 @@ type schema2Run struct {
 	id []byte
 }
 
-// keyNamesByOwner makes the index of names anew, with the owner in each key. Until
-// schema 2 a name was one run's alone, whoever owned it, so a run of root's could
-// come after another user's run by its bare name, which now means root's own run.
+// keyNamesByOwner makes the index of names anew, with the owner in each key. Until schema 2
+// a name was one run's alone, whoever owned it, so a run of root's could come after another
+// user's run by its bare name. From schema 3 on that name means root's own run, so it is
+// written with its owner.
 func keyNamesByOwner(tx *bbolt.Tx) error {
 	runs := tx.Bucket(bucketRuns)
 	all, err := schema2Runs(runs)
@@ -80,6 +81,7 @@ func qualifyAfter(runs *bbolt.Bucket, run schema2Run, owners map[string]uint32) 
 	if !changed {
 		return nil
 	}
+	// As raw JSON, not as agent.Run: fields that this build does not know stay as they are.
 	var stored, spec map[string]json.RawMessage
 	err := json.Unmarshal(runs.Get(run.id), &stored)
 	if err == nil {

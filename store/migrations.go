@@ -44,6 +44,7 @@ func (f format) migrate(tx *bbolt.Tx) error {
 	return nil
 }
 
+// setSchema makes the bucket meta with the first step: a new file has no bucket at all.
 func (f format) setSchema(tx *bbolt.Tx, version int) error {
 	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 	if err != nil {
@@ -52,6 +53,8 @@ func (f format) setSchema(tx *bbolt.Tx, version int) error {
 	return meta.Put(f.version, []byte(strconv.Itoa(version)))
 }
 
+// makeBuckets fails for a bucket that is there already: then the version is not what the
+// file's content says.
 func makeBuckets(names ...[]byte) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for _, name := range names {

@@ -12,9 +12,9 @@ import (
 type Overview struct {
 	Path     string           `json:"path"`
 	Bytes    int64            `json:"bytes"`
-	Schema   int              `json:"schema"` // of the file
-	Newest   int              `json:"newest"` // that this build knows
-	Revision int              `json:"revision"`
+	Schema   int              `json:"schema"`   // of the file
+	Newest   int              `json:"newest"`   // that this build knows
+	Revision int              `json:"revision"` // number of the last transaction that wrote (Revision)
 	PageSize int              `json:"page_size"`
 	Buckets  []BucketOverview `json:"buckets"`
 }
@@ -56,7 +56,7 @@ func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
 		if stored == nil {
 			return broken("name %q belongs to run %s, which does not exist", ref, id)
 		}
-		value = append(value, stored...) // it is the page's own
+		value = append(value, stored...) // a copy: stored is memory of the page, valid until the transaction ends
 		return nil
 	})
 	return value, err
@@ -64,6 +64,8 @@ func (s *Store) Raw(ref string) (value json.RawMessage, err error) {
 
 // History returns the newest events, at most limit, oldest first.
 func (s *Store) History(limit int) ([]agent.RunEvent, error) {
+	// Asked for no events, only for the newest one's number. No event has a number so high;
+	// one higher still would overflow in Events.
 	_, last, err := s.Events(^uint64(0)-1, 0)
 	if err != nil {
 		return nil, err

@@ -101,8 +101,8 @@ func (t *tables) Named(name agent.RunName) (agent.ID, bool) {
 	return agent.ID(id), id != nil
 }
 
-// Elsewhere implements agent.Index. It reads the whole index of names, which only a
-// name that root has no run of costs.
+// Elsewhere implements agent.Index. It reads the whole index of names, because the owner
+// comes first in a key. Only a name that root has no run of costs that.
 func (t *tables) Elsewhere(name string) (agent.RunName, bool) {
 	for key := range each(t.names.Cursor()) {
 		if other, err := agent.ParseRunName(string(key), 0); err == nil && other.Name == name {

@@ -27,6 +27,8 @@ func Revision(path string) (uint64, error) {
 	if _, err := file.ReadAt(page[:], 0); err != nil {
 		return 0, explain(path, err)
 	}
+	// bbolt writes the two meta pages in turns, so the higher number is the last
+	// transaction's.
 	first := binary.LittleEndian.Uint64(page[metaTxid:])
 	size := int64(binary.LittleEndian.Uint32(page[metaPageSize:]))
 	if _, err := file.ReadAt(page[:], size); err != nil {

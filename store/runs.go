@@ -22,6 +22,7 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 		if err := t.nameFree(run); err != nil {
 			return err
 		}
+		// An error of any of them takes the whole transaction back (bbolt's Update).
 		return errors.Join(t.putName(run), t.put(run), t.note(run, agent.RunQueued, ""))
 	})
 	if err != nil {
@@ -40,6 +41,7 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 	}
 	lease := agent.Lease{}
 	if run.Lease != nil {
+		// A copy: the caller's Lease is not written to.
 		lease = *run.Lease
 	}
 	err := s.update(func(t *tables) (err error) {
@@ -72,16 +74,20 @@ func (t *tables) admit(run agent.Run) (agent.Run, error) {
 	switch {
 	case err != nil:
 		return run, err
+	// cloved refuses to rename a run that is being started, so this is a mistake in it: the
+	// supervisor would report under a name that may be another run's by now.
 	case queued != nil && queued.State == agent.StateQueued && queued.Spec.Name != run.Spec.Name:
 		return run, broken("run %s is called %q, not %q", run.Spec.ID, queued.Spec.Name, run.Spec.Name)
 	case queued != nil && queued.State == agent.StateQueued:
 	case run.Spec.Detached:
-		// It was queued once, and somebody has ended or removed it since. Stored as a
-		// new run it would have no owner.
+		// It was queued once, and was ended or removed since. Stored as a new run it would
+		// have no owner, and a run that was removed would come back.
 		return run, Unqueued(run.Spec.Name)
 	default:
 		return run, t.nameFree(run)
 	}
+	// The rest is as it is stored now, and not as it was when cloved decided: a stop that
+	// came in between counts.
 	queued.Spec = run.Spec
 	queued.DropStaleLayer()
 	return *queued, nil
@@ -154,10 +160,13 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		if err := checkName(run.Spec); err != nil {
 			return err
 		}
+		// Without the id: nameFree would find the run itself by it.
 		if err := t.nameFree(agent.Run{Owner: run.Owner, Spec: agent.Spec{Name: name}}); err != nil {
 			return err
 		}
 		if run.Record != nil {
+			// The record has the name too (wrongRecord compares the two), and it is the one
+			// that users get from wait and inspect.
 			run.Record.Name = name
 		}
 		return errors.Join(t.names.Delete(nameKey(old)), t.putName(*run), t.put(*run),
@@ -213,7 +222,8 @@ func (s *Store) Remove(id agent.ID) error {
 	return err
 }
 
-// forget deletes an ended run and its name; an ended run has no lease.
+// forget deletes an ended run and its name; an ended run has no lease. Its last event has
+// no state, because there is no run any more that could be in one.
 func (t *tables) forget(run agent.Run) error {
 	run.State = ""
 	t.forgot = true
@@ -241,6 +251,8 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 		}
 		run.State = next
 		if next == agent.StateEnded && run.Spec.Remove {
+			// Two events: a reader that waits for the end finds its status, and one that
+			// keeps a copy of the runs learns that this one is gone.
 			return errors.Join(t.note(*run, whatOf[e], ""), t.forget(*run))
 		}
 		return errors.Join(t.put(*run), t.note(*run, whatOf[e], ""))
@@ -256,6 +268,7 @@ type identity struct {
 	recorded bool
 }
 
+// identityOf makes a comparable value, with -1 for no lease: 0 is a range.
 func identityOf(run agent.Run) identity {
 	i := identity{run.Spec.ID, run.Name(), run.State, -1, run.Record != nil}
 	if run.Lease != nil {

@@ -17,7 +17,7 @@ import (
 // The file, schema 3. Names in <> are keys that vary; → is a value.
 //
 //	meta
-//	├── schema                   → "2", decimal
+//	├── schema                   → "3", decimal
 //	└── drained                  → "yes"; absent: cloved starts queued runs
 //	runs
 //	└── <id>                     → agent.Run as JSON
@@ -50,6 +50,7 @@ type tables struct {
 	forgot bool // a run was removed: its text is to be erased
 }
 
+// tablesOf looks once for all buckets, so that no method has to expect a nil one.
 func tablesOf(tx *bbolt.Tx) (*tables, error) {
 	t := &tables{tx: tx, runs: tx.Bucket(bucketRuns), names: tx.Bucket(bucketNames), leases: tx.Bucket(bucketLeases),
 		events: tx.Bucket(bucketEvents)}
@@ -68,6 +69,8 @@ func (t *tables) get(id []byte) (*agent.Run, error) {
 	return decode(id, value)
 }
 
+// put stores the run's JSON and nothing else. The caller keeps the indexes and logs the
+// event in the same transaction.
 func (t *tables) put(run agent.Run) error {
 	value, err := json.Marshal(run)
 	if err != nil {
@@ -105,6 +108,7 @@ func (t *tables) lowestFreeRange() (int, bool) {
 	return free, free < agent.IDRanges
 }
 
+// rangeKey is big endian for lowestFreeRange, which walks the keys in order.
 func rangeKey(index int) []byte {
 	return binary.BigEndian.AppendUint32(nil, uint32(index))
 }
@@ -137,7 +141,9 @@ func (f format) schemaOf(tx *bbolt.Tx) (int, error) {
 	return version, nil
 }
 
-// each ranges over all keys below cursor.
+// each ranges over all keys below cursor. The bucket must not change meanwhile, because
+// bbolt may invalidate a cursor then. Keys and values are the page's memory: they end with
+// the transaction.
 func each(cursor *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for key, value := cursor.First(); key != nil; key, value = cursor.Next() {

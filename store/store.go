@@ -33,6 +33,9 @@ func (s *Store) view(f func(*tables) error) error {
 	return s.database.view(func(tx *bbolt.Tx) error { return within(tx, f) })
 }
 
+// update erases after the commit, outside of the transaction: only then does no page on the
+// disk refer to the removed text. An error of erase is reported although the change is
+// stored: the user should know that a secret may still be readable.
 func (s *Store) update(f func(*tables) error) (err error) {
 	defer s.edge(&err, debug.SetPanicOnFault(true))
 	if s.broken.Load() {
@@ -62,6 +65,7 @@ func (s *Store) commit(f func(*tables) error) (forgot bool, err error) {
 	return forgot, err
 }
 
+// within opens the buckets of a transaction for f.
 func within(tx *bbolt.Tx, f func(*tables) error) error {
 	t, err := tablesOf(tx)
 	if err != nil {
@@ -70,7 +74,8 @@ func within(tx *bbolt.Tx, f func(*tables) error) error {
 	return f(t)
 }
 
-// called runs a caller's function so that its panic stays its own.
+// called runs a caller's function. Its panic is wrapped, so that edge lets it pass and does
+// not take it for a damaged page.
 func called(change func(*agent.Run), run *agent.Run) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -25,7 +25,9 @@ const (
 var (
 	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	kill   = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
+	// It ends the whole process, not just the thread: a gate that was taken over must not
+	// go on with the rest.
+	kill = bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
 )
 
 // auditArch maps each architecture that clove is built for to the kernel's name of it.
@@ -69,6 +71,8 @@ func destinationFilter(pinned []int) (program, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The filters are installed one after the other, and the kernel applies both: the
+	// stricter action counts. So this one may allow everything that it does not restrict.
 	sending, closing := program{loadArg(0)}, program{loadArg(0)}
 	for _, fd := range pinned {
 		sending = append(sending, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(fd), SkipTrue: 1}, allow)
@@ -80,20 +84,25 @@ func destinationFilter(pinned []int) (program, error) {
 	return append(p, allow), nil
 }
 
-// onlyFor skips block, which ends in an action, for all other numbers.
+// onlyFor skips block, which ends in an action, for all other numbers. A conditional jump
+// reaches 255 instructions, so a block must not be longer.
 func onlyFor(number uint32, block program) program {
 	return append(program{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(block))}}, block...)
 }
 
+// loadArg loads the lower half of argument n. Arguments have 64 bits, classic BPF's
+// accumulator has 32.
 func loadArg(n int) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: uint32(offsetArgs + n*argBytes), Size: 4}
 }
 
+// loadArgUpper loads the upper half of argument n.
 func loadArgUpper(n int) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: uint32(offsetArgs + n*argBytes + 4), Size: 4}
 }
 
-// install loads the filter on all present and future threads.
+// install loads the filter on all present and future threads. Threads that Go's runtime
+// starts later inherit the filter from the thread that starts them.
 func install(p program, err error) error {
 	if err != nil {
 		return err
@@ -115,6 +124,7 @@ func install(p program, err error) error {
 	return nil
 }
 
+// assemble converts the instructions to the form of seccomp(2).
 func assemble(p program) ([]unix.SockFilter, error) {
 	raw, err := bpf.Assemble(p)
 	if err != nil {

@@ -30,9 +30,12 @@ var measures = []measure{
 	{"root", func(int) error { return emptyRoot() }},
 	// Needs CAP_SETPCAP, which the change of the user removes.
 	{"bounding set", func(int) error { return dropBounding() }},
+	// Groups before the user: without CAP_SETGID they could not be changed any more.
 	{"groups", func(int) error { return syscall.Setgroups(nil) }},
 	{"gid", func(uid int) error { return syscall.Setresgid(uid, uid, uid) }},
 	{"uid", func(uid int) error { return syscall.Setresuid(uid, uid, uid) }},
+	// The change from id 0 has cleared the permitted and effective sets, but not the
+	// inheritable one.
 	{"capabilities", func(int) error { return dropCapabilities() }},
 	// After the change of the user, which resets both (prctl(2)).
 	{"dumpable", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
@@ -40,6 +43,7 @@ var measures = []measure{
 	{"no_new_privs", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
 	// After no_new_privs, without which only CAP_SYS_ADMIN may load a filter (seccomp(2)).
 	{"filter", func(int) error { return install(callFilter(os.Getpid())) }},
+	// Last: it tests what the measures before it have set.
 	{"probe", func(int) error { return probe() }},
 }
 
@@ -86,6 +90,7 @@ func newNamespaces() error {
 	return nil
 }
 
+// parentInProc returns the parent's pid as the mounted /proc shows it.
 func parentInProc() (string, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -100,7 +105,8 @@ func parentInProc() (string, error) {
 }
 
 // numberOfChannel finds the descriptor of the channel, which wire.NewConn has duplicated to
-// a number of its own choice.
+// a number of its own choice. It is the only socket of this type; few descriptors are open
+// by now, so its number is low.
 func numberOfChannel() (int, error) {
 	for fd := channelFD; fd < 64; fd++ {
 		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
@@ -115,11 +121,16 @@ func numberOfChannel() (int, error) {
 // and system calls that never block.
 const threadsMax = 64
 
+// setRlimits also raises the soft limit of open files to the hard one: each connection
+// takes several descriptors, and the gate admits no more than it has descriptors for.
 func setRlimits() error {
 	var files unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
 		return err
 	}
+	// A core dump would hold what the agent sends. RLIMIT_NPROC counts threads of the user
+	// id, which no other process has. A file size of 0 makes every write to a regular file
+	// fail.
 	for _, limit := range []struct {
 		resource int
 		value    uint64
@@ -138,7 +149,10 @@ func setRlimits() error {
 // old root on the new one, from where it is detached (pivot_root(2)).
 func emptyRoot() error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	const place = "/proc" // exists on every host
+	// Any directory that every host has would do: the mount covers it in this namespace only.
+	const place = "/proc"
+	// pivot_root refuses a root that is shared, and the mounts below must not propagate to
+	// the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private: %w", err)
 	}
@@ -157,6 +171,7 @@ func emptyRoot() error {
 	if err := unix.Chdir("/"); err != nil {
 		return err
 	}
+	// A remount sets all flags anew, so those of the first mount are repeated.
 	return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_RDONLY|flags, "size=4k,nr_inodes=1")
 }
 

@@ -18,6 +18,8 @@ import (
 )
 
 const (
+	// The first descriptor after the standard streams, where exec.Cmd.ExtraFiles puts the
+	// channel.
 	channelFD = 3
 	// gcPercent and memoryBytes keep the heap small, because one such process runs for
 	// every agent with a network.
@@ -35,10 +37,13 @@ func main() {
 	}
 }
 
+// run returns only after a failure, or when the broker has closed the channel.
 func run(arguments []string) error {
+	// Pid 1 proves a new pid namespace, which clove alone makes.
 	if os.Getpid() != 1 || len(arguments) != 1 {
 		return errors.New("started by clove, not by people")
 	}
+	// Not 0: the gate must not keep root's id, and setresuid(0) would silently do so.
 	uid, err := strconv.ParseUint(arguments[0], 10, 31)
 	if err != nil || uid == 0 {
 		return fmt.Errorf("cannot use %q as user id", arguments[0])
@@ -58,6 +63,8 @@ func run(arguments []string) error {
 	if err := harden(int(uid)); err != nil {
 		return err
 	}
+	// The second filter needs the numbers of the DNS sockets, which come with the first
+	// message. Serve calls the function before it reads a byte of the agent's.
 	return gate.Serve(conn, func(addressed []int) error {
 		return install(destinationFilter(append(addressed, channel)))
 	})

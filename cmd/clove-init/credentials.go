@@ -17,6 +17,8 @@ func raw(trap, a1, a2, a3 uintptr) error {
 	return nil
 }
 
+// setGroups replaces PID 1's supplementary groups. An empty list is a null pointer: there
+// is no first element whose address could be taken.
 func setGroups(orders *initproto.Orders) error {
 	var list unsafe.Pointer
 	if len(orders.Groups) > 0 {
@@ -25,6 +27,8 @@ func setGroups(orders *initproto.Orders) error {
 	return raw(unix.SYS_SETGROUPS, uintptr(len(orders.Groups)), uintptr(list), 0)
 }
 
+// setGID sets the real, effective and saved id: a saved one that stayed could be taken
+// back.
 func setGID(orders *initproto.Orders) error {
 	gid := uintptr(orders.GID)
 	return raw(unix.SYS_SETRESGID, gid, gid, gid)
@@ -55,6 +59,7 @@ func words(orders *initproto.Orders) (set [2]uint32) {
 // EINVAL ends the loop at the kernel's last capability, which this build may not know.
 func dropBounding(orders *initproto.Orders) error {
 	keep := words(orders)
+	// 64 is what the two words of the kernel's capability sets can hold.
 	for number := range uintptr(64) {
 		if keep[number/32]&(1<<(number%32)) != 0 {
 			continue

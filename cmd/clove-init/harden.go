@@ -38,6 +38,8 @@ func setSavedGID() error {
 	return nil
 }
 
+// notDumpable gives /proc/PID to the host's root, and forbids ptrace(2) by processes
+// without CAP_SYS_PTRACE over clove-init's user namespace.
 func notDumpable() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot become undumpable: %w", err)

@@ -17,9 +17,10 @@ import (
 type image struct {
 	path   string
 	limits []limit
-	path0  *byte
-	argv   []*byte
-	env    []*byte
+	// The C strings are fields, so that the collector keeps what execve(2) points to.
+	path0 *byte
+	argv  []*byte
+	env   []*byte
 }
 
 // limit is one rlimit as prlimit64(2) takes it.
@@ -29,6 +30,7 @@ type limit struct {
 	value    [2]uint64 // soft, hard
 }
 
+// newImage allocates everything that execute needs.
 func newImage(path string, orders *initproto.Orders) (*image, error) {
 	i := &image{path: path}
 	for _, r := range orders.Rlimits {

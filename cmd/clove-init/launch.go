@@ -44,6 +44,7 @@ func fork() (*agentProcess, error) {
 	}
 	defer inherited.Close()
 	pid, err := forkSecondStage([]uintptr{0, 1, 2, inherited.Fd()})
+	// After the fork, because the second stage inherits the streams from PID 1.
 	if err == nil {
 		err = leaveStdio()
 	}
@@ -90,11 +91,13 @@ func (a *agentProcess) follow() {
 	for outcome.failure == nil {
 		m, err := a.conn.Receive()
 		switch {
+		// Not the end: the second stage can still fail between this message and execve.
 		case err == nil && m.Started != nil:
 			outcome.bootTimeNS, outcome.spent, outcome.terminal = m.Started.BootTimeNS, m.Started.Spent, m.Started.Terminal
 			continue
 		case err == nil && m.ExecFailed != nil:
 			outcome.failure = m.ExecFailed
+		// execve closed the socket, which is close-on-exec: the agent executes.
 		case err == io.EOF && outcome.bootTimeNS != 0:
 		case err == io.EOF:
 			outcome.failure = startFailed("prepare", errors.New("killed before the command was executed"))

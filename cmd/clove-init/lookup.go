@@ -47,6 +47,7 @@ func executable(file string) syscall.Errno {
 	if err := unix.Stat(file, &stat); err != nil {
 		return err.(syscall.Errno)
 	}
+	// access(2) with X_OK succeeds for a directory that may be searched.
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return unix.EISDIR
 	}
@@ -70,6 +71,8 @@ func variable(env []string, name string) string {
 func notFound(errno syscall.Errno) bool { return errno == unix.ENOENT || errno == unix.ENOTDIR }
 
 func lookUpFailed(file string, errno syscall.Errno) *initproto.ExecFailed {
+	// The exit codes are those of shells: 127 for a command that does not exist, 126 for
+	// one that cannot be executed.
 	failure := &initproto.ExecFailed{Step: "look up", Errno: errno, ExitCode: initproto.ExitCannotExec,
 		Message: fmt.Sprintf("%s: %s", file, errno)}
 	if notFound(errno) {

@@ -45,6 +45,8 @@ func (r *reaper) run(agentPID int) {
 		case alive && pid == agentPID:
 			alive = false
 			r.agent <- ending{status: status, bootTimeNS: boottime.NowNS()}
+		// A process that SIGKILL ends from here on had outlived the agent or the grace
+		// period; the record counts these.
 		case r.killing.Load() && status.Signaled() && status.Signal() == unix.SIGKILL:
 			r.leftover.Add(1)
 		}

@@ -114,6 +114,7 @@ func (s *sandbox) run(report *report) initproto.Message {
 	}
 }
 
+// onLaunch handles the end of the second stage: the agent executes, or it never will.
 func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	s.agent.launched = nil
 	if outcome.failure != nil {
@@ -123,6 +124,8 @@ func (s *sandbox) onLaunch(outcome launchOutcome, report *report) {
 	s.started = true
 	s.agent.startedNS = outcome.bootTimeNS
 	s.catchUp()
+	// The clock counts from the moment that the second stage reported, not from now: PID 1
+	// may have waited for CPU time.
 	if s.wallClock > 0 {
 		s.deadline.SetAfter(s.wallClock - time.Duration(boottime.NowNS()-outcome.bootTimeNS))
 	}
@@ -156,12 +159,15 @@ func (s *sandbox) catchUp() {
 	}
 }
 
+// onCommand carries out a command of the supervisor, or handles its loss.
 func (s *sandbox) onCommand(m initproto.Message, ok bool, report *report) {
 	switch {
 	case !ok:
+		// A closed channel would be ready for ever.
 		s.commands = nil
 		s.blame(initproto.CauseLifeline)
 		s.kill()
+	// The agent does not execute yet; catchUp sends the signal later.
 	case m.Signal != nil && s.agent.launched != nil:
 		s.early = append(s.early, m.Signal.Number)
 	case m.Signal != nil:
@@ -183,6 +189,7 @@ func (s *sandbox) extend(wallClock time.Duration) bool {
 	if wallClock == 0 {
 		left = never
 	}
+	// Once the end has begun, more time would contradict the signal that was sent.
 	if !s.started || s.stopping || s.killing || left <= 0 {
 		return false
 	}
@@ -207,6 +214,7 @@ func (s *sandbox) stop(cause initproto.Cause, grace time.Duration) {
 
 // kill ends every process, stopped ones included.
 func (s *sandbox) kill() {
+	// The first kill's time is what counts, and the ticker repeats the signal.
 	if s.killing {
 		return
 	}

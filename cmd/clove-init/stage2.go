@@ -100,6 +100,7 @@ func become(orders *initproto.Orders, preparations []preparation, conn *initprot
 	if err := notDumpable(); err != nil {
 		return startFailed("dumpable", err)
 	}
+	// First, while this process may still change the pty's owner (CAP_CHOWN).
 	terminal, err := openTerminal(orders)
 	if err != nil {
 		return startFailed("terminal", err)
@@ -155,6 +156,7 @@ func noNewPrivs(*initproto.Orders) error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
+// ignoreInt drops the session id that setsid(2) returns.
 func ignoreInt(_ int, err error) error { return err }
 
 // at adds the subject of a failure.

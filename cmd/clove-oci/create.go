@@ -29,16 +29,21 @@ const (
 )
 
 // notifySocket is the variable that names the service manager's socket, sd_notify(3).
+// systemd sets it for a unit of Type=notify whose main program is an engine or
+// clove-oci itself.
 const notifySocket = "NOTIFY_SOCKET"
 
-// configName is a bundle's description of its container.
+// configName is the file of a bundle that describes its container. The runtime
+// specification fixes the name.
 const configName = "config.json"
 
+// bundleFlag is shared by create, run and spec.
 func bundleFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagBundle, Aliases: []string{"b"}, Usage: "directory of the bundle (default: the current one)"}
 }
 
-// createFlags are create's, and run's too.
+// createFlags are the flags of create and run, with runc's names: shims and conmon
+// write them literally.
 func createFlags() []cli.Flag {
 	return []cli.Flag{
 		bundleFlag(),
@@ -51,6 +56,8 @@ func createFlags() []cli.Flag {
 	}
 }
 
+// createCommand prepares a container and ends. Its process waits for start, because
+// engines attach networks and streams between the two calls.
 func (p *program) createCommand() *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "make a container whose process waits for start", ArgsUsage: "ID", Flags: createFlags(),
@@ -63,6 +70,8 @@ func (p *program) createCommand() *cli.Command {
 	}
 }
 
+// runCommand is create, start and, unless detached, delete in one process, for people
+// and scripts; engines use the separate calls.
 func (p *program) runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "make a container and start it", ArgsUsage: "ID",
@@ -80,7 +89,8 @@ func (p *program) runCommand() *cli.Command {
 	}
 }
 
-// failed is how runc says it, with this program's name.
+// failed gives an error the prefix that runc writes, with this program's name. Engines
+// show the line to their users.
 func failed(command string, err error) error {
 	if err == nil {
 		return nil
@@ -88,12 +98,14 @@ func failed(command string, err error) error {
 	return fmt.Errorf("clove-oci %s failed: %w", command, err)
 }
 
-// launch makes the container of a bundle and starts its process.
+// launch makes the container of a bundle and starts its process. The checks that need
+// no container come first, because what exists after a failure must be removed again.
 func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if start.PidFile, err = absolute(c.String(flagPidFile)); err != nil {
 		return err
 	}
-	// Relative paths are the caller's: all of them before the bundle becomes the current directory.
+	// Relative paths are relative to the caller's directory, so all are resolved before
+	// loadBundle changes to the bundle.
 	records, err := recordsDir(c)
 	if err != nil {
 		return err
@@ -109,7 +121,8 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	if c.Args().First() == "" {
 		return errors.New("container id cannot be empty")
 	}
-	// Before libcontainer sees it: what an annotation forbids must never exist, not even to wait.
+	// Before libcontainer sees the config: a container that an annotation forbids must
+	// not exist, not even waiting for its start.
 	rules, err := oci.Apply(spec, c.Args().First())
 	if err != nil {
 		return err
@@ -118,6 +131,8 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 		return errors.New("it needs root: there are no rootless containers here")
 	}
 	e := engine(c)
+	// Only here do the hooks have rules: the later calls read what Created wrote into
+	// the container's directory.
 	e.Hooks = hooks{monitor.Client{Rules: rules, Records: records, Socket: socket}}
 	made, err := e.Create(c.Args().First(), spec,
 		container.Options{
@@ -131,11 +146,14 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	return err
 }
 
-// stateVariable moves what clove keeps, as it does for clove and cloved.
+// stateVariable names clove's state directory. clove and cloved read the same variable,
+// so that all programs of one installation agree.
 const stateVariable = "CLOVE_ROOT"
 
-// recordsDir is where records go on this node: by the flag, because some engines
-// hand no environment on, or by the engine's environment. The container's does not count.
+// recordsDir is the directory of records on this node: the flag's, because some engines
+// (Podman) do not pass their environment on, or the one that the engine's environment
+// names. The container's environment has no influence: its author could choose which
+// files root writes.
 func recordsDir(c *cli.Context) (string, error) {
 	if directory := c.String(flagRecords); directory != "" {
 		return filepath.Abs(directory)
@@ -146,7 +164,8 @@ func recordsDir(c *cli.Context) (string, error) {
 	return oci.RecordsDir, nil
 }
 
-// absolute keeps a path what it is when the bundle becomes the current directory.
+// absolute resolves a path against the caller's directory, before the bundle becomes
+// the current one. An empty path stays empty: the flag was not given.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -154,7 +173,8 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// loadBundle makes the bundle the current directory: its paths are relative to it.
+// loadBundle changes to the bundle's directory, because root.path in config.json may be
+// relative to it, and reads config.json.
 func loadBundle(directory string) (*specs.Spec, error) {
 	if directory != "" {
 		if err := os.Chdir(directory); err != nil {
@@ -163,12 +183,13 @@ func loadBundle(directory string) (*specs.Spec, error) {
 	}
 	file, err := os.Open(configName)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("JSON specification file %s not found", configName) // runc's words
+		return nil, fmt.Errorf("JSON specification file %s not found", configName) // runc's message, which callers compare with
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	// A pointer: `null` is valid JSON and leaves it nil.
 	var spec *specs.Spec
 	if err := json.NewDecoder(file).Decode(&spec); err != nil {
 		return nil, err

@@ -2,13 +2,12 @@
 // conmon and Docker call in place of runc's. Each call is one short process,
 // but for run in the foreground.
 //
-// Package oci knows the agent's own rules, which stand in a bundle's
-// annotations; package oci/container makes the container. This package is
-// flags, texts and exit statuses. Those are runc's wherever a shim looks at
-// them: 1 for every failure, the last line of level error in the log, the lines
-// of --version, no line break behind state's JSON. Only the program's name
-// differs.
+// Package oci reads the agent's own rules from a bundle's annotations; package
+// oci/container makes the container. This package is flags, texts and exit
+// statuses. They are runc's wherever an engine reads them: the status of a
+// failure, the last line of level error in the log, the lines of --version, no
+// line break behind state's JSON. Only the program's name differs.
 //
-// It refuses what it cannot do: there is no command that takes an order and
+// It refuses what it does not support: no command of runc's is accepted and then
 // does nothing.
 package main

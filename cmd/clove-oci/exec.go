@@ -32,10 +32,12 @@ const (
 	flagCgroup         = "cgroup"
 )
 
-// execFailed is the status of an exec whose process never ran: it must not be
-// taken for a process's own.
+// execFailed is the exit status of an exec whose process never ran, as with runc, so
+// that it is not taken for the status of the process.
 const execFailed = 255
 
+// execCommand has runc's flags. Shims give a whole process as a file (--process); the
+// other flags are for people.
 func (p *program) execCommand() *cli.Command {
 	return &cli.Command{
 		Name: "exec", Usage: "run one more process in a container", ArgsUsage: "ID COMMAND [ARGUMENT...] | --process FILE ID",
@@ -70,13 +72,15 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
-// join has the process of the command line run in the container, with no more
-// rights than the annotations leave to the first one.
+// join runs the command line's process in the container, with no more rights than the
+// annotations leave to the container's first process.
 func (p *program) join(c *cli.Context) error {
 	pidFile, err := absolute(c.String(flagPidFile))
 	if err != nil {
 		return err
 	}
+	// Loading also starts a monitor again that was killed, so no process is added to a
+	// container whose deadline is not enforced.
 	found, err := engine(c).Load(c.Args().First())
 	if err != nil {
 		return err
@@ -96,7 +100,8 @@ func (p *program) join(c *cli.Context) error {
 	if err := checkExec(state, found.Waits()); err != nil {
 		return err
 	}
-	// The annotations as create saved them: the bundle's file may have changed since.
+	// The annotations are those that create saved: the bundle's file may have changed
+	// since.
 	if err := oci.TightenProcess(state.Annotations, process); err != nil {
 		return err
 	}
@@ -112,8 +117,9 @@ func (p *program) join(c *cli.Context) error {
 	return err
 }
 
-// checkExec refuses one more process in a container whose first one waits, if its
-// annotations ask for rules that begin with the start: they do not apply yet.
+// checkExec refuses an exec in a container whose first process still waits, if its
+// annotations have rules that begin with the start: network rules, deadline and record
+// do not apply yet, so the new process would run without them.
 func checkExec(state container.State, waits bool) error {
 	rules, err := oci.For(state.Annotations, state.ID)
 	if err != nil || !waits || rules.Network == "" && !monitor.Needed(rules) {
@@ -123,8 +129,8 @@ func checkExec(state container.State, waits bool) error {
 		Hint: "start it first"}
 }
 
-// execProcess is the process that the command line describes: a file's, or the
-// container's own with another command.
+// execProcess returns the process that the command line describes: a file's process, or
+// the bundle's own process with another command, user and environment.
 func (p *program) execProcess(c *cli.Context, found *container.Container) (*specs.Process, error) {
 	if path := c.String(flagProcess); path != "" {
 		return readProcess(path)
@@ -143,7 +149,11 @@ func (p *program) execProcess(c *cli.Context, found *container.Container) (*spec
 	process := spec.Process
 	process.Args = c.Args().Tail()
 	process.Env = append(process.Env, c.StringSlice(flagEnv)...)
+	// Not what config.json says: an exec without -t has no terminal, even in a
+	// container that has one.
 	process.Terminal = c.Bool(flagTTY)
+	// Without the flag the container's own setting stays; with a default of false, an
+	// exec would drop no_new_privs.
 	if c.IsSet(flagNoNewPrivs) {
 		process.NoNewPrivileges = c.Bool(flagNoNewPrivs)
 	}
@@ -159,6 +169,8 @@ func (p *program) execProcess(c *cli.Context, found *container.Container) (*spec
 	return process, container.CheckProcess(process)
 }
 
+// readProcess reads the file that an engine writes for one exec. Nothing of the command
+// line is merged into it: it is the whole process.
 func readProcess(path string) (*specs.Process, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -172,8 +184,10 @@ func readProcess(path string) (*specs.Process, error) {
 	return &process, container.CheckProcess(&process)
 }
 
-// addCapabilities leaves the inheritable ones alone: they would let every
-// program that is executed have them. Ambient needs inheritable.
+// addCapabilities gives a process further capabilities, in every set but the
+// inheritable one: programs with inheritable file capabilities would get them too. The
+// ambient set needs the inheritable one, so it gets them only if the config has an
+// inheritable set.
 func addCapabilities(process *specs.Process, names []string) {
 	if len(names) == 0 {
 		return
@@ -190,7 +204,8 @@ func addCapabilities(process *specs.Process, names []string) {
 	}
 }
 
-// setUser reads UID[:GID]; what is not given stays.
+// setUser reads UID[:GID]; what is not given keeps the value of config.json. Names are
+// not looked up, as with runc: engines resolve them before they call.
 func setUser(user *specs.User, text string, groups []int64) error {
 	if text != "" {
 		uid, gid, both := strings.Cut(text, ":")
@@ -216,8 +231,9 @@ func setUser(user *specs.User, text string, groups []int64) error {
 	return nil
 }
 
-// parseCgroups reads where below the container's cgroup a process goes: one path
-// on cgroup v2, with the key "", else one for each controller named.
+// parseCgroups reads the cgroups below the container's own that a process joins: on
+// cgroup v2 one path with the key "", on v1 one path for each named controller. The
+// messages are runc's.
 func parseCgroups(given []string) (map[string]string, error) {
 	paths := map[string]string{}
 	for _, text := range given {

@@ -5,10 +5,12 @@ import (
 	"clove.run/clove/oci/monitor"
 )
 
-// hooks are the monitor, for deadline and record, and the guard, for the network.
+// hooks enforce what libcontainer does not know: the monitor (embedded) deadline and
+// record, the guard network rules.
 type hooks struct{ monitor.Client }
 
-// Created checks the network first: a refused container needs no monitor.
+// Created checks the network rules first: for a container that is refused, no monitor
+// process has to be started.
 func (h hooks) Created(c *container.Container, command []string) error {
 	if err := checkNetwork(c); err != nil {
 		return err
@@ -16,8 +18,8 @@ func (h hooks) Created(c *container.Container, command []string) error {
 	return h.Client.Created(c, command)
 }
 
-// Starting asks for the network first, so that its time does not count against the
-// deadline.
+// Starting sets up the network first. It waits for cloved, and that time must not count
+// against the deadline, which begins with the second call.
 func (h hooks) Starting(c *container.Container) error {
 	if err := holdNetwork(c); err != nil {
 		return err
@@ -25,7 +27,7 @@ func (h hooks) Starting(c *container.Container) error {
 	return h.Client.Starting(c)
 }
 
-// Ended has the record written before the network rules are removed.
+// Ended lets the monitor write the record before the network rules are removed.
 func (h hooks) Ended(c *container.Container) error {
 	if err := h.Client.Ended(c); err != nil {
 		return err

@@ -18,6 +18,8 @@ const (
 	flagForce = "force"
 )
 
+// startCommand ends when the process executes, or, with a service manager's socket,
+// when the process has reported that it is ready.
 func (p *program) startCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "let the process of a created container execute", ArgsUsage: "ID",
@@ -31,10 +33,13 @@ func (p *program) startCommand() *cli.Command {
 	}
 }
 
+// killCommand signals the first process. With KILL, libcontainer also kills the others
+// of a container that shares a pid namespace.
 func (p *program) killCommand() *cli.Command {
 	return &cli.Command{
 		Name: "kill", Usage: "send a signal (default: SIGTERM) to the container's first process", ArgsUsage: "ID [SIGNAL]",
-		// Shims still pass it: it only forgives a container that is not running.
+		// Shims still pass --all. As in today's runc it has one effect: a container
+		// that does not run is no error.
 		Flags: []cli.Flag{&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Hidden: true}},
 		Action: func(c *cli.Context) error {
 			found, err := load(c, 2)
@@ -54,8 +59,8 @@ func (p *program) killCommand() *cli.Command {
 	}
 }
 
-// parseSignal reads a number, or a name with or without SIG, in any case. Whether
-// there is such a number the kernel says.
+// parseSignal reads a number, or a name with or without SIG, in any case. Numbers are
+// not checked here: kill(2) rejects those that do not exist.
 func parseSignal(text string) (unix.Signal, error) {
 	if text == "" {
 		return unix.SIGTERM, nil
@@ -73,6 +78,8 @@ func parseSignal(text string) (unix.Signal, error) {
 	return 0, fmt.Errorf("unknown signal %q", text)
 }
 
+// deleteCommand must be repeatable: engines call it again after a failure and after
+// their own crash.
 func (p *program) deleteCommand() *cli.Command {
 	return &cli.Command{
 		Name: "delete", Usage: "remove a container that has ended", ArgsUsage: "ID",
@@ -83,8 +90,9 @@ func (p *program) deleteCommand() *cli.Command {
 			}
 			id, force := c.Args().First(), c.Bool(flagForce)
 			found, err := engine(c).Load(id)
-			// Of a create that died a directory may be left, which no shim knows how to
-			// remove. It is removed, and the caller still gets the error that there is no container.
+			// A create that was killed early leaves a directory without state.json,
+			// which no engine removes. It is removed here, and without --force the
+			// caller still gets the error that there is no such container.
 			if errors.Is(err, container.ErrNotExist) {
 				if removal := engine(c).RemoveUnfinished(id); removal != nil {
 					fmt.Fprintf(p.err, "remove %s: %v\n", id, removal)

@@ -10,8 +10,9 @@ import (
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.0.0-dev"
 
-// Inside the new namespaces this binary is started again and must become the
-// container's process before anything else runs.
+// libcontainer starts this binary again inside the new namespaces, with the argument
+// "init", to become the container's process. That must happen before main: nothing else
+// of this program may run there.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == container.ReexecArgument {
 		container.Reexec()
@@ -19,6 +20,8 @@ func init() {
 }
 
 func main() {
+	// A monitor is this program again, so that a deadline needs neither cloved nor a
+	// second program. It is not a command: engines and people must not call it.
 	if len(os.Args) > 1 && os.Args[1] == monitor.Argument {
 		os.Exit(monitor.Main(os.Args[2:]))
 	}

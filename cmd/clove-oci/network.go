@@ -16,7 +16,9 @@ import (
 	"clove.run/clove/oci/monitor"
 )
 
-// checkNetwork refuses a container with network rules that could signal its guard.
+// checkNetwork refuses a container with network rules whose processes could signal its
+// guard. It runs while the first process waits: what it checks cannot change before
+// that executes.
 func checkNetwork(c *container.Container) error {
 	state, err := c.State()
 	if err != nil {
@@ -31,6 +33,8 @@ func checkNetwork(c *container.Container) error {
 
 // holdNetwork applies the network rules of a container's annotations before anything
 // executes. It does so at start, because some engines make the network after create.
+// The order of the checks matters: a container that could kill its guard is refused
+// before a guard exists.
 func holdNetwork(c *container.Container) error {
 	state, err := c.State()
 	if err != nil {
@@ -40,7 +44,8 @@ func holdNetwork(c *container.Container) error {
 	if err != nil || order.Network == "" {
 		return err
 	}
-	// Created has checked it, unless that create was killed before.
+	// Checked again, although Created did: that create may have been killed before its
+	// hook ran.
 	if err := monitor.CheckReach(state.Pid); err != nil {
 		return err
 	}
@@ -49,6 +54,8 @@ func holdNetwork(c *container.Container) error {
 		return err
 	}
 	order.Directory, order.PID, order.Start = kept.Directory, kept.Pid, kept.StartTime
+	// A pod's member has no guard of its own. Its sandbox brought the rules; they only
+	// have to be the same.
 	if member {
 		return guard.Ruled(order)
 	}
@@ -61,12 +68,13 @@ func holdNetwork(c *container.Container) error {
 	})
 }
 
-// clovedSocket is where cloved listens on this node, by the engine's environment.
+// clovedSocket is the socket of this node's cloved, from the engine's environment or
+// the default.
 func clovedSocket() string { return cmp.Or(os.Getenv("CLOVE_SOCKET"), api.DefaultSocket) }
 
-// ordered is what a container's annotations ask of its start. It checks again that
-// the container waits: it may have been paused since the first check, and resumed
-// without its rules it would run.
+// ordered returns what a container's annotations ask of its start. It fails unless the
+// container still waits: one that was paused since the first check would, once resumed,
+// run without its rules.
 func ordered(state container.State) (order agent.Guard, member bool, err error) {
 	order, member, err = oci.Guarded(state.Annotations, state.ID)
 	if err == nil && order.Network != "" && state.Status != string(specs.StateCreated) {
@@ -75,12 +83,14 @@ func ordered(state container.State) (order agent.Guard, member bool, err error) 
 	return order, member, err
 }
 
-// releaseNetwork removes the rules. First it kills: a container without a pid
-// namespace of its own may still have processes. A pod's members may outlive its
-// sandbox, so the sandbox's rules stay until the engine removes the namespace, as do
-// those of a container that may be a sandbox.
+// releaseNetwork removes the rules after the last process. Without a pid namespace of
+// its own, a container may still have processes, which would then have a network
+// without rules; so it kills first. The members of a pod may outlive the sandbox, so a
+// sandbox's rules stay until the engine removes the namespace, as do those of a
+// container that may be a sandbox.
 func releaseNetwork(c *container.Container) error {
 	_ = c.Signal(unix.SIGKILL) // there may be none
+	// An empty path keeps Release from touching the namespace; it still ends the guard.
 	path := c.NetworkPath()
 	if state, err := c.State(); err != nil || oci.HoldsPod(state.Annotations, state.ID) {
 		path = ""

@@ -21,6 +21,8 @@ const (
 	flagInterval = "interval"
 )
 
+// psCommand prints pids as the host counts them. containerd's shim takes them as JSON,
+// and `docker top` looks for them in the output of the host's ps.
 func (p *program) psCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ps", Usage: "print the container's processes, as the host counts them", ArgsUsage: "ID [OPTION OF ps...]",
@@ -45,8 +47,8 @@ func (p *program) psCommand() *cli.Command {
 	}
 }
 
-// processTable has the host's ps show everything, because it knows how, and
-// leaves out who is not in the container.
+// processTable lets the host's ps print all processes, because the options are ps's
+// own, and keeps the lines of the container's processes.
 func (p *program) processTable(pids []int, options []string) error {
 	if len(options) == 0 {
 		options = []string{"-ef"}
@@ -63,7 +65,8 @@ func (p *program) processTable(pids []int, options []string) error {
 	return err
 }
 
-// onlyOf keeps of ps's table the title and the lines of pids.
+// onlyOf keeps the title of ps's table and the lines of pids. The PID column is found
+// by its title: the options decide where it stands.
 func onlyOf(pids []int, table string) (string, error) {
 	title, rest, _ := strings.Cut(table, "\n")
 	column := slices.Index(strings.Fields(title), "PID")
@@ -110,6 +113,7 @@ func onOne(name, usage string, do func(*container.Container) error) *cli.Command
 	}
 }
 
+// eventsCommand prints one JSON object per line, in the form of runc's events.
 func (p *program) eventsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "events", Usage: "print what a container uses again and again, and when memory ran out", ArgsUsage: "ID",

@@ -19,10 +19,11 @@ import (
 type program struct {
 	out, err io.Writer
 	log      container.Log
-	status   int // of a container that ran in the foreground
+	status   int // of a process that ran in the foreground
 }
 
-// The exit statuses are runc's: a failure is 1, whatever it was.
+// exitFailed is the status of every failure of clove-oci itself but exec's, as with runc.
+// Engines tell failures apart by the message in the log, not by the status.
 const exitFailed = 1
 
 const (
@@ -34,9 +35,12 @@ const (
 	flagRecords       = "records"
 )
 
-// defaultRoot is on a tmpfs: containers do not outlive a boot.
+// defaultRoot is on a tmpfs: after a reboot no process of a container is left, so its
+// directory must be gone as well.
 const defaultRoot = "/run/clove-oci"
 
+// globalFlags stand before the command's name, as with runc; shims write them into each
+// call. --records is clove-oci's own.
 func globalFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagRoot, Value: defaultRoot, Usage: "directory of the containers' states, on a tmpfs"},
@@ -48,17 +52,20 @@ func globalFlags() []cli.Flag {
 	}
 }
 
+// commands are runc's. refused.go has those that clove-oci does not support.
 func (p *program) commands() []*cli.Command {
 	commands := []*cli.Command{p.createCommand(), p.startCommand(), p.stateCommand(), p.killCommand(), p.deleteCommand(),
 		p.runCommand(), p.execCommand(), p.pauseCommand(), p.resumeCommand(), p.updateCommand(),
 		p.listCommand(), p.psCommand(), p.eventsCommand(), p.featuresCommand(), p.specCommand()}
 	commands = append(commands, p.refusedCommands()...)
 	for _, c := range commands {
-		c.HideHelpCommand = true // or a container called help could not be named
+		c.HideHelpCommand = true // otherwise no container could be called "help"
 	}
 	return commands
 }
 
+// app turns off what urfave/cli would print or exit by itself: an engine reads one
+// message from the log, and failure writes it.
 func (p *program) app() *cli.App {
 	return &cli.App{
 		Name:      "clove-oci",
@@ -69,14 +76,16 @@ func (p *program) app() *cli.App {
 		Writer:    p.out,
 		ErrWriter: p.err,
 		Before:    p.prepare,
-		// A variable's value may have commas.
+		// The value of an environment variable may contain commas.
 		DisableSliceFlagSeparator: true,
-		// Not here: execute logs a failure once, where the shim reads.
+		// urfave/cli would print the error and exit here. failure logs it once, where
+		// the shim reads it.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
 }
 
-// execute runs one command line, which begins with the program's name.
+// execute runs one command line, whose first word is the program's name, and returns
+// the exit status.
 func (p *program) execute(args []string) int {
 	cli.VersionPrinter = p.printVersion
 	app := p.app()
@@ -87,21 +96,25 @@ func (p *program) execute(args []string) int {
 	return p.failure(err)
 }
 
-// failure logs err where the shim looks, and returns the exit status.
+// failure writes err to the log, from which the shim takes the message for its users,
+// and returns the exit status. If the log is a file, the message also goes to standard
+// error, for a person who runs the command.
 func (p *program) failure(err error) int {
 	text := describe(err)
 	p.log.Error(text)
 	if p.log.File != "" {
 		fmt.Fprintln(p.err, text)
 	}
-	// Not errors.As: a hook that failed has an exit status, too, which is not this program's.
+	// A type assertion and not errors.As: a hook that failed wraps an exec.ExitError,
+	// whose status is the hook's and not this program's.
 	if coded, ok := err.(cli.ExitCoder); ok {
 		return coded.ExitCode()
 	}
 	return exitFailed
 }
 
-// describe is a failure on one line: engines show no other.
+// describe returns a failure on one line, with its hint: engines show only the last
+// line of level error.
 func describe(err error) string {
 	var known *agent.Error
 	if errors.As(err, &known) && known.Hint != "" {
@@ -110,7 +123,8 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// prepare opens the log first: what fails afterwards belongs there.
+// prepare opens the log before anything else, so that every later failure is written to
+// it.
 func (p *program) prepare(c *cli.Context) error {
 	json, err := container.LogFormat(c.String(flagLogFormat))
 	if err != nil {
@@ -118,25 +132,30 @@ func (p *program) prepare(c *cli.Context) error {
 	}
 	p.log = container.Log{File: c.String(flagLog), JSON: json, Debug: c.Bool(flagDebug)}
 	if err := p.log.Open(); err != nil {
-		p.log.File = "" // it is not open
+		p.log.File = "" // it could not be opened: the message goes to standard error only
 		return err
 	}
 	root, err := filepath.Abs(c.String(flagRoot))
 	if err != nil {
 		return err
 	}
+	// Every container is a directory below the root, and delete removes such
+	// directories recursively.
 	if root == "/" {
 		return errors.New("option --root should not be set to /")
 	}
+	// Written back as an absolute path: create changes to the bundle's directory later.
 	return c.Set(flagRoot, root)
 }
 
-// engine is where this command line's containers are.
+// engine describes where the containers of this command line are. Every command gets
+// the hooks, because loading a container may have to start its monitor again.
 func engine(c *cli.Context) container.Engine {
 	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Hooks: hooks{}}
 }
 
-// load finds the container that the first of at most so many arguments names.
+// load finds the container that the first argument names. most is how many arguments
+// the command takes.
 func load(c *cli.Context, most int) (*container.Container, error) {
 	if err := checkArgs(c, 1, most); err != nil {
 		return nil, err
@@ -144,17 +163,18 @@ func load(c *cli.Context, most int) (*container.Container, error) {
 	return engine(c).Load(c.Args().First())
 }
 
-// printVersion has the lines that engines look for, in the form of runc's.
+// printVersion writes the lines of runc's --version, which engines read for `docker
+// info` and `podman info`.
 func (p *program) printVersion(c *cli.Context) {
 	fmt.Fprintf(p.out, "clove-oci version %s\nspec: %s\ngo: %s\nlibseccomp: %s\n",
 		c.App.Version, specs.Version, runtime.Version(), container.SeccompVersion())
 }
 
-// unlimited is the most arguments of a command that takes another command line.
+// unlimited is the number of arguments of a command that takes another command line.
 const unlimited = 1 << 30
 
-// checkArgs wants from least to most arguments. Like runc, it shows the
-// command's help on standard output and gives the error to the log.
+// checkArgs requires from least to most arguments. Like runc it prints the command's
+// help on standard output, and returns the message that belongs in the log.
 func checkArgs(c *cli.Context, least, most int) error {
 	var wish string
 	switch n := c.NArg(); {

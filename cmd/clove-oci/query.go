@@ -21,6 +21,8 @@ const (
 	flagRootless = "rootless"
 )
 
+// stateCommand prints the state as the runtime specification defines it, with runc's
+// additions.
 func (p *program) stateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "state", Usage: "print the state of a container", ArgsUsage: "ID",
@@ -60,7 +62,9 @@ func (p *program) listCommand() *cli.Command {
 				return err
 			}
 			states, err := engine(c).List(p.err)
-			// No container was ever made. A root that somebody named has to be there: it may be misspelt.
+			// The default root is created with the first container, so its absence
+			// means that there are none. A root that was named must exist: it may be
+			// misspelt.
 			if errors.Is(err, os.ErrNotExist) && engine(c).Root == defaultRoot {
 				err = nil
 			}
@@ -72,6 +76,7 @@ func (p *program) listCommand() *cli.Command {
 	}
 }
 
+// writeList has runc's columns and widths, because scripts were written for those.
 func writeList(w io.Writer, states []container.State, format string, quiet bool) error {
 	if quiet {
 		for _, s := range states {
@@ -93,6 +98,8 @@ func writeList(w io.Writer, states []container.State, format string, quiet bool)
 	return errors.New("invalid format option")
 }
 
+// featuresCommand prints the specification's features document, which newer engines
+// read to learn what a runtime supports.
 func (p *program) featuresCommand() *cli.Command {
 	return &cli.Command{
 		Name: "features", Usage: "print what this runtime can do, in the specification's form",
@@ -124,7 +131,8 @@ func (p *program) specCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			// O_EXCL: what somebody wrote is not overwritten.
+			// O_EXCL: an existing config.json is somebody's work and is not
+			// overwritten.
 			file, err := os.OpenFile(configName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if errors.Is(err, os.ErrExist) {
 				return fmt.Errorf("file %s exists: remove it first", configName)

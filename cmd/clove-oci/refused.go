@@ -6,8 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// refusedCommands are those of runc's that clove-oci knows and does not do. They
-// take no flags, not even --help: with that one Podman asks whether they are there.
+// refusedCommands are those of runc's commands that clove-oci does not support. They
+// take no flags, not even --help: Podman calls `checkpoint --help` to find out whether
+// a runtime supports checkpoints, and that call must fail.
 func (p *program) refusedCommands() []*cli.Command {
 	refuse := func(name, usage string) *cli.Command {
 		return &cli.Command{

@@ -25,6 +25,8 @@ const (
 	flagMemBwSchema   = "mem-bw-schema"
 )
 
+// updateCommand changes the limits of a container while it runs. Docker and the
+// kubelet's CPU manager use it; engines pass --resources, people the other flags.
 func (p *program) updateCommand() *cli.Command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: flagResources, Aliases: []string{"r"},
@@ -54,6 +56,9 @@ func (p *program) updateCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			// The annotations as create saved them. Update calls Allow with the limits
+			// that would result, before it writes any: a change beyond the annotations
+			// is refused as a whole.
 			rules, err := oci.For(state.Annotations, state.ID)
 			if err != nil {
 				return err
@@ -63,8 +68,9 @@ func (p *program) updateCommand() *cli.Command {
 	}
 }
 
-// numbers are the flags with one number, which goes where into returns. Those
-// without a usage are obsolete: engines give them, the kernel does not know them any more.
+// numbers are the flags with one number: how it is read, and which field gets it. Those
+// without a usage are obsolete limits of kernel memory. Engines still pass them, so
+// they are checked and ignored, as runc does.
 var numbers = []struct {
 	flag, usage string
 	read        func(text string) (int64, error)
@@ -89,13 +95,16 @@ func unsigned(value int64) *uint64 {
 	return &converted
 }
 
+// readAnyNumber takes negative numbers: -1 means no limit for quotas.
 func readAnyNumber(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
 
+// readNumber takes no sign. 63 bits, because the table carries all values as int64.
 func readNumber(text string) (int64, error) {
 	value, err := strconv.ParseUint(text, 10, 63)
 	return int64(value), err
 }
 
+// readBytes reads docker's sizes, in powers of 1024.
 func readBytes(text string) (int64, error) {
 	if text == "-1" {
 		return -1, nil // no limit
@@ -103,8 +112,9 @@ func readBytes(text string) (int64, error) {
 	return units.RAMInBytes(text)
 }
 
-// readChange is what the flags ask for. With --resources the file is all of it but
-// RDT's schemas, which the specification keeps elsewhere; engines give - and a pipe.
+// readChange collects what the flags ask for. With --resources the file has all of it
+// but Intel RDT's schemas, which the specification keeps in linux.intelRdt. Engines
+// pass - and write the document to standard input.
 func readChange(c *cli.Context) (container.Change, error) {
 	change := container.Change{L3CacheSchema: c.String(flagL3CacheSchema), MemBwSchema: c.String(flagMemBwSchema)}
 	r := &change.Resources
@@ -113,11 +123,12 @@ func readChange(c *cli.Context) (container.Change, error) {
 	}
 	r.Memory, r.CPU, r.Pids, r.BlockIO = &specs.LinuxMemory{}, &specs.LinuxCPU{}, &specs.LinuxPids{}, &specs.LinuxBlockIO{}
 	r.CPU.Cpus, r.CPU.Mems = c.String(flagCpusetCpus), c.String(flagCpusetMems)
+	// IsSet, because 0 is a limit: the first process and no other.
 	if c.IsSet(flagPidsLimit) {
 		limit := c.Int64(flagPidsLimit)
 		r.Pids.Limit = &limit
 	}
-	if weight := uint16(c.Int(flagBlkioWeight)); weight != 0 { // the kernel's least is 10
+	if weight := uint16(c.Int(flagBlkioWeight)); weight != 0 { // 0: not given; the least that the kernel takes is 10
 		r.BlockIO.Weight = &weight
 	}
 	for _, n := range numbers {

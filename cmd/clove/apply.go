@@ -37,7 +37,8 @@ func (p *program) applyCommand() *cli.Command {
 	}
 }
 
-// apply refuses to guess an answer: without a terminal --yes must say it.
+// apply asks on the terminal. Without one it refuses unless --yes was given: an answer
+// is never guessed.
 func (p *program) apply(c *cli.Context) error {
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
@@ -47,6 +48,7 @@ func (p *program) apply(c *cli.Context) error {
 		return err
 	}
 	given := runtime.Consent{Apply: c.Bool(flagYes), ExecutableConfig: c.Bool(flagExecutable)}
+	// Nothing to ask about is not a refusal: without changes, confirm is not called.
 	asked, agreed := false, false
 	confirm := func(changes []rootfs.Change) runtime.Consent {
 		consent := given
@@ -56,6 +58,8 @@ func (p *program) apply(c *cli.Context) error {
 		asked, agreed = true, consent.Apply
 		return consent
 	}
+	// cloved writes with the caller's own rights and can pause a run that executes.
+	// Without cloved root writes, and only to an ended run.
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
@@ -64,7 +68,7 @@ func (p *program) apply(c *cli.Context) error {
 		changes, err = b.Apply(c.Args().First(), confirm)
 	}
 	if err != nil {
-		if len(changes) > 0 { // the part that was done before it
+		if len(changes) > 0 { // what was applied before the failure
 			p.printChanges(c.Bool(flagJSON), changes)
 		}
 		return err
@@ -72,9 +76,11 @@ func (p *program) apply(c *cli.Context) error {
 	return p.applied(c, changes, asked && !agreed)
 }
 
-// applyBy has cloved write what confirm agrees to, and nothing that came since.
+// applyBy lets cloved write what confirm agrees to, and nothing that has changed since
+// it was shown.
 func applyBy(ctx context.Context, d *client.Client, reference string, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
 	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig}
+	// With --yes nothing is shown first, so one call does it.
 	if given.Apply {
 		_, err = d.Apply(ctx, params, collect(&done))
 		return done, err
@@ -84,6 +90,7 @@ func applyBy(ctx context.Context, d *client.Client, reference string, given runt
 	if err != nil {
 		return nil, err
 	}
+	// Only the workspace has a counterpart on the host.
 	found = slices.DeleteFunc(found, func(c rootfs.Change) bool { return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") })
 	if len(found) > 0 {
 		consent := confirm(found)
@@ -92,12 +99,15 @@ func applyBy(ctx context.Context, d *client.Client, reference string, given runt
 		}
 		params.AllowExecutable = consent.Executable
 	}
+	// cloved compares it with the changes that it finds now: a running agent may have
+	// written between the question and the answer.
 	params.Digest = seen.Digest
 	_, err = d.Apply(ctx, params, collect(&done))
 	return done, err
 }
 
-// applied reports the outcome; a refused change is not a success.
+// applied reports the outcome. Refused changes make the exit status 1, and so does a
+// no: a script must notice both.
 func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool) error {
 	if err := p.printChanges(c.Bool(flagJSON), changes); err != nil {
 		return err
@@ -124,9 +134,11 @@ func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool
 	return nil
 }
 
-// confirm shows the changes and takes only a clear yes for one, then one for each that the
-// host would execute. It asks on stderr: stdout is for what was done.
+// confirm shows the changes and takes only a clear yes for them, then one for each
+// change that the host would execute: a yes to a hundred files must not include a Git
+// hook among them. It asks on stderr, because stdout is for what was done.
 func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtime.Consent {
+	// One reader for all questions: it may read more than one line at a time.
 	answers := bufio.NewReader(p.in)
 	plain, executed := apart(changes)
 	if given.ExecutableConfig {
@@ -149,7 +161,7 @@ func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtim
 	return consent
 }
 
-// yes asks one question; anything but a clear yes is a no.
+// yes asks one question. Anything but a clear yes, and the end of the input, is a no.
 func (p *program) yes(answers *bufio.Reader, question string) bool {
 	fmt.Fprint(p.err, question+" [y/N] ")
 	answer, _ := answers.ReadString('\n')

@@ -12,21 +12,22 @@ import (
 	"clove.run/clove/agent"
 )
 
-// invocation is a command line in the order that urfave/cli takes: flags of
-// all commands, command, its flags, "--", its words.
+// invocation is a command line in the order that urfave/cli takes: flags of all
+// commands, the command, its flags, "--", its words.
 type invocation struct {
 	command string // empty: none was given
 	argv    []string
 }
 
-// arrange puts the flags before the words. Words behind "--" are neither read
-// nor moved. For run and render a second "--" stays between SCRIPT and what was behind the
-// first one, so that the two can be told apart.
+// arrange puts the flags before the words, because urfave/cli stops reading flags at
+// the first word. Words behind "--" are neither read nor moved. For run and render a
+// second "--" stays between SCRIPT and what was behind the first one, so that the two
+// can be told apart.
 func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
 	a.flags.add(globalFlags(), true)
 	a.flags["--"+flagHelp], a.flags["-h"] = flagRow{name: flagHelp}, flagRow{name: flagHelp}
-	if len(args) == 1 && args[0] == "--version" { // as other programs spell it
+	if len(args) == 1 && args[0] == "--version" { // other programs spell it so
 		args = []string{"version"}
 	}
 	rest, err := a.leading(args)
@@ -37,11 +38,15 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 		return invocation{argv: slices.Concat(a.global, a.own)}, nil
 	}
 	name, rest := rest[0], rest[1:]
+	// `clove help run` is `clove run --help`. urfave/cli's own help command is turned
+	// off.
 	if name == flagHelp {
 		return arrange(slices.Concat(rest, []string{"--" + flagHelp}), commands)
 	}
 	index := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == name })
 	if index < 0 {
+		// A word that is no command is most often a program that was meant for run, or
+		// one of docker's commands.
 		hint := cmp.Or(dockerCommands[name], "clove --help lists the commands; to run a program: clove run -- "+name)
 		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name), Hint: hint}
 	}
@@ -69,8 +74,7 @@ type flagRow struct {
 // flagTable finds a flag by its spelling, dashes included.
 type flagTable map[string]flagRow
 
-// add takes every spelling that urfave/cli would. Only its BoolFlags stand
-// without a value.
+// add adds every spelling that urfave/cli takes. Only BoolFlags need no value there.
 func (t flagTable) add(flags []cli.Flag, global bool) {
 	for _, f := range flags {
 		_, isSwitch := f.(*cli.BoolFlag)
@@ -80,6 +84,7 @@ func (t flagTable) add(flags []cli.Flag, global bool) {
 	}
 }
 
+// spelling follows the convention of one dash before a letter and two before a name.
 func spelling(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -87,11 +92,12 @@ func spelling(name string) string {
 	return "--" + name
 }
 
-// arranger sorts one command line into three piles, each in its old order.
+// arranger sorts one command line into three lists and keeps the order within each: of
+// a repeated flag the last value counts.
 type arranger struct {
 	command            string // empty while the flags before it are read
 	flags              flagTable
-	global, own, words []string // global: stands before the command
+	global, own, words []string // global: before the command
 }
 
 // leading takes the flags before the command's name.
@@ -111,8 +117,8 @@ func (a *arranger) leading(args []string) (rest []string, err error) {
 func (a *arranger) all(args []string) (err error) {
 	for len(args) > 0 {
 		switch {
+		// Behind the run's name everything is the command, as with docker exec.
 		case a.command == execName && len(a.words) > 0:
-			// Behind the run's name all is the command, as with docker.
 			if args[0] == terminator {
 				args = args[1:]
 			}
@@ -135,7 +141,8 @@ func (a *arranger) all(args []string) (err error) {
 	return nil
 }
 
-// isFlag: a lone "-" is a word, as everywhere.
+// isFlag reports whether an argument is a flag. A lone "-" is a word: cp and debug take
+// it for a stream.
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
 // take moves the flag or flags of args[0] and returns what follows them.
@@ -151,6 +158,7 @@ func (a *arranger) take(args []string) (rest []string, err error) {
 func (a *arranger) takeLong(args []string) (rest []string, err error) {
 	spelled, value, attached := strings.Cut(args[0], "=")
 	row, known := a.flags[spelled]
+	// Single letters have one dash: "--m" is not "-m".
 	if !known || len(spelled) < 4 {
 		return nil, a.unknown(spelled)
 	}
@@ -160,6 +168,8 @@ func (a *arranger) takeLong(args []string) (rest []string, err error) {
 	case !row.takesValue && !attached:
 		value = "true"
 	case !row.takesValue:
+		// Checked here, because urfave/cli's message would not name the flag as it was
+		// typed.
 		if _, err := strconv.ParseBool(value); err != nil {
 			return nil, &agent.Error{Kind: agent.KindInvalid, Step: spelled, Message: fmt.Sprintf("%q is neither true nor false", value)}
 		}
@@ -175,6 +185,7 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 		spelled := "-" + string(letter)
 		row, known := a.flags[spelled]
 		if !known {
+			// The whole word and not the letter: "-foo" may be meant as "--foo".
 			return nil, a.unknown(args[0])
 		}
 		if !row.takesValue {
@@ -182,6 +193,7 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 			continue
 		}
 		if value := cluster[i+len(string(letter)):]; value != "" {
+			// docker takes "-m=1G" as well.
 			a.keep(row, strings.TrimPrefix(value, "="))
 			return args[1:], nil
 		}
@@ -190,8 +202,8 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 	return args[1:], nil
 }
 
-// takeValue: the next argument is the value, whatever it looks like, but "--"
-// in its place is a value that was forgotten.
+// takeValue takes the next argument as the value, even if it begins with a dash. Only
+// "--" is refused there: it means that the value was forgotten.
 func (a *arranger) takeValue(row flagRow, spelled string, args []string) (rest []string, err error) {
 	if len(args) == 0 || args[0] == terminator {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: spelled, Message: "a value is missing", Hint: "write " + spelled + " VALUE"}
@@ -200,7 +212,8 @@ func (a *arranger) takeValue(row flagRow, spelled string, args []string) (rest [
 	return args[1:], nil
 }
 
-// keep writes a flag in the one form that needs no look at the next word.
+// keep writes a flag as --name=value, the one form in which urfave/cli never looks at
+// the next word.
 func (a *arranger) keep(row flagRow, value string) {
 	flag := "--" + row.name + "=" + value
 	if row.global {
@@ -210,10 +223,12 @@ func (a *arranger) keep(row flagRow, value string) {
 	a.own = append(a.own, flag)
 }
 
-// unknown names "--" to those who meant a flag of the agent's.
+// unknown is the error for a flag that the command does not have. Its hint is for the
+// most likely mistake: a flag of the agent's, one of docker's, or one before the
+// command's name.
 func (a *arranger) unknown(flag string) error {
 	if a.command == runName && len(a.words) > 1 {
-		return secondWord(a.words, a.words[0]) // behind docker's IMAGE COMMAND, flags are the command's
+		return secondWord(a.words, a.words[0]) // two words are docker's IMAGE COMMAND, whose flags are the command's
 	}
 	if instead := dockerFlags[a.command][flag]; instead != "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}
@@ -228,8 +243,8 @@ func (a *arranger) unknown(flag string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Message: "unknown flag " + flag, Hint: hint}
 }
 
-// wantsJSON reads --json before anything is parsed, so that a mistake in the
-// flags is reported in the form that was asked for.
+// wantsJSON looks for --json before anything is parsed, so that a mistake in the flags
+// is reported in the form that was asked for.
 func wantsJSON(args []string) bool {
 	for _, arg := range args {
 		switch arg {

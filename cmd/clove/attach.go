@@ -17,12 +17,13 @@ func (p *program) attachCommand() *cli.Command {
 	}
 }
 
+// detachKeysFlag has docker's default.
 func detachKeysFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagDetachKeys, Usage: "keys that leave, such as ctrl-p,ctrl-q or ctrl-x,d", Value: "ctrl-p,ctrl-q"}
 }
 
-// attach asks first what the run has: only a run with a terminal of its own
-// makes the caller's raw. ctrl-c is then a key like any other.
+// attach first asks what the run has: only for a run with a terminal of its own the
+// caller's is made raw. ctrl-c is then a key like any other.
 func (p *program) attach(c *cli.Context) error {
 	keys, err := parseKeys(c.String(flagDetachKeys))
 	if err != nil {
@@ -47,13 +48,16 @@ func (p *program) attach(c *cli.Context) error {
 		return err
 	}
 	following := t.follow(session)
+	// In this order: following waits for its goroutine, which may be blocked until the
+	// session is closed.
 	defer func() { session.Close(); following() }()
-	// The end of this input is not the end of the agent's: another may attach.
+	// The end of this input does not end the agent's: somebody else may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult
 	if err := session.Answer(c.Context, &result, p.show); err != nil {
 		return err
 	}
+	// Leaving by keys is a success, whatever the agent does later.
 	if !result.Detached && result.ExitCode != 0 {
 		return exitStatus(result.ExitCode)
 	}

@@ -9,41 +9,41 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// runner launches one agent and waits for its end, or refuses one that was
-// queued.
+// runner starts one agent and waits for its end, refuses a queued run, or guards an OCI
+// container.
 type runner interface {
 	Run(ctx context.Context, spec agent.Spec, streams runtime.IO) (agent.Record, error)
 	Refuse(id agent.ID, cause error) error
 	Guard(ctx context.Context, order agent.Guard, held func()) error
 }
 
-// archive answers for the runs that are known.
+// archive answers questions about the runs in the store.
 type archive interface {
 	List() ([]agent.Run, error)
 	Get(ref string) (agent.Run, error)
 	Remove(ref string) error
 }
 
-// layers reads the kept writable layers.
+// layers reads the writable layers that were kept.
 type layers interface {
 	Diff(ref string) ([]rootfs.Change, error)
 	Apply(ref string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 }
 
-// cleaner finds and removes what a killed clove left.
+// cleaner finds and removes what a killed clove left, and copies the store.
 type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
 	Backup(to string) error
 }
 
-// kernelFile is kernel.db where no cloved has it; else the errors are of KindBusy.
+// kernelFile is the file kernel.db. While a cloved has it, the errors are of KindBusy.
 type kernelFile interface {
 	BackupKernel(to string) error
 	CheckKernel() ([]string, error)
 }
 
-// insides shows what clove debug looks at.
+// insides is what `clove debug` shows of the store and of running sandboxes.
 type insides interface {
 	StoreOverview() (runtime.StoreOverview, error)
 	StoredRun(ref string) (json.RawMessage, error)
@@ -51,7 +51,8 @@ type insides interface {
 	Plan(run agent.Run) (string, error)
 }
 
-// backend is what the commands stand on.
+// backend is package runtime as the commands use it. Tests replace it, so that the
+// command line can be tested without root.
 type backend interface {
 	runner
 	archive

@@ -22,6 +22,8 @@ func (p *program) backupCommand() *cli.Command {
 	}
 }
 
+// backup copies both files while everything runs. cloved has kernel.db open for as long
+// as it lives, so it makes that copy itself.
 func (p *program) backup(c *cli.Context) error {
 	if c.NArg() != 1 || c.Args().First() == "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "backup", Message: fmt.Sprintf("it takes one file, not %d", c.NArg()), Hint: "clove backup FILE"}

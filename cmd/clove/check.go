@@ -16,6 +16,7 @@ func (p *program) checkCommand() *cli.Command {
 	}
 }
 
+// check reports what does not agree, and exits with 1 if there is anything.
 func (p *program) check(c *cli.Context) error {
 	b, err := p.backend(c)
 	if err != nil {
@@ -39,6 +40,7 @@ func (p *program) check(c *cli.Context) error {
 	return nil
 }
 
+// kernelProblems checks kernel.db, or lets cloved check it while it has the file.
 func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.Problem, err error) {
 	var texts []string
 	err = p.onKernel(c, func() (err error) { texts, err = b.CheckKernel(); return err },
@@ -49,6 +51,8 @@ func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.
 	return problems, err
 }
 
+// printProblems prints nothing for people if there are none; JSON is then an empty
+// list.
 func (p *program) printProblems(asJSON bool, problems []runtime.Problem) error {
 	if asJSON {
 		return p.printJSON(append([]runtime.Problem{}, problems...))

@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/client"
 )
 
-// socket is where cloved listens, if it runs.
+// socket is the path of cloved's socket, whether or not cloved runs.
 func socket(c *cli.Context) string {
 	if path := c.String(flagSocket); path != "" {
 		return path
@@ -20,7 +20,7 @@ func socket(c *cli.Context) string {
 // cloved connects to the daemon, for commands that need it.
 func (p *program) cloved(c *cli.Context) (*client.Client, error) { return p.dial(c.Context, socket(c)) }
 
-// withCloved connects a command to the daemon before it acts.
+// withCloved connects a command to cloved before it acts.
 func (p *program) withCloved(do func(c *cli.Context, d *client.Client) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		d, err := p.cloved(c)
@@ -32,13 +32,16 @@ func (p *program) withCloved(do func(c *cli.Context, d *client.Client) error) cl
 	}
 }
 
-// either connects to cloved where it runs. Without it root uses the store
-// itself; nobody else can.
+// either connects to cloved if it runs. Without cloved, root uses the store directly;
+// the store's files are root's, so nobody else can.
 func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
+	// cloved first: only it knows, for example, why a run waits.
 	d, derr := p.dial(c.Context, socket(c))
 	if derr == nil {
 		return d, nil, nil
 	}
+	// Only without cloved the store is used: a cloved that refuses or fails must not be
+	// bypassed.
 	if agent.KindOf(derr) != agent.KindNotFound {
 		return nil, nil, derr
 	}

@@ -8,16 +8,17 @@ import (
 	"clove.run/clove/agent"
 )
 
-// execute runs one command line, without the program's name, and returns the
-// exit status.
+// execute runs one command line, without the program's name, and returns the exit
+// status.
 func (p *program) execute(args []string) int {
+	// First: an error of any later step must be in the form that was asked for.
 	p.json = wantsJSON(args)
 	commands := p.commands()
 	fitHelp(commands, args)
 	line, err := arrange(args, commands)
 	if err == nil {
 		app := p.app(commands)
-		if line.command == "" { // nothing but help is left
+		if line.command == "" { // only clove's own help can follow
 			app.CustomAppHelpTemplate = appHelpTemplate(app.Flags)
 		}
 		err = app.Run(append([]string{"clove"}, line.argv...))
@@ -30,6 +31,7 @@ func (p *program) execute(args []string) int {
 		return int(status)
 	}
 	p.report(err)
+	// Their other statuses are the process's own.
 	if line.command == runName || line.command == execName {
 		return agent.ExitStartFailed
 	}
@@ -44,6 +46,7 @@ func (p *program) commands() []*cli.Command {
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(),
 		p.diffCommand(), p.applyCommand(),
 		p.whyCommand(), p.renderCommand(), p.nodeCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
+		// Hidden: cloved and the package's build call these.
 		p.superviseCommand(), p.guardCommand(), p.manualCommand(),
 	}
 	for _, c := range all {
@@ -55,14 +58,15 @@ func (p *program) commands() []*cli.Command {
 	return all
 }
 
-// before runs when all flags are parsed. It has urfave/cli look for no actions of
-// flags, of which there are none: for each flag it would go through all of them
-// with a regular expression, which takes longer than the rest of a command line.
+// before runs when all flags are parsed. It takes the flags from the command, which
+// urfave/cli would search for actions next: for each flag it would go through all of
+// them with a regular expression, which takes longer than the rest of a command line,
+// and no flag has an action.
 func before(c *cli.Context) error {
 	flags := c.Command.Flags
 	c.Command.Flags = nil
 	if c.Command.Name == runName {
-		return nil // it checks with the rest, for a mistake is in its record
+		return nil // run checks later, because its mistakes go into a record
 	}
 	return refuseEmpty(flags, c)
 }
@@ -83,7 +87,7 @@ func (p *program) app(commands []*cli.Command) *cli.App {
 		Writer:                    p.out,
 		ErrWriter:                 p.err,
 		Action:                    cli.ShowAppHelp,
-		ExitErrHandler:            func(*cli.Context, error) {}, // execute decides
+		ExitErrHandler:            func(*cli.Context, error) {}, // execute reports the error and decides the exit status
 		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return badLine(err) },
 	}
 }

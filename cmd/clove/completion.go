@@ -11,7 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// shells write a completion script from the table of commands.
+// shells maps each shell to the function that writes its script. The scripts come from
+// the table of commands, so they cannot be out of date.
 var shells = map[string]func([]completed) string{
 	"bash": bashCompletion,
 	"zsh":  zshCompletion,
@@ -27,7 +28,9 @@ func (p *program) completionCommand() *cli.Command {
 	}
 }
 
+// complete writes a script, or, called by such a script, the names of runs.
 func (p *program) complete(c *cli.Context) error {
+	// The scripts call clove itself for the names of runs.
 	if words := c.Args().Slice(); len(words) == 1 && (words[0] == completeLive || words[0] == completeAll) {
 		return p.completeRuns(c, words[0] == completeAll)
 	}
@@ -40,20 +43,22 @@ func (p *program) complete(c *cli.Context) error {
 	return err
 }
 
-// What the scripts ask for at each key: the names of runs.
+// The words with which the scripts ask for names of runs, at each press of the
+// completion key.
 const (
 	completeLive = "live-runs"
 	completeAll  = "all-runs"
 )
 
-// completesRuns says for which commands words are names of runs, and of which.
+// completesRuns names the commands whose words are names of runs, and which runs.
 var completesRuns = map[string]string{
 	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
 	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
 	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "diff": completeAll, "apply": completeAll,
 }
 
-// completeRuns writes names, which need no quotes in any shell.
+// completeRuns writes names of runs. They need no quotes in any shell:
+// agent.ValidateName allows no such characters.
 func (p *program) completeRuns(c *cli.Context, all bool) error {
 	listed, err := p.list(c, all)
 	if err != nil {
@@ -79,6 +84,7 @@ type completedFlag struct {
 	takesValue         bool
 }
 
+// completions leaves out hidden commands, which only clove's own programs call.
 func completions(commands []*cli.Command) []completed {
 	var all []completed
 	for _, c := range commands {
@@ -89,9 +95,11 @@ func completions(commands []*cli.Command) []completed {
 		for _, f := range slices.Concat(c.Flags, globalFlags()) {
 			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
 			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()
+			// The second name is the short one: value and boolean add it so.
 			if len(f.Names()) > 1 && len(f.Names()[1]) == 1 {
 				row.short = f.Names()[1]
 			}
+			// A command's own flag may have the name of a global one.
 			if !slices.ContainsFunc(entry.flags, func(other completedFlag) bool { return other.long == row.long }) {
 				entry.flags = append(entry.flags, row)
 			}

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// single quotes text for a shell.
+// single quotes text for a shell. A quote inside ends the string, adds an escaped one,
+// and begins a new string.
 func single(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// bashCompletion leaves words that are neither flags nor runs to bash's own files.
+// bashCompletion leaves words that are neither flags nor runs to bash's own completion
+// of files. Behind "--" it offers nothing: the words are the agent's.
 func bashCompletion(commands []completed) string {
 	var names []string
 	var cases strings.Builder
@@ -46,8 +48,8 @@ complete -o bashdefault -o default -F _clove clove
 `, single(strings.Join(names, " ")), cases.String())
 }
 
-// zshCompletion uses _arguments; in its specifications ':' and brackets are
-// syntax.
+// zshCompletion uses _arguments, in whose specifications ':' and brackets are syntax
+// and have to be escaped. "*--flag" allows a flag to be repeated.
 func zshCompletion(commands []completed) string {
 	var names, cases strings.Builder
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, "[", `\[`, "]", `\]`)
@@ -83,7 +85,7 @@ case $command in
 `, names.String(), cases.String())
 }
 
-// fishCompletion is one line for each flag, which fish reads quickly.
+// fishCompletion is one line for each flag, fish's own form.
 func fishCompletion(commands []completed) string {
 	var b strings.Builder
 	b.WriteString("# fish completion for clove\n")

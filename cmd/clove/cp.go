@@ -17,13 +17,14 @@ func (p *program) cpCommand() *cli.Command {
 	}
 }
 
-// place is one side of a copy.
+// place is one side of a copy: a path in a run or on the host.
 type place struct {
 	run, path string // run is empty on the host
 }
 
-// parsePlace tells NAME:PATH from a host path as docker does: a colon behind
-// a slash is a letter like any other, but in UID/NAME:/PATH.
+// parsePlace tells NAME:PATH from a path of the host as docker does: a colon behind a
+// slash belongs to a path. The exception is UID/NAME:/PATH, root's name for another
+// user's run.
 func parsePlace(text string) place {
 	run, path, found := strings.Cut(text, ":")
 	_, err := agent.ParseRunName(run, 0)
@@ -33,13 +34,13 @@ func parsePlace(text string) place {
 	return place{run: run, path: path}
 }
 
-// cp takes absolute paths inside only: a run has no directory that the caller
-// is in.
+// cp takes only absolute paths inside: a run has no current directory of the caller's.
 func (p *program) cp(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())
 	}
 	from, to := parsePlace(c.Args().Get(0)), parsePlace(c.Args().Get(1))
+	// As with docker cp, one side is the host's.
 	if (from.run == "") == (to.run == "") {
 		return invalid("", "write NAME:PATH for one of them", "one place is inside a run, the other is not")
 	}

@@ -22,8 +22,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// copyOut unpacks what the run sends beneath one directory of the host, which
-// no name and no link in the archive leads out of: the agent wrote it.
+// copyOut unpacks the archive that the run sends. The agent wrote it, so it is unpacked
+// beneath one directory (os.Root), which no name and no link in it leads out of.
 func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to string) error {
 	if to == "-" {
 		if isTerminal(p.out) {
@@ -31,10 +31,13 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 		}
 		return d.CopyOut(ctx, from.run, from.path, p.out)
 	}
-	// What is written when a signal comes is taken away.
+	// On a signal the partial file is removed, instead of being left under its
+	// temporary name.
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	first := firstName(from.path)
+	// As cp(1) does: into a directory that exists, under the old name; otherwise the
+	// last part is the new name.
 	dir, name := to, first
 	if !host.IsDirectory(to) {
 		dir, name = filepath.Dir(to), filepath.Base(to)
@@ -53,7 +56,8 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	}()
 	err = unpack(reader, root, first, name)
 	if err == nil {
-		_, err = io.Copy(io.Discard, reader) // the archive ends before its sender has said how it went
+		// The sender reports its error only after the end of the archive.
+		_, err = io.Copy(io.Discard, reader)
 	}
 	reader.Close()
 	if serr := <-sent; err == nil {
@@ -65,8 +69,8 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 	return err
 }
 
-// firstName is how an archive of a path calls that path: its last part, and the
-// whole root ".".
+// firstName is the name that an archive has for a path: its last part, and "." for the
+// whole root.
 func firstName(inside string) string {
 	if name := path.Base(path.Clean(inside)); name != "/" {
 		return name
@@ -74,8 +78,8 @@ func firstName(inside string) string {
 	return "."
 }
 
-// unpack writes an archive beneath root, its first element called name. What is
-// no part of that element is refused: it could be any file that is there.
+// unpack writes an archive beneath root and calls its first element name. An element
+// that is no part of the first one is refused: it could be any file that exists there.
 func unpack(from io.Reader, root *os.Root, first, name string) error {
 	archive := tar.NewReader(from)
 	var folders []madeFolder
@@ -91,6 +95,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		inside := path.Clean(header.Name)
 		rest, part := strings.CutPrefix(inside, first)
 		switch {
+		// The whole root goes into a folder of its own. Its elements are cleaned as
+		// absolute paths, so ".." cannot leave that.
 		case first == ".":
 			inside = path.Join(name, path.Join("/", inside))
 		case !part || rest != "" && rest[0] != '/':
@@ -98,6 +104,8 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		default:
 			inside = name + rest
 		}
+		// Before the next element is written: it may be in a directory whose time must
+		// not be set yet.
 		if folders, err = leaveFolders(root, folders, inside); err != nil {
 			return err
 		}
@@ -105,20 +113,22 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		if err != nil {
 			return fmt.Errorf("cannot write %s: %w", inside, err)
 		}
+		// A directory that existed keeps its time.
 		if made && header.Typeflag == tar.TypeDir {
 			folders = append(folders, madeFolder{inside, header.ModTime})
 		}
 	}
 }
 
-// unpackOne takes the place of what has the name, and never writes through it: it
-// may be a link that an earlier part of the archive made. A directory that is
-// there is used as it is, and was not made.
+// unpackOne replaces what has the name, and never writes through it: it may be a link
+// that an earlier element of the archive made. A directory that exists is used as it
+// is, and counts as not made.
 func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string) (made bool, err error) {
 	mode := fs.FileMode(header.Mode) & fs.ModePerm // no set-id bit of an agent's reaches the host
 	var create func(temporary string) error
 	switch header.Typeflag {
 	case tar.TypeDir:
+		// The owner's bits are needed to write what follows into it.
 		err := root.Mkdir(name, mode|0o700)
 		if errors.Is(err, fs.ErrExist) {
 			return false, nil
@@ -140,8 +150,9 @@ func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string
 	return err == nil, err
 }
 
-// replaceWhole makes something under a name that nobody has and moves it to its own:
-// a copy that is cut short leaves there what was there.
+// replaceWhole makes something under a random name and renames it: a copy that is cut
+// short leaves the old file. An empty directory in the way is removed first, because
+// rename(2) does not replace it by a file.
 func replaceWhole(root *os.Root, name string, create func(temporary string) error) error {
 	temporary := path.Join(path.Dir(name), ".clove-"+rand.Text())
 	err := create(temporary)
@@ -156,6 +167,7 @@ func replaceWhole(root *os.Root, name string, create func(temporary string) erro
 	return err
 }
 
+// writeNew creates a file that must not exist, so it cannot follow a link.
 func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) error {
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -165,8 +177,8 @@ func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) e
 	return errors.Join(err, file.Close())
 }
 
-// copyIn packs a path of the host's and sends it. The last part of a target
-// that is no directory inside is the new name.
+// copyIn packs a path of the host and sends it. If the target is no directory inside,
+// its last part is the new name.
 func (p *program) copyIn(ctx context.Context, d *client.Client, from string, to place) error {
 	if from == "-" {
 		return d.CopyIn(ctx, to.run, to.path, p.in)
@@ -180,6 +192,8 @@ func (p *program) copyIn(ctx context.Context, d *client.Client, from string, to 
 		defer reader.Close()
 		return d.CopyIn(ctx, to.run, dir, reader)
 	}
+	// Only the other side knows whether the target is a directory, so it is tried as
+	// one first.
 	err := send(to.path, filepath.Base(filepath.Clean(from)))
 	if agent.KindOf(err) == agent.KindNotFound || agent.KindOf(err) == agent.KindInvalid && err != nil {
 		return send(path.Dir(to.path), path.Base(to.path))
@@ -201,12 +215,13 @@ func pack(to io.Writer, from, name string) error {
 		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
 	})
 	if err != nil {
-		return err // an archive that is cut off has no end, which would be a second complaint
+		return err // without Close: an unfinished archive would add a second error
 	}
 	return archive.Close()
 }
 
-// packOne keeps modes and times; owners are the agent's, whoever has them here.
+// packOne keeps modes and times. Owners are left out: inside, everything belongs to the
+// agent.
 func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

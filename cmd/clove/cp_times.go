@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// madeFolder is a directory of a copy, and the time that it shall have. What is
-// written into it changes that time, so it is set afterwards.
+// madeFolder is a directory of a copy with the time that it gets in the end: writing
+// into the directory changes it.
 type madeFolder struct {
 	name     string
 	modified time.Time
 }
 
-// leaveFolders sets the times of those in which next, an archive's next name, does
-// not lie, and returns the rest. folders lie in each other.
+// leaveFolders sets the times of those directories that next, the archive's next name,
+// is not in, and returns the others. folders are nested: an archive is in the order of
+// a tree.
 func leaveFolders(root *os.Root, folders []madeFolder, next string) ([]madeFolder, error) {
 	for len(folders) > 0 {
 		last := folders[len(folders)-1]
@@ -33,8 +34,9 @@ func leaveFolders(root *os.Root, folders []madeFolder, next string) ([]madeFolde
 	return folders, nil
 }
 
-// setModified gives a file, a directory or a link itself a time. One that is to come
-// is now: what an agent dates ahead would look newer than all that is made of it.
+// setModified sets the time of a file, a directory or a link itself. A time in the
+// future becomes now: what an agent dates ahead would stay newer than everything that
+// is built from it, and make would rebuild that every time.
 func setModified(root *os.Root, name string, modified time.Time) error {
 	if now := time.Now(); modified.After(now) {
 		modified = now
@@ -43,6 +45,8 @@ func setModified(root *os.Root, name string, modified time.Time) error {
 	if err != nil {
 		return err
 	}
+	// os.Root has no call for the time of a link, so the parent is opened beneath the
+	// root.
 	parent, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err

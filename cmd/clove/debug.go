@@ -30,8 +30,9 @@ func (p *program) debugCommand() *cli.Command {
 	}
 }
 
-// debug writes the archive part by part. A part that cannot be had is reported and left out.
-// Only a file that cannot be written is a failure, and then it is removed.
+// debug writes the archive part by part. A part that cannot be obtained is reported and
+// left out, because the command is for machines on which something is wrong. Only a
+// file that cannot be written is a failure; it is removed then.
 func (p *program) debug(c *cli.Context) error {
 	if c.Args().First() == "store" {
 		return p.debugStore(c)
@@ -43,6 +44,7 @@ func (p *program) debug(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// UTC: the archive may be read in another time zone.
 	now := time.Now().UTC()
 	name := "clove-debug-" + now.Format("20060102-150405")
 	out, path, err := p.debugOutput(c.String(flagArchive), name+".tar.gz")
@@ -50,6 +52,7 @@ func (p *program) debug(c *cli.Context) error {
 		return err
 	}
 	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.debugParts(c, b))
+	// A close may report the error of an earlier write.
 	if out != p.out {
 		if err = errors.Join(err, out.Close()); err != nil {
 			err = errors.Join(err, os.Remove(path))
@@ -67,12 +70,14 @@ func (p *program) debug(c *cli.Context) error {
 	return nil
 }
 
+// debugIntro begins the archive's README.txt, so that whoever sends the archive knows
+// what is in it and what is not.
 const debugIntro = `What could be known of this clove. Left out: values of environments and labels, arguments of commands, seccomp
 documents, what agents asked for that was denied, their files, and all that they wrote.
 `
 
-// debugOutput opens the archive's file. It is root's alone, and never one that
-// somebody laid there.
+// debugOutput opens the archive's file. Only root can read it. O_EXCL, so that no file
+// or link that somebody prepared is written to.
 func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
 	switch path {
 	case "-":
@@ -87,7 +92,7 @@ func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
 	return file, path, nil
 }
 
-// debugStore shows the store's file, or one run as it lies in it.
+// debugStore shows the store's file, or one run as it is stored, without secrets.
 func (p *program) debugStore(c *cli.Context) error {
 	if c.NArg() > 2 {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "debug store", Message: fmt.Sprintf("it takes one run, not %d", c.NArg()-1), Hint: "clove debug store [NAME|ID]"}
@@ -123,7 +128,7 @@ func (p *program) debugStore(c *cli.Context) error {
 	return printTable(p.out, rows)
 }
 
-// asJSON is a part that is a document.
+// asJSON is a part that is a JSON document.
 func asJSON(look func() (any, error)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		value, err := look()

@@ -26,14 +26,15 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// debugHistory is how many occurrences are shown, and debugRuns how many live
-// runs are looked at one by one.
+// debugHistory is how many events are shown, and debugRuns how many live runs are
+// queried one by one.
 const (
 	debugHistory = 1000
 	debugRuns    = 32
 )
 
-// debugParts is what clove debug gathers, each by itself.
+// debugParts are the parts of the archive. Each is obtained independently of the
+// others, so one that hangs or fails costs only itself.
 func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	state := c.String(flagRoot)
 	parts := []bundle.Part{
@@ -54,7 +55,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	}
 	for _, part := range api.DebugParts {
 		parts = append(parts, bundle.Part{Name: "cloved/" + string(part) + ".txt", What: "as cloved says itself", Make: func(ctx context.Context) ([]byte, error) {
-			// A connection for each: one that hangs holds up no other.
+			// A connection for each part: one that hangs does not delay the others.
 			d, err := p.dial(ctx, socket(c))
 			if err != nil {
 				return nil, err
@@ -69,6 +70,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 		bundle.Part{Name: "cloved/clove.yaml", What: "/etc/clove/clove.yaml, without comments", Make: func(context.Context) ([]byte, error) { return debugConfiguration(configFile) }})
 }
 
+// indented writes JSON for people: on several lines, and without HTML's escapes.
 func indented(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -78,6 +80,7 @@ func indented(value any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
+// debugVersions needs neither cloved nor the store.
 func debugVersions(context.Context) ([]byte, error) {
 	var kernel unix.Utsname
 	if err := unix.Uname(&kernel); err != nil {
@@ -92,6 +95,7 @@ func debugVersions(context.Context) ([]byte, error) {
 	return append([]byte(text), system...), nil
 }
 
+// debugRunsTable leaves out what may be a secret (bundle.Redact).
 func debugRunsTable(b backend) ([]byte, error) {
 	runs, err := b.List()
 	if err != nil {
@@ -104,13 +108,14 @@ func debugRunsTable(b backend) ([]byte, error) {
 	return bundle.Redact(stored)
 }
 
-// liveRuns are the first few of the runs that execute.
+// liveRuns are the first runs that execute: those with a lease.
 func liveRuns(b backend) ([]agent.Run, error) {
 	runs, err := b.List()
 	live := slices.DeleteFunc(runs, func(run agent.Run) bool { return run.Lease == nil })
 	return live[:min(len(live), debugRuns)], err
 }
 
+// debugPlans writes how each live run's root was built, computed again from its spec.
 func debugPlans(b backend) ([]byte, error) {
 	runs, err := liveRuns(b)
 	var text bytes.Buffer
@@ -124,12 +129,12 @@ func debugPlans(b backend) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// lateTime is what is left of a part's time when no supervisor is waited for
-// any more: enough to write down what the others answered.
+// lateTime is reserved at the end of a part's time: the answers that have come by then
+// can still be written.
 const lateTime = 2 * time.Second
 
-// debugSupervisors asks those that can be asked, all at once: one that hangs
-// costs its own answer. They need nothing of cloved.
+// debugSupervisors queries the supervisors of detached runs, all at once: one that
+// hangs costs its own answer. It does not need cloved.
 func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, error) {
 	runs, err := liveRuns(b)
 	if end, bounded := ctx.Deadline(); bounded {
@@ -141,6 +146,7 @@ func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, er
 	var all sync.WaitGroup
 	for i, run := range runs {
 		all.Go(func() {
+			// Its supervisor is a clove in the foreground, which has no socket.
 			if !run.Spec.Detached {
 				answers[i].Text = "runs in the foreground"
 			} else if err := supervisor.Call(ctx, runDir, run.Spec.ID, supervisor.MethodDebug, api.Nothing{}, &answers[i]); err != nil {
@@ -156,8 +162,8 @@ func debugSupervisors(ctx context.Context, b backend, runDir string) ([]byte, er
 	return text.Bytes(), err
 }
 
-// debugProcess describes the process that holds cloved's lock, also when it does not answer.
-// Its environment and arguments may hold secrets, and are left out.
+// debugProcess describes the process that holds cloved's lock, also when it does not
+// answer. Its environment and arguments may contain secrets and are left out.
 func debugProcess(state string) ([]byte, error) {
 	note, err := os.ReadFile(filepath.Join(state, "cloved.lock"))
 	if err != nil {
@@ -165,11 +171,14 @@ func debugProcess(state string) ([]byte, error) {
 	}
 	pid := strings.TrimSpace(string(note))
 	directory := filepath.Join("/proc", pid)
+	// The file keeps the pid after cloved has ended, and the number may belong to
+	// another process by now.
 	name, err := os.ReadFile(filepath.Join(directory, "comm"))
 	if err != nil || strings.TrimSpace(string(name)) != "cloved" {
 		return fmt.Appendf(nil, "process %s, which was cloved, is gone\n", pid), nil
 	}
 	text := []byte("process " + pid + "\n")
+	// wchan shows where in the kernel a process hangs.
 	for _, file := range []string{"status", "limits", "cgroup", "wchan", "io"} {
 		what, err := os.ReadFile(filepath.Join(directory, file))
 		if err != nil {
@@ -194,7 +203,8 @@ func debugJournal(ctx context.Context) ([]byte, error) {
 // configFile is where cloved looks by default.
 const configFile = "/etc/clove/clove.yaml"
 
-// debugConfiguration has no secret fields, but comments may hold some and are left out.
+// debugConfiguration leaves out comments. The configuration has no field for a secret,
+// but a comment may contain one.
 func debugConfiguration(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

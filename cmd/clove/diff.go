@@ -20,6 +20,8 @@ func (p *program) diffCommand() *cli.Command {
 	}
 }
 
+// diff needs cloved for a run that executes: only the run's supervisor can freeze it
+// while its layer is read.
 func (p *program) diff(c *cli.Context) error {
 	d, b, err := p.either(c)
 	if err != nil {
@@ -38,7 +40,7 @@ func (p *program) diff(c *cli.Context) error {
 	return p.printChanges(c.Bool(flagJSON), changes)
 }
 
-// collect keeps what cloved tells as what clove prints.
+// collect converts the changes that cloved sends to the type that clove prints.
 func collect(changes *[]rootfs.Change) func(agent.Change) error {
 	return func(c agent.Change) error {
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
@@ -51,6 +53,7 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
 		return p.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
+	// What the host would execute comes last, where it is seen.
 	plain, executed := apart(changes)
 	for _, change := range append(plain, executed...) {
 		if _, err := fmt.Fprintln(p.out, change); err != nil {
@@ -60,8 +63,8 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 	return nil
 }
 
-// apart are the changes that the host only keeps, and those that one of its programs executes
-// by itself.
+// apart separates the changes that the host only keeps from those that one of its
+// programs executes by itself, such as Git hooks.
 func apart(changes []rootfs.Change) (plain, executed []rootfs.Change) {
 	for _, change := range changes {
 		if change.ExecutedBy == "" {

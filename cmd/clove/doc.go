@@ -13,6 +13,6 @@
 // has to say goes to stderr: errors as "clove: …" with a "hint: …", with
 // --json as one JSON object.
 //
-// It holds nothing that another front end would need too: what a limit means is
-// runtime's, how a value is written and what its default is, policies'.
+// It contains nothing that another front end would need too: package runtime decides
+// what a limit means, package policies how a value is written and what its default is.
 package main

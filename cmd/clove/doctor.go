@@ -17,8 +17,8 @@ func (p *program) doctorCommand() *cli.Command {
 	}
 }
 
-// diagnose exits 0 whatever it finds: a host without one controller is a host
-// that clove works on.
+// diagnose exits with 0 whatever it finds: clove works on a host without one of the
+// controllers, and only a run that needs it is refused.
 func (p *program) diagnose(c *cli.Context) error {
 	findings := p.doctor(c.String(flagRunDir))
 	if c.Bool(flagJSON) {
@@ -27,12 +27,15 @@ func (p *program) diagnose(c *cli.Context) error {
 	return p.printFindings(findings)
 }
 
-// printFindings has beside each check what was found, and below it which limits stand on it and what to do.
+// printFindings shows beside each check what was found, and below that which limits
+// depend on it and the remedy.
 func (p *program) printFindings(findings []runtime.Finding) error {
 	rows := [][]string{{"CHECK", "STATUS", "FOUND"}}
 	for _, f := range findings {
 		rows = append(rows, []string{f.Name, f.Status, ""})
 	}
+	// The third column is wrapped and not cut: a remedy that is cut is of no use. On a
+	// narrow terminal it is at least two short cells wide.
 	widths := columnWidths(rows)
 	room := max(p.width()-widths[0]-widths[1]-2*columnGap, 2*cellFloor)
 	rows = rows[:1]

@@ -18,6 +18,7 @@ func (p *program) drainCommand() *cli.Command {
 	}
 }
 
+// drain is stored by cloved, so it outlives a restart of cloved and of the host.
 func (p *program) drain(c *cli.Context, d *client.Client) error {
 	return d.Drain(c.Context, !c.Bool(flagUndo))
 }

@@ -9,11 +9,11 @@ import (
 	"clove.run/clove/client"
 )
 
-// atOnce is how many runs a command acts on at the same time: a stop takes as
-// long as the agent's grace, and is not to be waited for one after the other.
+// atOnce is how many runs a command acts on at the same time. A stop takes as long as
+// the agent's grace period, so one after the other would add them up.
 const atOnce = 16
 
-// ofSomeRuns is the action of a command whose arguments name runs.
+// ofSomeRuns is the action of a command whose arguments name runs, at least one.
 func ofSomeRuns(do cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.NArg() == 0 {
@@ -23,25 +23,29 @@ func ofSomeRuns(do cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// askEach asks cloved to do one thing to every run that is named.
+// askEach lets cloved do one thing to every run that is named.
 func (p *program) askEach(c *cli.Context, ask func(d *client.Client, reference string) error) error {
 	return ofSomeRuns(p.withCloved(func(c *cli.Context, d *client.Client) error {
 		return p.each(c, atOnce, func(reference string) error { return ask(d, reference) })
 	}))(c)
 }
 
-// each does one thing to every run that is named, some at the same time, and
-// prints those that it could be done to in the order of their naming. It goes on
-// after one that fails: the others were asked for too.
+// each does one thing to every run that is named, at most width at the same time. It
+// prints the names for which that succeeded, in the order in which they were given, and
+// continues after one that fails.
 func (p *program) each(c *cli.Context, width int, do func(reference string) error) error {
 	references := c.Args().Slice()
 	outcomes := make([]chan error, len(references))
 	places := make(chan struct{}, width)
 	for i := range references {
+		// With room for the result, so that a run that is finished frees its place
+		// although an earlier one is still printed.
 		outcomes[i] = make(chan error, 1)
 	}
 	go func() {
 		for i, reference := range references {
+			// A place is taken before the goroutine starts, so that runs begin in the
+			// order of their names.
 			places <- struct{}{}
 			go func() {
 				outcomes[i] <- do(reference)

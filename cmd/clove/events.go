@@ -31,8 +31,8 @@ const (
 	flagOnce = "once"
 )
 
-// events begins now unless a number or a time is named, or all that is wanted
-// is the past.
+// events begins with the next event unless a number or a time is given. --once without
+// either shows everything that is kept.
 func (p *program) events(c *cli.Context) error {
 	params := api.EventParams{Follow: !c.Bool(flagOnce), Run: c.String(flagRun)}
 	var err error
@@ -46,6 +46,8 @@ func (p *program) events(c *cli.Context) error {
 		}
 		params.After = &number
 	} else if !params.Follow || !params.Since.IsZero() {
+		// Number 0 is before the first event that is kept; absent means only what
+		// comes.
 		params.After = new(uint64)
 	}
 	d, err := p.cloved(c)
@@ -54,6 +56,7 @@ func (p *program) events(c *cli.Context) error {
 	}
 	defer d.Close()
 	_, err = d.Events(c.Context, params, func(note api.EventNote) error {
+		// cloved keeps a limited number of events.
 		if note.Gap {
 			p.say("clove", cyan, "there are events before this that are not known any more")
 		}
@@ -69,7 +72,8 @@ func (p *program) events(c *cli.Context) error {
 	return err
 }
 
-// eventLine is one line for people; names and details may come from agents.
+// eventLine is one line for people. Names and details may come from agents, so they are
+// made printable.
 func eventLine(e agent.RunEvent) string {
 	line := fmt.Sprintf("%d %s %s %s (%s)", e.Sequence, e.Time.Local().Format("2006-01-02T15:04:05.000"), e.Kind, printable(shown(agent.RunName{UID: e.Owner.UID, Name: e.Name})), e.ID[:min(len(e.ID), shortID)])
 	if e.ExitCode != nil {

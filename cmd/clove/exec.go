@@ -30,8 +30,8 @@ func (p *program) execCommand() *cli.Command {
 	}
 }
 
-// exec makes the caller's terminal raw only where the process has one and reads
-// it; else ctrl-c ends this command, and with it the process.
+// exec makes the caller's terminal raw only if the process has a terminal and reads it.
+// Otherwise ctrl-c ends this command, and with it the process.
 func (p *program) exec(c *cli.Context) error {
 	if c.NArg() < 2 {
 		return invalid("", "clove exec NAME -- COMMAND", "it takes a run and a command")
@@ -44,6 +44,8 @@ func (p *program) exec(c *cli.Context) error {
 			return err
 		}
 		params.Exec.User = &user
+		// The agent's HOME belongs to the agent's user. A value that was given
+		// explicitly stays.
 		if !slices.ContainsFunc(params.Exec.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 			params.Exec.Env = append(params.Exec.Env, "HOME="+user.Home)
 		}
@@ -53,6 +55,8 @@ func (p *program) exec(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
+	// Before the session begins, so that nothing is typed while the caller's terminal
+	// still edits lines.
 	t, err := p.openTerminal(params.Exec.Terminal && params.Stdin, nil)
 	if err != nil {
 		return err
@@ -68,14 +72,14 @@ func (p *program) exec(c *cli.Context) error {
 	return p.executed(c, session, t, params.Stdin)
 }
 
-// executed holds the session to its end.
+// executed stays with the session to its end.
 func (p *program) executed(c *cli.Context, session *client.Session, t *userTerminal, stdin bool) error {
 	if stdin {
 		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}
 	var result api.ExecResult
 	err := session.Answer(c.Context, &result, p.show)
-	t.restore() // before anything is said on it
+	t.restore() // before anything is printed on it
 	if err != nil {
 		return err
 	}

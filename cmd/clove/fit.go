@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usualWidth is what a terminal has where nothing is known of it.
+// usualWidth is the number of columns that is assumed if stdout is no terminal.
 const usualWidth = 80
 
 // width is how many columns stdout has.
@@ -19,13 +19,14 @@ func (p *program) width() int {
 	return int(window.Col)
 }
 
-// cellFloor is as short as a cell is cut.
+// cellFloor is the length below which no cell is cut: less would show nothing.
 const cellFloor = 8
 
-// printFitting is printTable for rows that fit the width: the columns in cut are shortened, in
-// that order, and JSON has them whole.
+// printFitting is printTable for rows that must fit the terminal: the columns in cut
+// are shortened, in that order. JSON has them whole.
 func (p *program) printFitting(rows [][]string, cut ...int) error {
 	widths := columnWidths(rows)
+	// The gap behind the last column is not printed.
 	excess := -p.width() - columnGap
 	for _, width := range widths {
 		excess += width + columnGap
@@ -34,6 +35,8 @@ func (p *program) printFitting(rows [][]string, cut ...int) error {
 		if column >= len(widths) || excess <= 0 {
 			continue
 		}
+		// A column is cut by no more than is needed, and what it could not give the
+		// next one gives.
 		length := max(widths[column]-excess, min(cellFloor, widths[column]))
 		excess -= widths[column] - length
 		for _, row := range rows {
@@ -43,7 +46,8 @@ func (p *program) printFitting(rows [][]string, cut ...int) error {
 	return printTable(p.out, rows)
 }
 
-// shortened ends with an ellipsis where something is missing.
+// shortened ends with an ellipsis if something was cut. It counts characters, not
+// bytes.
 func shortened(text string, length int) string {
 	if utf8.RuneCountInString(text) <= length {
 		return text
@@ -51,8 +55,8 @@ func shortened(text string, length int) string {
 	return string([]rune(text)[:length-1]) + "…"
 }
 
-// wrapped breaks text at blanks into lines of at most width letters; a longer word has a line of
-// its own. Line breaks in text are blanks, empty lines stay.
+// wrapped breaks text at blanks into lines of at most width characters. A longer word
+// gets a line of its own. Line breaks in text count as blanks, and empty lines stay.
 func wrapped(text string, width int) []string {
 	var lines []string
 	for i, paragraph := range strings.Split(text, "\n\n") {

@@ -12,7 +12,7 @@ func (p *program) gcCommand() *cli.Command {
 	}
 }
 
-// gc prints what was removed also when something else could not be.
+// gc prints what was removed even if something else could not be removed.
 func (p *program) gc(c *cli.Context) error {
 	b, err := p.backend(c)
 	if err != nil {

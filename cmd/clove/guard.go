@@ -15,8 +15,7 @@ import (
 
 const guardName = "guard"
 
-// guardCommand is cloved's, which starts one for each engine's container with
-// network rules.
+// guardCommand is started by cloved, once for each OCI container with network rules.
 func (p *program) guardCommand() *cli.Command {
 	return &cli.Command{
 		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", UsageText: "clove guard", Hidden: true,
@@ -24,9 +23,12 @@ func (p *program) guardCommand() *cli.Command {
 	}
 }
 
+// guard reads its order from one pipe and answers on another, as all processes that
+// clove starts for a long time do (internal/lasting).
 func (p *program) guard(c *cli.Context) error {
 	orders, pipe := os.NewFile(lasting.OrderFD, "order"), os.NewFile(lasting.AnswerFD, "answer")
 	var order agent.Guard
+	// One JSON object; a person who calls the command has no such descriptor.
 	err := json.NewDecoder(orders).Decode(&order)
 	orders.Close()
 	if err != nil {
@@ -35,6 +37,8 @@ func (p *program) guard(c *cli.Context) error {
 	}
 	b, err := p.backend(c)
 	held := false
+	// The caller of cloved waits for exactly one answer: success once the rules are in
+	// force, or the error. A later error is only returned.
 	answer := func(a supervisor.Answer) {
 		_ = json.NewEncoder(pipe).Encode(a) // cloved may be gone, which changes nothing
 		pipe.Close()
@@ -43,7 +47,7 @@ func (p *program) guard(c *cli.Context) error {
 		err = b.Guard(c.Context, order, func() {
 			held = true
 			answer(supervisor.Answer{Started: true})
-			debug.FreeOSMemory() // there is one of us for each container, and the start is over
+			debug.FreeOSMemory() // there is a guard for each container, and the start's memory is not needed again
 		})
 	}
 	if err != nil && !held {

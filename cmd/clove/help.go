@@ -8,12 +8,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagColumn is where the explanation of a flag begins in a help; a flag that is longer has a
-// line of its own.
+// flagColumn is the column at which a flag's explanation begins. A flag that is longer
+// gets a line of its own.
 const flagColumn = 30
 
-// fitHelp gives each command a help that fits a usual terminal, where one is asked for: urfave/cli
-// aligns all flags of a group behind the longest, and breaks no line.
+// fitHelp gives each command a help text that fits a usual terminal. urfave/cli aligns
+// all flags of a group behind the longest one, and breaks no line. The work is only
+// done if help is asked for: every other command line would pay for it.
 func fitHelp(commands []*cli.Command, args []string) {
 	if !slices.ContainsFunc(args, func(arg string) bool { return arg == "--"+flagHelp || arg == "-h" || arg == flagHelp }) {
 		return
@@ -27,7 +28,7 @@ func fitHelp(commands []*cli.Command, args []string) {
 	}
 }
 
-// helpTemplate is the help of a command as a template: only the command's whole name is left
+// helpTemplate is a command's help as a template. Only the command's whole name is left
 // to urfave/cli, which knows the parents.
 func helpTemplate(c *cli.Command) string {
 	var b strings.Builder
@@ -43,8 +44,8 @@ func helpTemplate(c *cli.Command) string {
 	return b.String()
 }
 
-// appHelpTemplate is the help of clove itself: urfave/cli's, but for the flags, of
-// which it breaks no line.
+// appHelpTemplate is the help of clove itself: urfave/cli's own, except for the flags,
+// whose lines it does not break.
 func appHelpTemplate(flags []cli.Flag) string {
 	return `NAME:
    {{template "helpNameTemplate" .}}
@@ -76,10 +77,12 @@ func optionsText(flags []cli.Flag) string {
 	return b.String()
 }
 
-// literal keeps a text from being read as a template.
+// literal keeps text from being read as a template: format flags have {{.ID}} in their
+// explanation.
 func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
-// flagGroups are the flags that are shown, one list for each group; both in the order of their names.
+// flagGroups are the flags that help shows, in one list for each group; groups and
+// flags are sorted by name.
 func flagGroups(flags []cli.Flag) [][]cli.Flag {
 	shown := slices.DeleteFunc(slices.Clone(flags), func(f cli.Flag) bool {
 		visible, ok := f.(cli.VisibleFlag)
@@ -98,6 +101,7 @@ func flagGroups(flags []cli.Flag) [][]cli.Flag {
 	return groups
 }
 
+// groupOf is empty for a flag of a command without groups.
 func groupOf(f cli.Flag) string {
 	if grouped, ok := f.(cli.CategorizableFlag); ok {
 		return grouped.GetCategory()
@@ -105,8 +109,8 @@ func groupOf(f cli.Flag) string {
 	return ""
 }
 
-// flagHelpText is one flag: its names, what it takes ("..." where it may stand several times), and
-// what urfave/cli says of it.
+// flagHelpText is the help of one flag: its names, VALUE if it takes one, "..." if it
+// may be repeated, and the explanation that urfave/cli makes, with the default.
 func flagHelpText(f cli.Flag) string {
 	names := make([]string, len(f.Names()))
 	for i, name := range f.Names() {
@@ -122,6 +126,7 @@ func flagHelpText(f cli.Flag) string {
 	if many, ok := f.(cli.DocGenerationSliceFlag); ok && many.IsSliceFlag() {
 		head += "..."
 	}
+	// urfave/cli separates names and explanation by a tab.
 	_, explanation, _ := strings.Cut(f.String(), "\t")
 	text := hanging(wrapped(explanation, usualWidth-flagColumn), flagColumn)
 	if len(head)+columnGap > flagColumn {
@@ -130,7 +135,7 @@ func flagHelpText(f cli.Flag) string {
 	return head + strings.Repeat(" ", flagColumn-len(head)) + text + "\n"
 }
 
-// hanging joins lines, all but the first behind so many blanks.
+// hanging joins lines and indents all but the first.
 func hanging(lines []string, blanks int) string {
 	var b strings.Builder
 	for i, line := range lines {

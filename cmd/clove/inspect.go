@@ -16,8 +16,8 @@ func (p *program) inspectCommand() *cli.Command {
 	}
 }
 
-// inspect gives the run as cloved or the store has it, so that programs see the
-// same with and without cloved.
+// inspect prints the run as it is stored, so that programs read the same with and
+// without cloved.
 func (p *program) inspect(c *cli.Context) error {
 	d, b, err := p.either(c)
 	if err != nil {
@@ -31,6 +31,7 @@ func (p *program) inspect(c *cli.Context) error {
 		run = found.Run
 	} else {
 		run, err = b.Get(c.Args().First())
+		// cloved has done the same with its answer.
 		run = run.WithoutSecrets()
 	}
 	if err != nil {

@@ -19,6 +19,8 @@ func (p *program) printJSON(value any) error {
 // writeLine writes value as one line of JSON.
 func writeLine(w io.Writer, value any) error { return jsonEncoder(w).Encode(value) }
 
+// jsonEncoder does not escape <, > and &: the output is not for HTML, and commands are
+// full of them.
 func jsonEncoder(w io.Writer) *json.Encoder {
 	if file, ok := w.(*os.File); ok && isTerminal(file) {
 		w = terminalJSON{file}
@@ -28,9 +30,10 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 	return encoder
 }
 
-// terminalJSON writes JSON to a terminal: what JSON itself may hold in a string, U+0080 to U+009F and
-// the characters that turn the direction of writing among it, is escaped, which changes no value. The
-// texts come from agents. Each Write has whole characters: json.Encoder writes a value at once.
+// terminalJSON writes JSON to a terminal. A JSON string may contain U+0080 to U+009F
+// and characters that change the direction of writing, which act on terminals, and
+// texts come from agents. They are escaped, which changes no value. Each Write has
+// whole characters, because json.Encoder writes a value at once.
 type terminalJSON struct{ to io.Writer }
 
 func (t terminalJSON) Write(text []byte) (int, error) {
@@ -44,13 +47,15 @@ func (t terminalJSON) Write(text []byte) (int, error) {
 		}
 		rest = rest[size:]
 	}
+	// The caller compares the count with what it passed, not with what was written.
 	if _, err := t.to.Write(shown); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// appendEscaped writes r as RFC 8259 section 7 has it, in two halves where it takes more than 16 bits.
+// appendEscaped writes r as RFC 8259 section 7 defines it, as a surrogate pair if it
+// has more than 16 bits.
 func appendEscaped(text []byte, r rune) []byte {
 	for _, unit := range utf16.AppendRune(nil, r) {
 		digits := strconv.FormatUint(0x10000+uint64(unit), 16)

@@ -17,7 +17,7 @@ func (p *program) killCommand() *cli.Command {
 	}
 }
 
-// kill sends, and waits for nothing: only KILL is sure to end a run.
+// kill sends the signal and does not wait: only KILL is certain to end a run.
 func (p *program) kill(c *cli.Context) error {
 	number, err := build.ParseSignal(flagSignal, c.String(flagSignal))
 	if err != nil {

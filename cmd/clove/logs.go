@@ -34,18 +34,21 @@ func (p *program) logsCommand() *cli.Command {
 	}
 }
 
-// logs needs cloved, also for ended runs: whose log it is only cloved can say.
+// logs needs cloved for ended runs too: only cloved checks whether a log belongs to the
+// caller.
 func (p *program) logs(c *cli.Context) error {
 	params := api.LogsParams{RunParams: api.RunParams{Run: c.Args().First()}, Follow: c.Bool(flagFollow)}
 	var err error
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {
 		return err
 	}
+	// "all" is docker's word for the default.
 	if text := c.String(flagTail); text != "" && text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
 			return invalid(flagTail, "write a number of lines", "%q is not a number of lines", text)
 		}
+		// A pointer, because 0 lines is a number too.
 		params.Tail = &n
 	}
 	d, err := p.cloved(c)
@@ -57,17 +60,17 @@ func (p *program) logs(c *cli.Context) error {
 	return d.Logs(c.Context, params, printer.print)
 }
 
-// linePrinter shows lines of a log.
+// linePrinter prints the lines of a log.
 type linePrinter struct {
 	*program
 	json, stamps bool
-	open         map[string]bool // streams whose last line goes on in the next piece
-	text         bytes.Buffer    // what goes to the same stream in one piece
+	open         map[string]bool // streams whose last line continues in the next piece
+	text         bytes.Buffer    // collected output for one stream
 	to           io.Writer
 }
 
-// print writes the agent's bytes as they were, each stream to its own and in the
-// order of the log.
+// print writes the agent's bytes as they were, to the stream that they were written to,
+// in the order of the log.
 func (l *linePrinter) print(lines []api.LogLine) error {
 	for _, line := range lines {
 		if err := l.add(line); err != nil {
@@ -77,7 +80,10 @@ func (l *linePrinter) print(lines []api.LogLine) error {
 	return l.flush()
 }
 
+// add collects what goes to one stream and flushes when the stream changes, so that
+// many lines cost one write.
 func (l *linePrinter) add(line api.LogLine) error {
+	// Lines of clove's own go to stderr, so that stdout has the agent's bytes only.
 	clovesOwn := !l.json && (line.LostLines > 0 || line.Stream == api.StreamClove)
 	to := l.out
 	if clovesOwn || !l.json && line.Stream == "stderr" {
@@ -99,9 +105,11 @@ func (l *linePrinter) add(line api.LogLine) error {
 		l.say("clove", cyan, string(line.Content()))
 		return nil
 	}
+	// A line that came in pieces has one time, that of its beginning.
 	if l.stamps && !l.open[line.Stream] {
 		l.text.WriteString(line.Time.Format(stampFormat) + " ")
 	}
+	// A line that is not UTF-8 comes as bytes.
 	if line.Bytes != nil {
 		l.text.Write(line.Bytes)
 	} else {
@@ -122,10 +130,11 @@ func (l *linePrinter) flush() error {
 	return err
 }
 
-// stampFormat has one width, so that what follows is aligned.
+// stampFormat has a fixed width, so that what follows is aligned.
 const stampFormat = "2006-01-02T15:04:05.000000Z"
 
-// parseSince reads a time, which is local where it names no zone, or how long ago.
+// parseSince reads a point in time, which is local if it names no zone, or how long
+// ago.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// Inside the new namespaces this binary is started again and must become the
-// sandbox's init before anything else runs.
+// libcontainer starts this binary again inside the new namespaces, where it must become
+// the sandbox's init before anything else runs.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == runtime.ReexecArgument {
 		runtime.Reexec()
@@ -20,6 +20,7 @@ func init() {
 }
 
 func main() {
+	// PID 1 is clove itself only as the command of a container.
 	if os.Getpid() == 1 {
 		os.Exit(firstProcess(os.Args))
 	}
@@ -32,15 +33,15 @@ func main() {
 		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
 		ending:  exitOnSignal,
 	}
-	// Not here: the main goroutine has the first thread to itself (internal/nsthread),
-	// so that each time it waits costs a hand-over between threads.
+	// Not on the main goroutine: it has the first thread to itself (internal/nsthread),
+	// so each of its waits costs a switch between threads.
 	status := make(chan int)
 	go func() { status <- p.execute(os.Args[1:]) }()
 	os.Exit(<-status)
 }
 
-// exitOnSignal has signals that come after the agent's end hurry this program's
-// own, which may hang on a reader, and change nothing else of it.
+// exitOnSignal lets a signal that comes after the agent's end end this program at once,
+// with the same status: it may be blocked by whoever reads its output.
 func exitOnSignal(status int) {
 	late := make(chan os.Signal, 1)
 	signal.Notify(late, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)

@@ -21,12 +21,12 @@ func (p *program) manualCommand() *cli.Command {
 	}
 }
 
-// roff writes a page in man(7)'s language.
+// roff writes a page in the language of man(7).
 type roff struct{ strings.Builder }
 
 func (r *roff) section(name string) { fmt.Fprintf(r, ".SH %s\n", name) }
 
-// text writes lines as they are, without filling them.
+// text writes lines as they are: usages and descriptions are laid out already.
 func (r *roff) text(lines string) {
 	fmt.Fprintf(r, ".nf\n%s\n.fi\n", escapeRoff(lines))
 }
@@ -35,7 +35,8 @@ func (r *roff) item(term, meaning string) {
 	fmt.Fprintf(r, ".TP\n\\fB%s\\fR\n%s\n", escapeRoff(term), escapeRoff(meaning))
 }
 
-// escapeRoff takes the meaning from what troff would act on.
+// escapeRoff escapes what troff would act on: backslashes, dashes, which it would turn
+// into hyphens that cannot be pasted, and a dot or quote at the beginning of a line.
 func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -63,6 +64,7 @@ func manual(app *cli.App) string {
 	}
 	r.section("FLAGS OF EVERY COMMAND")
 	r.flags(globalFlags())
+	// The one part that is not generated from the commands.
 	r.section("EXIT STATUS OF CLOVE RUN")
 	for _, row := range []struct {
 		status  string
@@ -82,6 +84,7 @@ func manual(app *cli.App) string {
 	return r.String()
 }
 
+// command is the part of the page about one command.
 func (r *roff) command(c *cli.Command) {
 	fmt.Fprintf(r, ".SS clove %s\n%s.\n.PP\n", escapeRoff(c.Name), escapeRoff(c.Usage))
 	r.text(cmp.Or(c.UsageText, "clove "+c.Name))
@@ -92,7 +95,7 @@ func (r *roff) command(c *cli.Command) {
 	r.flags(c.Flags)
 }
 
-// flags leaves those out that help leaves out.
+// flags leaves out the flags that help leaves out.
 func (r *roff) flags(flags []cli.Flag) {
 	for _, f := range flags {
 		if shown, ok := f.(cli.VisibleFlag); ok && !shown.IsVisible() {

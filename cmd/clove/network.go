@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// reportDenied writes one line when a target is refused for the first time, so that the
+// reportDenied prints one line when a target is refused for the first time, so that the
 // user can allow it in the next run.
 func (p *program) reportDenied(d agent.Denial, reason, hint string) {
 	line := "network: refused " + d.Target
@@ -21,7 +21,8 @@ func (p *program) reportDenied(d agent.Denial, reason, hint string) {
 	p.say("clove", cyan, line)
 }
 
-// explainNetwork shows the rules that a run would have.
+// explainNetwork prints the rules that a run would have. It compiles them as a run
+// does, so what it prints is what holds.
 func (p *program) explainNetwork(spec agent.Spec) error {
 	rules, err := build.Rules(spec)
 	if err != nil {
@@ -45,6 +46,7 @@ func (p *program) explainNetwork(spec agent.Spec) error {
 		rows = append(rows, []string{verb, e.Rule, e.Protos, e.Ports, e.Source, e.Note})
 	}
 	for _, published := range spec.Egress.Publish {
+		// A published port is no rule, but the one way in.
 		rows = append(rows, []string{"publish", published.Host.String(), "tcp", fmt.Sprint(published.Port), "--" + flagPublish, "the host's clients reach the agent"})
 	}
 	if len(rows) == 1 {
@@ -53,6 +55,7 @@ func (p *program) explainNetwork(spec agent.Spec) error {
 	return printTable(p.out, rows)
 }
 
+// modeMeanings explains the modes of --network.
 var modeMeanings = map[string]string{
 	agent.NetworkNone:      "loopback and nothing else, no names",
 	agent.NetworkAllowlist: "what the rules allow and nothing else; what is denied stays denied",

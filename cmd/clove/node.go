@@ -26,10 +26,12 @@ const (
 	flagCloved           = "cloved"
 )
 
-// The values of node's --restart and --cloved.
+// answerYes and answerNo are the values of --restart and --cloved. A value and not a
+// switch: the default of one is yes.
 const answerYes, answerNo = "yes", "no"
 
-// clovedAnswer bounds the wait for a cloved that may be reading a large store.
+// clovedAnswer bounds the wait for cloved's first answer: it reads the store before it
+// serves, which may be large.
 const clovedAnswer = 2 * time.Minute
 
 func (p *program) nodeCommand() *cli.Command {
@@ -66,6 +68,8 @@ func (p *program) node(c *cli.Context) error {
 	switch word := c.Args().First(); {
 	case c.NArg() == 1 && word == "install":
 		result, err = p.installNode(c, containerd, with)
+	// uninstall removes what is there, whatever it is called. A flag of install's would
+	// suggest otherwise.
 	case c.NArg() == 1 && word == "uninstall":
 		for _, flag := range []string{flagHandler, flagRuntime} {
 			if c.IsSet(flag) {
@@ -86,6 +90,7 @@ func (p *program) node(c *cli.Context) error {
 	return p.tellNode(c, result)
 }
 
+// installNode registers the clove-oci beside this program, unless another is named.
 func (p *program) installNode(c *cli.Context, containerd node.Containerd, with bool) (node.Result, error) {
 	runtime, err := ociRuntime(c.String(flagRuntime))
 	if err != nil {
@@ -98,8 +103,8 @@ func (p *program) installNode(c *cli.Context, containerd node.Containerd, with b
 	return node.InstallWith(c.Context, p.clovedOf(filepath.Dir(runtime)), containerd, handler)
 }
 
-// clovedOf is the cloved that clove-oci asks when the engine's environment
-// names no other.
+// clovedOf describes the cloved that clove-oci calls when the engine's environment
+// names no other socket. programs is the directory of the programs.
 func (p *program) clovedOf(programs string) node.Cloved {
 	return node.Cloved{Programs: programs, Units: p.systemd.units, Booted: p.systemd.booted, Systemctl: systemctl,
 		Serves: func(ctx context.Context) error {
@@ -110,12 +115,14 @@ func (p *program) clovedOf(programs string) node.Cloved {
 				return err
 			}
 			defer cloved.Close()
-			_, err = cloved.Info(ctx) // systemd alone would take a connection
+			// A connection proves nothing: systemd accepts it for a cloved that does
+			// not run yet.
+			_, err = cloved.Info(ctx)
 			return err
 		}}
 }
 
-// isYes reads a flag that is yes or no.
+// isYes reads a flag whose value is yes or no.
 func isYes(c *cli.Context, flag string) (bool, error) {
 	switch text := c.String(flag); text {
 	case answerYes, answerNo:
@@ -125,7 +132,7 @@ func isYes(c *cli.Context, flag string) (bool, error) {
 	}
 }
 
-// containerdOf reads what the flags say of containerd.
+// containerdOf reads the flags about containerd.
 func containerdOf(c *cli.Context) (node.Containerd, error) {
 	containerd := node.Containerd{Config: c.String(flagContainerdConfig)}
 	if containerd.Config == "" {
@@ -141,7 +148,8 @@ func containerdOf(c *cli.Context) (node.Containerd, error) {
 	return containerd, err
 }
 
-// ociRuntime is the program that containerd is to call.
+// ociRuntime is the path of the program that containerd will call, absolute:
+// containerd's working directory is not the caller's.
 func ociRuntime(named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
@@ -153,7 +161,8 @@ func ociRuntime(named string) (string, error) {
 	return filepath.Join(filepath.Dir(own), "clove-oci"), nil
 }
 
-// systemctl waits until what was asked for is so, or says why it is not.
+// systemctl runs systemctl, which waits until the job has finished, and returns its
+// output. The error has what it wrote to stderr.
 func systemctl(ctx context.Context, args ...string) (string, error) {
 	var said bytes.Buffer
 	command := exec.CommandContext(ctx, "systemctl", args...)
@@ -168,6 +177,7 @@ func systemctl(ctx context.Context, args ...string) (string, error) {
 	return "", fmt.Errorf("cannot %s: %w", strings.Join(append([]string{"systemctl"}, args...), " "), err)
 }
 
+// tellNode prints what was done; a second call did nothing.
 func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	if p.json {
 		return p.printJSON(result)
@@ -187,6 +197,8 @@ func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	return err
 }
 
+// tellCloved says what became of cloved. A cloved without a unit was started by another
+// service manager.
 func tellCloved(word string, result node.ClovedResult) string {
 	whose := result.Unit
 	if whose == "" {

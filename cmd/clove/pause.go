@@ -13,8 +13,8 @@ func (p *program) pauseCommand() *cli.Command {
 	}
 }
 
-// pause freezes with the kernel's freezer, which no process notices or refuses.
-// The deadline goes on: a paused run may time out.
+// pause uses the kernel's freezer, which a process can neither notice nor refuse. The
+// deadline goes on: a paused run may time out.
 func (p *program) pause(c *cli.Context) error {
 	return p.askEach(c, func(d *client.Client, reference string) error { return d.Pause(c.Context, reference) })
 }

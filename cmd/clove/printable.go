@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTerminal asks as isatty(3) does.
+// isTerminal asks the kernel in the way of isatty(3).
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
 
-// printable returns text with everything escaped that could move a terminal's
-// cursor or pretend to be another line. Names and messages come from agents.
+// printable escapes everything that could move a terminal's cursor or look like another
+// line. Names and messages come from agents.
 func printable(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable) {
 		return text
@@ -27,12 +27,13 @@ func printable(text string) string {
 			b.WriteRune(r)
 			continue
 		}
+		// As Go writes it in a string, so it can be read back; the quotes are cut off.
 		quoted := strconv.QuoteRune(r)
 		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()
 }
 
-// unprintable: control characters, and the invisible ones that turn the
+// unprintable reports control characters, and the invisible ones that change the
 // direction of writing.
 func unprintable(r rune) bool { return !strconv.IsPrint(r) }

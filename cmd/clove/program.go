@@ -14,7 +14,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// program is one clove process: its streams and its ways to the host.
+// program is one clove process: its streams and its access to the host. Tests replace
+// the functions.
 type program struct {
 	in, out, err *os.File
 	host         func() (host.Host, error)
@@ -24,20 +25,21 @@ type program struct {
 	systemd      systemd
 	ending       func(status int) // called when a foreground run has ended, with its exit status; may be nil
 	json         bool             // errors are JSON objects
-	raw          bool             // the agent has the terminal: a new line does not begin at its left
+	raw          bool             // the agent has the terminal, which is raw: a line needs a carriage return
 }
 
-// systemd is where a host keeps an administrator's units, and what is there
-// while it runs.
+// systemd is the directory of an administrator's units on this host, and a path that
+// exists while systemd runs.
 type systemd struct{ units, booted string }
 
-// exitStatus ends the program with a number and without a message.
+// exitStatus is an error that ends the program with a number and without a message: it
+// was printed already, or the number is the agent's.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// exitFailed is the status of every command but run and exec that did not
-// succeed: theirs is the process's, and leaves only 125 for clove's own failures.
+// exitFailed is the status of every failed command but run and exec. Their statuses are
+// the process's, and only 125 is left for clove's own failures.
 const exitFailed = 1
 
 // terminator ends clove's own flags; what follows it is the agent's.
@@ -60,7 +62,8 @@ func globalFlags() []cli.Flag {
 	}
 }
 
-// backend opens the runtime in the directories that the flags name.
+// backend opens the runtime in the directories that the flags name. Commands that need
+// no store do not call it: opening creates files.
 func (p *program) backend(c *cli.Context) (backend, error) {
 	paths, err := directories(c)
 	if err != nil {
@@ -73,6 +76,7 @@ func (p *program) backend(c *cli.Context) (backend, error) {
 func directories(c *cli.Context) (runtime.Paths, error) {
 	paths := runtime.Paths{State: c.String(flagRoot), Run: c.String(flagRunDir)}
 	for flag, dir := range map[string]*string{"--" + flagRoot: &paths.State, "--" + flagRunDir: &paths.Run} {
+		// Absolute, because supervisors and the store keep the paths.
 		absolute, err := filepath.Abs(*dir)
 		if err != nil || *dir == "" {
 			return paths, &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "no directory is named", Err: err}
@@ -82,7 +86,8 @@ func directories(c *cli.Context) (runtime.Paths, error) {
 	return paths, nil
 }
 
-// withoutArguments refuses words that the command would ignore.
+// withoutArguments refuses words that the command would ignore: somebody meant
+// something by them.
 func withoutArguments(do cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if err := noArguments(c); err != nil {

@@ -15,8 +15,8 @@ func (p *program) pruneCommand() *cli.Command {
 	}
 }
 
-// prune wants a word more than rm: it names nothing, and there is no way back.
-// What was removed before a failure is printed all the same.
+// prune asks for more confirmation than rm: it names no run, and removed runs cannot be
+// restored. What was removed before a failure is printed all the same.
 func (p *program) prune(c *cli.Context) error {
 	if !c.Bool(flagYes) {
 		return invalid(flagYes, "look with clove ps -a, then give --yes", "every run that has ended would be removed")

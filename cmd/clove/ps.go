@@ -43,7 +43,7 @@ func (p *program) psCommand() *cli.Command {
 	}
 }
 
-// ps: without -a only what is alive, as docker ps.
+// ps shows only live runs without -a, as docker ps does.
 func (p *program) ps(c *cli.Context) error {
 	filters, err := parseFilters(c.StringSlice(flagFilter))
 	if err != nil {
@@ -62,14 +62,19 @@ func (p *program) ps(c *cli.Context) error {
 			return err
 		}
 	}
+	// A filter for a state means all states, or `--filter state=exited` would never
+	// show anything.
 	all := c.Bool(flagAll) || last > 0 || slices.ContainsFunc(filters, func(f filter) bool { return f.key == filterState })
 	listed, err := p.list(c, all)
 	if err != nil {
 		return err
 	}
+	// Filters apply here and not in cloved, so that they mean the same without it.
 	listed.Runs = slices.DeleteFunc(listed.Runs, func(run agent.Run) bool {
 		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(run) })
 	})
+	// After the filters, of the runs that match. The list is in order already, newest
+	// first.
 	if last > 0 {
 		listed.Runs = listed.Runs[:min(last, len(listed.Runs))]
 	}
@@ -89,7 +94,7 @@ func (p *program) ps(c *cli.Context) error {
 	return p.printRuns(listed)
 }
 
-// readLast is how many are wanted; 0: all.
+// readLast returns how many runs are wanted; 0 means all.
 func readLast(c *cli.Context) (int, error) {
 	text := c.String(flagLast)
 	switch {
@@ -105,7 +110,7 @@ func readLast(c *cli.Context) (int, error) {
 	return n, nil
 }
 
-// printRuns is the table, and beside it why those that wait do.
+// printRuns prints the table, and below it on stderr why queued runs wait.
 func (p *program) printRuns(listed api.ListResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
 	timed := slices.ContainsFunc(listed.Runs, func(run agent.Run) bool { return run.Spec.Schedule != "" })
@@ -130,13 +135,15 @@ func (p *program) printRuns(listed api.ListResult) error {
 	return nil
 }
 
-// nameColumn is cut behind the command, where the terminal is narrow: the ID names the run as well.
+// nameColumn is cut after the command on a narrow terminal: the ID names a run as well.
 const nameColumn = 1
 
-// nextColumn is where a schedule's next time stands, if any run has one.
+// nextColumn is the column of a schedule's next start. It exists only if a run in the
+// list has a schedule.
 const nextColumn = 4
 
-// nextStart is in the time zone of who reads it.
+// nextStart is in the time zone of whoever reads it. A time in another year is shown as
+// a date: the column is narrow.
 func nextStart(run agent.Run) string {
 	if run.Queue.Next.IsZero() {
 		return ""
@@ -147,7 +154,8 @@ func nextStart(run agent.Run) string {
 	return run.Queue.Next.Local().Format("01-02 15:04")
 }
 
-// list asks cloved where it runs, and else the store.
+// list asks cloved if it runs, otherwise the store. A brief answer has what the table
+// needs; JSON has everything.
 func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 	d, b, err := p.either(c)
 	if err != nil {
@@ -167,7 +175,7 @@ func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
 	return shown, err
 }
 
-// psRow shows an ended run's status in place of its state: it says more.
+// psRow shows an ended run's status in place of its state, because it says more.
 func psRow(run agent.Run, now time.Time) []string {
 	state, exit, ran := stateWord(run), "", ""
 	if record := run.Record; record != nil {
@@ -178,14 +186,15 @@ func psRow(run agent.Run, now time.Time) []string {
 	}
 	words := slices.Clone(run.Spec.Command)
 	if len(words) > 1 {
-		// An interpreter's path would leave no room for the script's.
+		// The path of an interpreter would leave no room for the script's.
 		words[0] = filepath.Base(words[0])
 	}
 	id := string(run.Spec.ID)
 	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
 }
 
-// shown is a run's name as the caller writes it: nobody but root sees runs of others.
+// shown is a run's name as the caller writes it. Only root sees runs of others, whose
+// names then begin with the user's number.
 func shown(name agent.RunName) string {
 	if os.Geteuid() != 0 {
 		return name.Name
@@ -193,7 +202,7 @@ func shown(name agent.RunName) string {
 	return name.For(0)
 }
 
-// age is how long ago something was, in its largest unit: rows have to fit.
+// age is how long ago something was, in its largest unit only: rows have to fit.
 func age(since time.Duration) string {
 	for _, unit := range []struct {
 		letter string
@@ -206,7 +215,8 @@ func age(since time.Duration) string {
 	return strconv.Itoa(int(max(since, 0)/time.Second)) + "s ago"
 }
 
-// lasted drops the digits that nobody needs: milliseconds of minutes, seconds of hours.
+// lasted is a duration without the digits that nobody needs: milliseconds of minutes,
+// seconds of hours.
 func lasted(d time.Duration) string {
 	switch {
 	case d >= time.Hour:

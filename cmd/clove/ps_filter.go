@@ -19,7 +19,7 @@ const (
 	filterLabel = "label"
 )
 
-// filterKeys say how a run matches a value.
+// filterKeys says for each key how a run matches a value.
 var filterKeys = map[string]func(run agent.Run, value string) bool{
 	filterName: func(run agent.Run, value string) bool { return strings.Contains(shown(run.Name()), value) },
 	filterState: func(run agent.Run, value string) bool {
@@ -32,7 +32,8 @@ var filterKeys = map[string]func(run agent.Run, value string) bool{
 	},
 }
 
-// stateWord is what ps shows: of an ended run its status, which says more.
+// stateWord is the word that ps shows: for an ended run its status, which says more
+// than the state.
 func stateWord(run agent.Run) string {
 	switch {
 	case run.Record != nil:
@@ -43,8 +44,8 @@ func stateWord(run agent.Run) string {
 	return string(run.State)
 }
 
-// parseFilters reads KEY=VALUE. A state that does not exist is a mistake: it
-// would never match.
+// parseFilters reads KEY=VALUE. An unknown state is an error: it would silently match
+// nothing.
 func parseFilters(texts []string) ([]filter, error) {
 	var all []filter
 	for _, text := range texts {
@@ -60,7 +61,7 @@ func parseFilters(texts []string) ([]filter, error) {
 	return all, nil
 }
 
-// stateWords are all that ps can show; ended stands for every status.
+// stateWords are all words that ps can show. "ended" stands for every status.
 var stateWords = func() []string {
 	words := []string{"paused"}
 	for _, state := range agent.States {

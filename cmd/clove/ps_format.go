@@ -16,30 +16,33 @@ import (
 
 const flagFormat = "format"
 
-// psFields are what a template of --format may name, by docker's words where it has them.
+// psFields are the names that a template of --format may use: docker's where it has
+// them.
 type psFields struct {
 	ID, Names, Command, State, Status, ExitCode, CreatedAt, RunningFor, Ran, Labels string
 
 	labels map[string]string
 }
 
-// psHeadings are the first line of a table.
+// psHeadings are the cells of a table's first line.
 var psHeadings = psFields{ID: "ID", Names: "NAMES", Command: "COMMAND", State: "STATE", Status: "STATUS", ExitCode: "EXIT",
 	CreatedAt: "CREATED AT", RunningFor: "CREATED", Ran: "RAN", Labels: "LABELS"}
 
-// Label is the value of one label.
+// Label is the value of one label. The headings have no labels: there, Label returns
+// the title of the column.
 func (f psFields) Label(key string) string {
 	if f.labels == nil {
-		return strings.ToUpper(key) // of a heading
+		return strings.ToUpper(key) // the headings of a table
 	}
 	return printable(f.labels[key])
 }
 
-// fieldsOf shows a run as its row of the table does, whole. What an agent's author wrote is made
-// printable.
+// fieldsOf shows a run like its row of the table, but uncut. What the author of an
+// agent wrote is made printable.
 func fieldsOf(run agent.Run, now time.Time) psFields {
 	row := psRow(run, now)
 	labels := make([]string, 0, len(run.Spec.Labels))
+	// Sorted: a map has another order each time.
 	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
 		labels = append(labels, key+"="+run.Spec.Labels[key])
 	}
@@ -59,18 +62,21 @@ type psTemplate struct {
 	table bool // with headings, in columns
 }
 
-// parseFormat reads docker's form: a template, behind the word table one whose columns stand
-// between tabs.
+// parseFormat reads docker's form: a template, or the word table and a template whose
+// columns are separated by tabs.
 func parseFormat(text string) (*psTemplate, error) {
 	const hint = `write a template of .ID, .Names, .Command, .State, .Status, .ExitCode, .CreatedAt, .RunningFor, .Ran, .Labels and .Label "KEY", for example '{{.ID}} {{.Names}}'; for JSON write --json`
 	body, isTable := strings.CutPrefix(text, "table ")
 	if body == "json" || body == "table" {
 		return nil, invalid(flagFormat, hint, "%q is no template", text)
 	}
+	// A shell passes \t as two characters; docker replaces them, too.
 	body = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(body)
 	parsed, err := template.New("").Funcs(template.FuncMap{"json": toJSON}).Parse(body)
 	if err == nil {
-		err = parsed.Execute(io.Discard, psHeadings) // an unknown field shows only then
+		// Parse does not know the fields: a name that does not exist is only found by
+		// executing.
+		err = parsed.Execute(io.Discard, psHeadings)
 	}
 	if err != nil {
 		return nil, invalid(flagFormat, hint, "%q is not a template: %v", text, err)
@@ -78,6 +84,7 @@ func parseFormat(text string) (*psTemplate, error) {
 	return &psTemplate{parsed, isTable}, nil
 }
 
+// toJSON is docker's template function json.
 func toJSON(value any) (string, error) {
 	text, err := json.Marshal(value)
 	return string(text), err

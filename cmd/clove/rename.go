@@ -9,7 +9,7 @@ func (p *program) renameCommand() *cli.Command {
 	}
 }
 
-// rename prints nothing: who gave the name knows it.
+// rename prints nothing: the caller knows the new name.
 func (p *program) rename(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return invalid("", "clove rename OLD NEW", "it takes two names, not %d", c.NArg())

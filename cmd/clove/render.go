@@ -38,6 +38,9 @@ func (p *program) renderCommand() *cli.Command {
 	}
 }
 
+// renderFlags are those of run and the cluster's own. The flags of run that have no
+// counterpart there are hidden but still read, so that refuseLocal can say what to do
+// instead.
 func renderFlags() []cli.Flag {
 	own := []cli.Flag{
 		value(groupCluster, flagImage, "", "image that the agent's root is made of", ""),
@@ -55,7 +58,7 @@ func renderFlags() []cli.Flag {
 	return append(own, theirs...)
 }
 
-// hide takes a flag out of the help; what is typed is still understood.
+// hide removes a flag from the help; it is still parsed.
 func hide(f cli.Flag) {
 	switch f := f.(type) {
 	case *cli.StringFlag:
@@ -67,6 +70,7 @@ func hide(f cli.Flag) {
 	}
 }
 
+// render prints objects and sends nothing: it needs no access to a cluster.
 func (p *program) render(c *cli.Context) error {
 	words := c.Args().Slice()
 	if len(words) == 0 || words[0] != "kubernetes" {
@@ -91,6 +95,7 @@ func (p *program) render(c *cli.Context) error {
 	if p.json {
 		return p.printJSON(manifest)
 	}
+	// On stderr: stdout goes to kubectl.
 	if left := r.leftBehind(); left != "" {
 		p.say("clove", cyan, left)
 	}
@@ -101,7 +106,7 @@ func (p *program) render(c *cli.Context) error {
 	return err
 }
 
-// clusterRequest is a run on its way to a Job.
+// clusterRequest is a run that is being turned into a Job.
 type clusterRequest struct {
 	flags *cli.Context
 	asked build.Request
@@ -122,14 +127,15 @@ func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequ
 	if r.spec, err = build.ImageSpec(r.asked, h); err != nil {
 		return nil, err
 	}
-	if r.spec.Restart.Policy == agent.RestartAlways { // a Job ends some time
+	// A Job must end some time.
+	if r.spec.Restart.Policy == agent.RestartAlways {
 		return nil, invalid(flagRestart, "make a Deployment of the Job's pod template", "a Job does not restart what has succeeded")
 	}
 	return r, nil
 }
 
-// notInCluster is every flag of run that Kubernetes cannot hold, with what to
-// do instead. The others become a part of the Job.
+// notInCluster has every flag of run that Kubernetes cannot enforce, and what to do
+// instead. The other flags become a part of the Job.
 var notInCluster = map[string]string{
 	flagCPUSet:         "for CPUs of its own give a whole number of --cpus on nodes whose kubelet has the static CPU manager policy",
 	flagUlimit:         "set them in the command (sh -c 'ulimit …'), or for all of a node in containerd's base_runtime_spec",
@@ -162,7 +168,8 @@ var notInCluster = map[string]string{
 	flagDebug:          "kubectl describe shows a pod's steps",
 }
 
-// refuseLocal drops nothing silently.
+// refuseLocal refuses flags and values that would be lost: a limit that is dropped
+// silently looks as if it held.
 func refuseLocal(c *cli.Context) error {
 	for _, f := range runFlags() {
 		name := f.Names()[0]
@@ -178,6 +185,7 @@ func refuseLocal(c *cli.Context) error {
 		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
 		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
+	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
 		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):
@@ -186,9 +194,11 @@ func refuseLocal(c *cli.Context) error {
 	return nil
 }
 
-// clusterRun is what the spec means in a cluster. Paths of this host's end here.
+// clusterRun is the spec as package kubernetes takes it. It has no paths of this host
+// any more: files were read, variables resolved.
 func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	for _, t := range r.spec.Files.Tmpfs {
+		// An emptyDir is always 0777.
 		if t.Mode != 0 && t.Mode != 0o777 {
 			return kubernetes.Run{}, invalid(flagTmpfs, "leave mode away", "in a pod everybody may write in %s", t.Target)
 		}
@@ -200,6 +210,8 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	if class := r.flags.String(flagRuntimeClass); class != "" {
 		run.RuntimeClass = class
 	}
+	// Equal limits mean no swap, which is what Kubernetes gives a pod that has requests
+	// equal to limits.
 	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
 		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
 	}
@@ -211,15 +223,19 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 		return run, err
 	}
 	run.Spec = r.spec
+	// Its files are in Content now, and the path would make the Job's name depend on
+	// this host.
 	run.Spec.Files.Workspace = ""
 	return run, nil
 }
 
-// leftBehind mentions files beside the script that are not part of the Job.
+// leftBehind mentions files beside the script that are not part of the Job: a local run
+// would show them.
 func (r *clusterRequest) leftBehind() string {
 	if r.asked.Script == "" || r.asked.Workspace != "" {
 		return ""
 	}
+	// All but the script itself.
 	others := countEntries(r.spec.Files.Workspace) - 1
 	if others <= 0 {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// clusterFiles reads what the workspace is to have: the script, or, where a
-// directory was asked for, all of that.
+// clusterFiles reads the files for the workspace: the script, or everything in the
+// directory that --workspace names.
 func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	dir := r.spec.Files.Workspace
 	if dir == "" {
@@ -23,6 +23,7 @@ func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	if r.asked.Workspace != "" {
 		return readTree(dir)
 	}
+	// The script is the last word before its arguments.
 	script := r.spec.Command[len(r.spec.Command)-1-len(r.asked.Args)]
 	inside := strings.TrimPrefix(script, agent.WorkspaceDir+"/")
 	text, err := host.ReadBounded(filepath.Join(dir, inside), kubernetes.MaxContentBytes)
@@ -33,8 +34,8 @@ func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	return []kubernetes.File{{Path: inside, Text: text}}, nil
 }
 
-// readTree reads all files below dir, in order. It stops at what a ConfigMap
-// cannot hold: a link would lead somewhere else there.
+// readTree reads all files below dir in a fixed order. It stops at what a ConfigMap
+// cannot hold: a link would lead somewhere else in the pod.
 func readTree(dir string) ([]kubernetes.File, error) {
 	var files []kubernetes.File
 	left := int64(kubernetes.MaxContentBytes)
@@ -49,6 +50,8 @@ func readTree(dir string) ([]kubernetes.File, error) {
 		if !entry.Type().IsRegular() {
 			return invalid(flagWorkspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
 		}
+		// Bounded by what is left of the ConfigMap, so that a large tree is not read into
+		// memory first.
 		text, err := host.ReadBounded(name, left)
 		if err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagWorkspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",
@@ -61,7 +64,8 @@ func readTree(dir string) ([]kubernetes.File, error) {
 	return files, agent.Failed("--"+flagWorkspace, err)
 }
 
-// countEntries is how many names a directory has.
+// countEntries is the number of names in a directory, 0 for one that cannot be read: it
+// is only mentioned.
 func countEntries(dir string) int {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -70,12 +74,14 @@ func countEntries(dir string) int {
 	return len(entries)
 }
 
-// clusterVariables are the variables that somebody named. A value of the
-// caller's environment stays here: a variable without one is the Secret's.
+// clusterVariables are the variables that were asked for. A value of the caller's
+// environment is never written into a Job: a variable without a value comes from the
+// Secret.
 func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 	set := map[string]kubernetes.Variable{}
 	keep := func(step, key, value string, hasValue bool) error {
 		switch {
+		// Everybody who may read Jobs could read it.
 		case hasValue && namesSecret(key):
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " looks like a secret, and its value would stand in the Job",
 				Hint: "write -e " + key + " and --secret NAME, after kubectl create secret generic NAME --from-literal=" + key + "=…"}
@@ -97,10 +103,11 @@ func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 	return all, nil
 }
 
-// secretWords end the names that people give to secrets.
+// secretWords are endings of names that people give to secrets.
 var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
 	"APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY"}
 
+// namesSecret looks for whole words at the end: MONKEY is no KEY.
 func namesSecret(key string) bool {
 	upper := "_" + strings.ToUpper(key)
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(upper, "_"+word) })

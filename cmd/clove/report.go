@@ -15,7 +15,8 @@ const (
 	reset = "\x1b[0m"
 )
 
-// invalid is a mistake on the command line. flag is the flag's name, without dashes, or empty.
+// invalid is a mistake on the command line. flag is the flag's name without dashes, or
+// empty.
 func invalid(flag, hint, format string, values ...any) error {
 	if flag != "" {
 		flag = "--" + flag
@@ -23,12 +24,12 @@ func invalid(flag, hint, format string, values ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: fmt.Sprintf(format, values...), Hint: hint}
 }
 
-// report writes an error for people, or with --json for a program.
+// report prints an error for people, or with --json for a program.
 func (p *program) report(err error) {
 	p.reportFailure(*agent.FailureOf(err))
 }
 
-// reportFailure is report for the failure in a record.
+// reportFailure is report for a failure from a record.
 func (p *program) reportFailure(f agent.Failure) {
 	if p.json {
 		_ = writeLine(p.err, struct { // without stderr there is nowhere to report it
@@ -40,6 +41,7 @@ func (p *program) reportFailure(f agent.Failure) {
 	if f.Step != "" {
 		message = f.Step + ": " + message
 	}
+	// Messages of the standard library contain the error number's text already.
 	if f.Errno != "" && !strings.Contains(message, f.Errno) {
 		message += ": " + f.Errno
 	}
@@ -49,12 +51,14 @@ func (p *program) reportFailure(f agent.Failure) {
 	}
 }
 
-// say writes one line of clove's own to stderr.
+// say prints one line of clove's own to stderr. The text may have parts from an agent,
+// so it is made printable.
 func (p *program) say(who, colour, text string) {
 	who += ":"
 	if p.colours() {
 		who = colour + who + reset
 	}
+	// A raw terminal does not return to the first column by itself.
 	end := "\n"
 	if p.raw {
 		end = "\r\n"
@@ -62,7 +66,8 @@ func (p *program) say(who, colour, text string) {
 	fmt.Fprintf(p.err, "%s %s%s", who, printable(text), end)
 }
 
-// colours follows no-color.org: any value but the empty one turns them off.
+// colours follows no-color.org: any value of NO_COLOR but the empty one turns colours
+// off.
 func (p *program) colours() bool {
 	return os.Getenv("NO_COLOR") == "" && isTerminal(p.err)
 }

@@ -19,6 +19,7 @@ func (p *program) restartCommand() *cli.Command {
 	}
 }
 
+// restart of a queued run means that it starts now.
 func (p *program) restart(c *cli.Context) error {
 	patience, err := grace(c)
 	if err != nil {

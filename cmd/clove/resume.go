@@ -13,7 +13,7 @@ func (p *program) resumeCommand() *cli.Command {
 	}
 }
 
-// resume is an error for a run that is not paused: somebody else did it.
+// resume is an error for a run that is not paused: somebody else may have resumed it.
 func (p *program) resume(c *cli.Context) error {
 	return p.askEach(c, func(d *client.Client, reference string) error { return d.Resume(c.Context, reference) })
 }

@@ -16,7 +16,7 @@ func (p *program) rmCommand() *cli.Command {
 	}
 }
 
-// rm goes on after a run that cannot be removed: the others were asked for too.
+// rm continues after a run that cannot be removed: the others were asked for too.
 func (p *program) rm(c *cli.Context) error {
 	d, b, err := p.either(c)
 	if err != nil {

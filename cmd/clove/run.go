@@ -36,13 +36,14 @@ func (p *program) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// Before the spec, so that a mistake in the spec is in the file as well.
+	// Before the spec, so that a mistake in the spec is written to the file as well.
 	result, err := newResultFile(h, c.String(flagResult))
 	if err != nil {
 		return err
 	}
 	started := time.Now()
 	spec, err := runSpec(c, h, agent.NewID())
+	// Nothing is started, so neither an ID file nor a record is written.
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
 	}
@@ -64,7 +65,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	if err != nil {
 		_ = ids.keptUnless(err)
-		// The file that was asked for must not show an earlier run.
+		// The record of a refused run: the file must not show an earlier run.
 		if werr := result.write(runtime.Refused(spec, started, err)); werr != nil {
 			p.report(werr)
 		}
@@ -80,7 +81,9 @@ func (p *program) run(c *cli.Context) error {
 	return exitStatus(status)
 }
 
-// settle writes the record down and says what clove exits with.
+// settle writes the record to --result and decides the exit status. A record that
+// cannot be written makes a successful run fail: whoever reads the file would otherwise
+// read an old one.
 func (p *program) settle(result resultFile, record agent.Record) (status int, err error) {
 	status, err = record.ExitCode, result.write(record)
 	if err != nil && status == 0 {
@@ -92,8 +95,8 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 	return status, err
 }
 
-// launch hands the spec over. Signals are runtime's from here on, until ended
-// has the record: it passes them to the agent.
+// launch runs the spec: root's here, others' by cloved. From here on signals are
+// runtime's, which passes them to the agent, until ended is called with the record.
 func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	if h.UID != 0 {
 		return p.launchByCloved(c, spec, ended)
@@ -110,6 +113,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		streams.Denied = p.reportDenied
 	}
 	if path := c.String(flagNetworkLog); path != "" {
+		// Only its owner may read it: it shows what the agent connects to.
 		log, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return agent.Record{}, &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagNetworkLog, Message: "cannot open the log",
@@ -130,13 +134,14 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 	if share != nil {
 		streams.Kernel = share
 	}
+	// While the agent has the terminal, clove's own lines need a carriage return.
 	p.raw = spec.Terminal
 	defer func() { p.raw = false }()
 	return b.Run(c.Context, spec, streams)
 }
 
-// tell says on stderr how the run ended: with --json always and as the record,
-// otherwise only when there is something to do about it.
+// tell reports on stderr how the run ended: with --json always and as the record,
+// otherwise only if there is something to do about it.
 func (p *program) tell(record agent.Record, spec agent.Spec) {
 	if p.json {
 		_ = writeLine(p.err, record) // without stderr there is nowhere to report it

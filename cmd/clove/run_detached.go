@@ -12,9 +12,10 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// detach gives the run to cloved and prints its ID, which is all that a script
-// needs. Why it waits is said beside it.
+// detach gives the run to cloved and prints its ID alone on stdout, for scripts. Why a
+// run waits goes to stderr.
 func (p *program) detach(c *cli.Context, spec agent.Spec) error {
+	// The delay is no part of the spec: it holds for this start and not for a restart.
 	var delay time.Duration
 	if text := c.String(flagDelay); text != "" {
 		var err error
@@ -27,6 +28,8 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 		return err
 	}
 	defer d.Close()
+	// A TRACEPARENT in the environment (W3C Trace Context) makes the run's spans a part
+	// of the caller's trace.
 	result, err := d.Start(c.Context, api.StartParams{Spec: spec, DelayNS: int64(delay), Traceparent: os.Getenv("TRACEPARENT")})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// endings say in one line what ended a run and what to change. %s are the
+// endings explain in one line what ended a run and what to change. The two %s are the
 // limit's value and, in brackets, the peak.
 var endings = map[agent.Status]struct {
 	line string
@@ -23,10 +23,11 @@ var endings = map[agent.Status]struct {
 	agent.StatusDiskFull:    {"disk limit of %s reached%s: raise --disk, or let the agent remove what it no longer needs", size},
 }
 
-// ending returns the lines for people that a record deserves: none for an
-// agent that ended by itself and met no limit.
+// ending returns the lines for people about a record: none for an agent that ended by
+// itself and reached no limit.
 func ending(record agent.Record, limits agent.Limits) []string {
 	var lines []string
+	// The special cases come before the general one.
 	e, known := endings[record.Status]
 	switch {
 	case known && record.Limit != nil && record.Limit.Name == agent.LimitDiskFiles:
@@ -53,13 +54,15 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	return lines
 }
 
-// farBelow: whom his own limit kills was within a huge page of it. Who is killed
-// with much less meets a limit further up, or the end of the machine's memory.
+// farBelow reports whether an OOM kill happened far below the agent's own limit. At its
+// own limit the peak is within a huge page of it. Far below, the limit of a cgroup
+// above it was reached, or the machine had no more memory.
 func farBelow(peak *int64, limit int64) bool { return peak != nil && *peak < limit-limit/4 }
 
+// peak is empty if this host's cgroup does not report it.
 func peak(value *int64, unit func(int64) string) string {
 	if value == nil {
-		return "" // this host does not tell
+		return "" // this host's cgroup does not count it
 	}
 	return " (peak " + unit(*value) + ")"
 }
@@ -76,6 +79,8 @@ func denied(denials []agent.Denial) string {
 	return strings.Join(targets, ", ") + "; allow it in the policy if it is meant to be"
 }
 
+// times counts refused calls of fork(2) and clone(2), which the pids controller
+// reports.
 func times(n int64) string {
 	if n == 1 {
 		return "1 fork"

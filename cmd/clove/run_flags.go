@@ -100,13 +100,14 @@ const (
 	groupResult   = "input and result"
 )
 
-// runFlags lists every flag of run with the default that the standard level
-// gives it.
+// runFlags lists every flag of run, with the default that the standard level gives it.
+// The help shows these; an empty flag is filled in by policies/build.
 func runFlags() []cli.Flag {
 	d := policies.Standard()
 	return slices.Concat(limitFlags(d), fileFlags(), identityFlags(d), networkFlags(d), wallFlags(d), sharedFlags(), detachedFlags(), resultFlags())
 }
 
+// Sizes and times are strings, because urfave/cli's own numbers know no units.
 func limitFlags(d agent.Spec) []cli.Flag {
 	size := func(n int64) string { return units.BytesSize(float64(n)) }
 	return []cli.Flag{
@@ -138,6 +139,7 @@ func sharedFlags() []cli.Flag {
 	}
 }
 
+// The defaults of these flags are rules and not values, so they are in words.
 func fileFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupFiles, flagVolume, "v", "show a host path inside, SOURCE:TARGET[:ro]; its files change", ""),
@@ -163,6 +165,7 @@ func identityFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+// The limits' defaults are the level's.
 func networkFlags(d agent.Spec) []cli.Flag {
 	number := strconv.Itoa
 	return []cli.Flag{
@@ -181,6 +184,7 @@ func networkFlags(d agent.Spec) []cli.Flag {
 	}
 }
 
+// --security-opt and --cap-drop are docker's: most of what they ask for is always so.
 func wallFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
 		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
@@ -203,6 +207,7 @@ func detachedFlags() []cli.Flag {
 	}
 }
 
+// --init is docker's, and always on.
 func resultFlags() []cli.Flag {
 	return []cli.Flag{
 		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
@@ -216,6 +221,7 @@ func resultFlags() []cli.Flag {
 	}
 }
 
+// aliases avoids an empty alias, which urfave/cli would show as a lone dash.
 func aliases(short string) []string {
 	if short == "" {
 		return nil
@@ -223,26 +229,30 @@ func aliases(short string) []string {
 	return []string{short}
 }
 
+// value is a flag with one value. The default is only text for the help: the flag
+// itself is empty unless it is given.
 func value(group, name, short, usage, standard string) cli.Flag {
 	return &cli.StringFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard}
 }
 
+// values is a flag that may be repeated.
 func values(group, name, short, usage, standard string) cli.Flag {
 	// KeepSpace: the blanks of an environment variable are its own.
 	return &cli.StringSliceFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DefaultText: standard, KeepSpace: true}
 }
 
+// boolean is a switch. Its default is not shown: it is always off.
 func boolean(group, name, short, usage string) cli.Flag {
 	return &cli.BoolFlag{Category: group, Name: name, Aliases: aliases(short), Usage: usage, DisableDefaultText: true}
 }
 
-// jsonFlag is every listing's --json.
+// jsonFlag is --json of commands that list something.
 func jsonFlag(usage string) cli.Flag {
 	return &cli.BoolFlag{Name: flagJSON, Usage: usage, DisableDefaultText: true}
 }
 
-// refuseEmpty rejects flags with an empty value. --timeout "$T" with T unset must not mean
-// a run without a time limit.
+// refuseEmpty rejects flags with an empty value: --timeout "$T" with T unset must not
+// mean a run without a time limit.
 func refuseEmpty(flags []cli.Flag, given *cli.Context) error {
 	for _, f := range flags {
 		name := f.Names()[0]

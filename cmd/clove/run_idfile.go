@@ -9,11 +9,11 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// idFile is where --cidfile wants the run's ID; empty: nowhere.
+// idFile is the path of --cidfile; empty if it was not given.
 type idFile string
 
-// newIDFile writes the ID before anything is started. It never overwrites the ID of another
-// run.
+// newIDFile writes the ID before anything is started, so that a path that cannot be
+// written refuses the run. It never overwrites the ID of another run.
 func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 	if path == "" {
 		return "", nil
@@ -34,7 +34,7 @@ func newIDFile(h host.Host, path string, id agent.ID) (idFile, error) {
 	return idFile(path), nil
 }
 
-// keptUnless removes the file where err says that there is no such run, and returns err.
+// keptUnless removes the file if err says that there is no such run, and returns err.
 func (f idFile) keptUnless(err error) error {
 	if err != nil && f != "" {
 		_ = os.Remove(string(f)) // err is the one to report

@@ -23,24 +23,29 @@ var (
 	endingOnes = passedOn[:4]
 )
 
-// askTime bounds what is asked of cloved behind the end.
+// askTime bounds a request to cloved that a signal or the end of the session makes
+// necessary.
 const askTime = 20 * time.Second
 
-// foreground is a run that cloved starts for somebody who is not root. This program
-// stands where root's would supervise: it has the streams, the terminal and the signals.
+// foreground is a run that cloved starts for a user who is not root. For root, clove
+// itself supervises; here it has the streams, the terminal and the signals, and the
+// run's supervisor is another process.
 type foreground struct {
 	*program
 	client  *client.Client
 	id      string
 	signals chan os.Signal
 	session *client.Session
-	pieces  chan api.SessionOutput // what is to be shown next
-	shown   chan struct{}          // closed when all was
-	enough  context.Context        // ends when somebody has seen enough of what there was at the end
-	skip    context.CancelFunc     // ends it
+	pieces  chan api.SessionOutput // output that is still to be printed
+	shown   chan struct{}          // closed when all of it was printed
+	// A signal after the agent's end cancels it: the rest of the output is then not
+	// printed.
+	enough context.Context    // of the printing
+	skip   context.CancelFunc // cancels enough
 }
 
-// launchByCloved is launch for a member of cloved's group.
+// launchByCloved is launch for a member of cloved's group. Two flags are refused: what
+// they write comes from the supervisor, which is another process here.
 func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {
@@ -61,6 +66,9 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 		pieces: make(chan api.SessionOutput), shown: make(chan struct{})}
 	f.enough, f.skip = context.WithCancel(c.Context)
 	defer f.skip()
+	// Before the start, so that no signal ends this program and leaves a run behind.
+	// SIGPIPE is caught, because otherwise a reader that goes away would kill clove
+	// before the agent learns of it.
 	signal.Notify(f.signals, slices.Concat(passedOn, []os.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE})...)
 	defer signal.Stop(f.signals)
 	record, err := f.run(c.Context, spec)
@@ -74,6 +82,8 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, error) {
 	spec.Foreground = true
 	var failed *api.Error
+	// A start that fails after the run exists has a record, which is the result of the
+	// command.
 	err := f.start(ctx, spec)
 	switch {
 	case errors.As(err, &failed) && failed.Data.Record != nil:
@@ -94,11 +104,12 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 	defer func() { f.session.Close(); following() }()
 	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
 	record, err := f.hold(ctx)
-	t.restore() // before anything is said on it
+	t.restore() // before anything is printed on it
 	return record, err
 }
 
-// start asks for the run, and takes it back when a signal comes before it executes.
+// start asks cloved to start the run. If a signal that means "end" comes first, the run
+// is removed again.
 func (f *foreground) start(ctx context.Context, spec agent.Spec) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,6 +130,10 @@ func (f *foreground) start(ctx context.Context, spec agent.Spec) error {
 			if !slices.Contains(endingOnes, received) {
 				continue
 			}
+			// First the request, whose answer would otherwise come for a run that is
+			// gone.
+			// The request ends before the removal, so that it cannot start the run
+			// afterwards.
 			cancel()
 			<-started
 			removing, cancel := context.WithTimeout(ctx, askTime)
@@ -139,6 +154,7 @@ func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
 	go f.showAll()
 	go func() {
 		err := f.session.Answer(ctx, &result, f.queue)
+		// The session is over; showAll prints what is left and ends.
 		close(f.pieces)
 		select {
 		case <-f.shown:
@@ -159,7 +175,8 @@ func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
 	}
 }
 
-// lost asks for the record of a run whose session brought none; because is why.
+// lost asks for the record of a run whose session ended without one. because is the
+// session's error.
 func (f *foreground) lost(ctx context.Context, because error) (agent.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -170,11 +187,13 @@ func (f *foreground) lost(ctx context.Context, because error) (agent.Record, err
 	return result.Record, err
 }
 
-// pass acts on one signal as runtime does in root's foreground.
+// pass acts on one signal as runtime does for root's foreground runs.
 func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	switch received {
 	case unix.SIGPIPE: // the write that failed has reported it
 	case unix.SIGTSTP:
+		// Stopped by ctrl-z: the agent is paused first, so that it does not run on
+		// while its terminal belongs to the shell. SIGSTOP, because SIGTSTP is caught.
 		if f.client.Pause(ctx, f.id) == nil {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
@@ -183,21 +202,25 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	default:
 		_ = f.session.Signal(received) // it may be over
 	}
+	// Only the output is left: whoever asks for the end now does not want to see the
+	// rest.
 	if slices.Contains(endingOnes, os.Signal(received)) && f.over(ctx) {
 		f.skip()
 	}
 }
 
-// over reports whether the agent has ended, and only its output is still on its way.
+// over reports whether the agent has ended and only its output is still on its way. If
+// cloved does not answer, nothing is known, and the output is waited for.
 func (f *foreground) over(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	_, err := f.client.Stats(ctx, f.id)
-	var answered *api.Error // of cloved: else nothing is known
+	var answered *api.Error // from cloved; any other error says nothing about the run
 	return errors.As(err, &answered) && (answered.Code == api.CodeConflict || answered.Code == api.CodeNotFound)
 }
 
-// queue takes a piece of output. Its reader may be slow, and then the agent is.
+// queue takes a piece of output and blocks until it is printed. The session is read no
+// further meanwhile, and so the agent waits for a slow reader.
 func (f *foreground) queue(piece api.SessionOutput) error {
 	select {
 	case f.pieces <- piece:
@@ -206,8 +229,9 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 	return nil
 }
 
-// showAll writes the agent's output. As in root's foreground the agent learns of a reader
-// that has gone (EPIPE), and any other failure is ignored.
+// showAll prints the agent's output. If the reader of a stream has gone, the agent gets
+// EPIPE on its own, as it would from root's clove; any other failure to print is
+// ignored.
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {

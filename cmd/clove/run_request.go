@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// runSpec builds the spec of a command line of run. The spec that comes with an error is for
-// the record of the refusal.
+// runSpec builds the spec of a command line of run. With an error it returns as much of
+// the spec as is known, for the record of the refusal.
 func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 	request := requestOf(c)
 	err := refuseEmpty(runFlags(), c)
@@ -26,6 +26,7 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		err = checkSwitches(c)
 	}
 	if err != nil {
+		// For the record of the refusal.
 		spec := policies.Standard()
 		spec.ID = id
 		return spec, err
@@ -33,7 +34,8 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 	return build.Spec(request, h, id)
 }
 
-// requestOf copies flags. A flag that the command does not have is empty.
+// requestOf copies the flags into a request, as text: policies/build parses them. A
+// flag that the command does not have is empty.
 func requestOf(c *cli.Context) build.Request {
 	return build.Request{
 		Policy: c.String(flagPolicy),
@@ -65,14 +67,15 @@ func requestOf(c *cli.Context) build.Request {
 	}
 }
 
-// splitWords separates SCRIPT from the agent's words behind "--", before which --entrypoint
-// puts a program.
+// splitWords separates SCRIPT from the agent's words behind "--". With --entrypoint the
+// words are that program's arguments, as with docker.
 func splitWords(words []string, entry string, h host.Host) (script string, args []string, err error) {
 	own := words
 	if end := slices.Index(words, terminator); end >= 0 {
 		own, args = words[:end], words[end+1:]
 	}
 	switch {
+	// docker's IMAGE would stand there; clove has none.
 	case entry != "" && len(own) > 0:
 		return "", nil, invalid(flagEntry, "leave it away, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
 			"a script is run by its own interpreter")
@@ -88,8 +91,9 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 	return own[0], args, nil
 }
 
-// secondWord refuses two words before "--": arguments of a script, which belong behind it, or
-// docker's IMAGE COMMAND. path is where the first word would be a script.
+// secondWord refuses two words before "--". The first was meant as a script with
+// arguments, or as docker's IMAGE COMMAND; whether such a file exists decides which
+// hint is given. path is where the script would be.
 func secondWord(own []string, path string) error {
 	rest := strings.Join(own[1:], " ")
 	hint := "arguments of the agent stand behind --: clove run " + own[0] + " -- " + rest
@@ -99,12 +103,13 @@ func secondWord(own []string, path string) error {
 	return invalid("", hint, "there is a second word, %q, before --", own[1])
 }
 
-// checkSwitches checks flags that are no part of a spec: what docker has to be asked for and
-// clove always does, and what goes with or without -d only.
+// checkSwitches checks flags that are no part of a spec: what docker must be asked for
+// and clove always does, and what works only with or only without -d.
 func checkSwitches(c *cli.Context) error {
 	if c.IsSet(flagInit) && !c.Bool(flagInit) {
 		return invalid(flagInit, "leave the flag away", "every sandbox has an init process of clove's")
 	}
+	// docker takes both NAME:VALUE and NAME=VALUE.
 	for _, text := range c.StringSlice(flagOption) {
 		switch key, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "="); {
 		case key == "no-new-privileges" && value != "false": // no agent can gain any

@@ -12,10 +12,11 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// resultFile is where --result wants the record. The empty path wants none.
+// resultFile is the path of --result; empty if it was not given.
 type resultFile string
 
-// newResultFile refuses, before the run, a place that cannot be written to.
+// newResultFile refuses a path that cannot be written to before the run: after it, the
+// record would be lost.
 func newResultFile(h host.Host, path string) (resultFile, error) {
 	if path == "" {
 		return "", nil
@@ -32,8 +33,8 @@ func newResultFile(h host.Host, path string) (resultFile, error) {
 	return resultFile(absolute), nil
 }
 
-// write replaces the file as a whole: a reader sees the old record or the new
-// one, never half of it.
+// write replaces the file as a whole, so that a reader sees the old record or the new
+// one, never a part.
 func (f resultFile) write(record agent.Record) error {
 	if f == "" {
 		return nil
@@ -44,7 +45,7 @@ func (f resultFile) write(record agent.Record) error {
 	}
 	err = atomicfile.Replace(string(f), 0o600, func(file *os.File) error {
 		_, err := file.Write(append(text, '\n'))
-		return errors.Join(err, file.Chmod(0o644)) // others may read it, as what a shell redirects
+		return errors.Join(err, file.Chmod(0o644)) // others may read it, like a file that a shell redirects to
 	})
 	if err != nil {
 		return resultError(string(f), err)
@@ -52,8 +53,8 @@ func (f resultFile) write(record agent.Record) error {
 	return nil
 }
 
-// resultError names the path as it was written on the command line, or in full
-// when the run is over and the caller may have moved.
+// resultError names the path as it was written on the command line, or in full once the
+// run is over.
 func resultError(path string, err error) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagResult, Message: "cannot write the record to " + path,
 		Hint: "name a file in a directory that exists", Err: err}

@@ -8,13 +8,14 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// unseen returns the first word of a command that names a file of the caller's folder, if the
-// agent had no workspace to find it in; else empty.
+// unseen returns the first word of a command that names a file in the caller's folder,
+// if the agent had no workspace in which it could find it; otherwise it is empty.
 func unseen(spec agent.Spec, dir string) string {
 	if spec.Files.Workspace != "" || spec.Files.Rootfs != "" {
 		return ""
 	}
 	for i, word := range spec.Command {
+		// The command itself is looked up in PATH if it has no slash.
 		inPath := i == 0 && !strings.Contains(word, "/")
 		if !inPath && word != "" && !strings.HasPrefix(word, "-") && filepath.IsLocal(word) && host.IsFile(filepath.Join(dir, word)) {
 			return word
@@ -23,7 +24,7 @@ func unseen(spec agent.Spec, dir string) string {
 	return ""
 }
 
-// reportUnseen names the flag that shows the caller's folder.
+// reportUnseen mentions the flag that shows the caller's folder to the agent.
 func (p *program) reportUnseen(spec agent.Spec, dir string) {
 	if word := unseen(spec, dir); word != "" {
 		p.say("clove", cyan, word+" is a file of this folder, which the agent does not see")

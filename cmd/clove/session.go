@@ -17,16 +17,17 @@ import (
 
 const flagDetachKeys = "detach-keys"
 
-// userTerminal is the caller's terminal while a session has it.
+// userTerminal is the caller's terminal during a session.
 type userTerminal struct {
 	in, out *os.File
 	changed bool
-	restore func() // gives it back as it was; may be called again
+	restore func() // restores its modes; may be called again
 }
 
-// openTerminal makes the caller's terminal raw where the agent has one of its
-// own, whose line discipline does what the caller's did. Else the caller's goes on
-// editing lines, and hands over the keys that leave, if any, when they are typed.
+// openTerminal makes the caller's terminal raw if the agent has a terminal of its own,
+// whose line discipline then edits lines and makes signals. Otherwise the caller's
+// terminal keeps editing lines; if there are detach keys, it hands those over as they
+// are typed. It is restored if clove is killed by a signal.
 func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
 	t, err := p.changeTerminal(wanted, keys)
 	if err == nil && t.changed {
@@ -35,7 +36,7 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 	return t, err
 }
 
-// changeTerminal is openTerminal for who acts on signals itself.
+// changeTerminal is openTerminal for a caller that handles signals itself.
 func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
 	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
 	if !wanted && len(keys) == 0 || !isTerminal(p.in) {
@@ -63,11 +64,12 @@ func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error
 	return t, nil
 }
 
-// passKeys leaves the terminal its lines, and takes away what the keys mean to it, ctrl-q of its
-// flow control among them. The last key ends a line, so that Enter need not follow; a letter, which
-// is in every word, does not.
+// passKeys lets a terminal that edits lines pass the detach keys on: it takes away what
+// they mean to the terminal, ctrl-q of its flow control for example. The last key ends
+// a line, so that Enter need not follow. A letter cannot: it is in every word.
 func passKeys(t *unix.Termios, keys []byte) {
 	for i, key := range t.Cc {
+		// VMIN and VTIME are in the same array, but are numbers and not keys.
 		if i != unix.VMIN && i != unix.VTIME && slices.Contains(keys, key) {
 			t.Cc[i] = 0 // _POSIX_VDISABLE of termios(3)
 		}
@@ -77,18 +79,20 @@ func passKeys(t *unix.Termios, keys []byte) {
 	}
 }
 
-// restoreWhenKilled leaves the caller's terminal as it was when clove is ended
-// from outside: keys no longer make a signal, so it is not ctrl-c.
+// restoreWhenKilled restores the caller's terminal when clove is ended by a signal from
+// outside. It is not ctrl-c: a raw terminal makes no signals.
 func (t *userTerminal) restoreWhenKilled() {
 	killed := make(chan os.Signal, 1)
 	signal.Notify(killed, unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
 	number := (<-killed).(unix.Signal)
 	t.restore()
+	// The signal is sent again with its default action, so that the shell sees how
+	// clove ended.
 	signal.Reset(number)
 	_ = unix.Kill(unix.Getpid(), number)
 }
 
-// size is nil where neither side of clove is a terminal.
+// size is nil if neither stdin nor stdout is a terminal.
 func (t *userTerminal) size() *api.SessionSize {
 	for _, file := range []*os.File{t.in, t.out} {
 		if window, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil && window.Row > 0 {
@@ -98,8 +102,8 @@ func (t *userTerminal) size() *api.SessionSize {
 	return nil
 }
 
-// follow passes changes of the window on until stop is called, which takes a session that
-// is closed.
+// follow passes changes of the window's size on until stop is called, which must be
+// after the session was closed.
 func (t *userTerminal) follow(session *client.Session) (stop func()) {
 	changes, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(changes, unix.SIGWINCH)
@@ -124,7 +128,7 @@ func (t *userTerminal) follow(session *client.Session) (stop func()) {
 	}
 }
 
-// show writes what the other side wrote.
+// show prints a piece of the other side's output.
 func (p *program) show(piece api.SessionOutput) error {
 	if piece.Lost > 0 {
 		p.say("clove", cyan, size(piece.Lost)+" of output were lost: this terminal is too slow")
@@ -137,15 +141,16 @@ func (p *program) show(piece api.SessionOutput) error {
 	return err
 }
 
-// feed passes input on until it ends or the detach keys are typed. ended is
-// what the end of the input means; nil is nothing, so that ctrl-d on a terminal is
-// no end, and the keys still leave.
+// feed passes input on until it ends or the detach keys are typed. ended is called at
+// the end of the input. If it is nil, the end is ignored, so that ctrl-d on a terminal
+// ends nothing and the detach keys still work.
 func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := p.in.Read(buffer)
 		pass, left := buffer[:n], false
+		// Bytes of a file may look like the keys.
 		if isTerminal(p.in) {
 			pass, left = k.filter(buffer[:n])
 		}
@@ -159,7 +164,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 			return
 		}
 		switch {
-		case err == nil || ended == nil && isTerminal(p.in): // one that was hung up is none
+		case err == nil || ended == nil && isTerminal(p.in): // a terminal that was hung up is none any more
 		case ended == nil:
 			return
 		default:
@@ -169,13 +174,14 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 	}
 }
 
-// keyWatch finds the detach keys in what is typed. Keys that only began the
+// keyWatch finds the detach keys in what is typed. Keys that turn out to be no detach
 // sequence are passed on late.
 type keyWatch struct {
 	keys []byte
-	seen int // how many of them were typed, and are held back
+	seen int // how many of them were typed; these are held back
 }
 
+// filter returns what is to be passed on, and whether the sequence is complete.
 func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
 	if len(k.keys) == 0 {
 		return typed, false
@@ -195,7 +201,7 @@ func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
 	return b.Bytes(), false
 }
 
-// parseKeys reads docker's form: letters and ctrl-LETTER, with commas between.
+// parseKeys reads docker's form: letters and ctrl-LETTER, separated by commas.
 func parseKeys(text string) ([]byte, error) {
 	var keys []byte
 	for _, word := range strings.Split(text, ",") {
@@ -205,6 +211,8 @@ func parseKeys(text string) ([]byte, error) {
 		}
 		key := letter[0]
 		if control {
+			// A control character is the letter's code without its upper bits: ctrl-a
+			// is 1.
 			if key = key &^ 0x20; key < '@' || key > '_' {
 				return nil, invalid(flagDetachKeys, "write keys such as ctrl-p,ctrl-q", "%q is not a key", word)
 			}

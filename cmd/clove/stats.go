@@ -29,15 +29,15 @@ func (p *program) statsCommand() *cli.Command {
 	}
 }
 
-// usage is one run's row.
+// usage is the row of one run.
 type usage struct {
 	Run   string      `json:"run"`
 	ID    agent.ID    `json:"id"`
 	Stats agent.Stats `json:"stats"`
 }
 
-// stats looks again and again over one connection for each run. The interval
-// has a floor: each look costs every supervisor some work.
+// stats queries again and again. The interval has a floor of 100 ms, because each query
+// costs every supervisor some work.
 func (p *program) stats(c *cli.Context) error {
 	interval, err := build.ParseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
@@ -48,6 +48,7 @@ func (p *program) stats(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
+	// By id: a name may be given to another run in between.
 	before := map[agent.ID]agent.Stats{}
 	ticker := time.NewTicker(max(interval, 100*time.Millisecond))
 	defer ticker.Stop()
@@ -73,8 +74,8 @@ func (p *program) stats(c *cli.Context) error {
 	}
 }
 
-// look asks for all runs at once. One that ended meanwhile is left out, unless
-// it was named.
+// look queries all runs at once. A run that has ended in the meantime is left out,
+// unless it was named.
 func look(c *cli.Context, d *client.Client) ([]usage, error) {
 	var asked []usage
 	for _, reference := range c.Args().Slice() {
@@ -86,6 +87,7 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 			return nil, err
 		}
 		for _, run := range listed.Runs {
+			// cloved has no connection to a run in root's foreground.
 			if run.State == agent.StateRunning && run.Spec.Detached {
 				asked = append(asked, usage{Run: string(run.Spec.ID), ID: run.Spec.ID})
 			}
@@ -110,12 +112,12 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 	return found, nil
 }
 
-// isGone: the run ended, or with --rm is forgotten, between two questions.
+// isGone reports whether a run ended, or with --rm was removed, between two queries.
 func isGone(err error) bool {
 	return agent.KindOf(err) == agent.KindConflict || agent.KindOf(err) == agent.KindNotFound
 }
 
-// fill asks for the name as well: the reference may be a part of the id.
+// fill also asks for the name, because the reference may be a part of the id.
 func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
 	found, err := d.Get(c.Context, u.Run)
 	if err != nil {
@@ -126,8 +128,8 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	return shown(found.Run.Name()), err
 }
 
-// printUsage draws the table in place of the last one where a person watches; a
-// file or a pipe gets one after the other.
+// printUsage draws the table over the last one on a terminal. A file or a pipe gets one
+// table after the other.
 func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
 		return writeLine(p.out, struct {
@@ -147,8 +149,8 @@ func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]a
 	return printTable(p.out, table)
 }
 
-// cpuShare is of one CPU, since the look before; the first look shows the whole
-// life's.
+// cpuShare is in percent of one CPU since the last query. The first query shows the
+// average of the run's whole life.
 func cpuShare(before, now agent.Stats) string {
 	if now.Usage.CPUMS == nil {
 		return "-"
@@ -160,7 +162,7 @@ func cpuShare(before, now agent.Stats) string {
 	return strconv.FormatFloat(100*float64(used)/float64(max(wall, 1)), 'f', 1, 64) + "%"
 }
 
-// figure and tally show what this host cannot supply as a dash.
+// figure and tally show a dash for what this host's cgroups do not report.
 func figure(bytes *int64) string {
 	if bytes == nil {
 		return "-"

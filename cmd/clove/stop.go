@@ -20,11 +20,12 @@ func (p *program) stopCommand() *cli.Command {
 	}
 }
 
+// graceFlag has no default of its own: the run's --stop-timeout holds.
 func graceFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagTime, Aliases: []string{"t"}, Usage: "time between TERM and KILL", DefaultText: "the run's --stop-timeout"}
 }
 
-// grace is nil where nothing was said.
+// grace is nil if no time was given. 0 is KILL at once.
 func grace(c *cli.Context) (*time.Duration, error) {
 	text := c.String(flagTime)
 	if text == "" {
@@ -37,8 +38,8 @@ func grace(c *cli.Context) (*time.Duration, error) {
 	return &d, err
 }
 
-// stop returns when the runs have ended. Who leaves earlier takes nothing back:
-// the wish is on cloved's disk.
+// stop returns when the runs have ended. A caller that leaves earlier cancels nothing:
+// the request is stored by cloved.
 func (p *program) stop(c *cli.Context) error {
 	patience, err := grace(c)
 	if err != nil {

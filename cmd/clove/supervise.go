@@ -16,12 +16,13 @@ import (
 	"clove.run/clove/policies/build"
 )
 
+// superviseName is the command that cloved starts.
 const superviseName = "supervise"
 
 const flagEnd = "end"
 
-// superviseCommand is cloved's, which starts one for each agent, and with --end
-// clove-agents.service's, whose end is the host's.
+// superviseCommand is started by cloved, one process for each detached run.
+// clove-agents.service calls it with --end when the host shuts down.
 func (p *program) superviseCommand() *cli.Command {
 	return &cli.Command{
 		Name: superviseName, Usage: "look after one detached run; cloved starts it", UsageText: "clove supervise\nclove supervise --end DUR", Hidden: true,
@@ -31,6 +32,8 @@ func (p *program) superviseCommand() *cli.Command {
 	}
 }
 
+// supervise reads its order, with the spec, from one pipe and answers on another
+// (internal/lasting).
 func (p *program) supervise(c *cli.Context) error {
 	if c.String(flagEnd) != "" {
 		return p.endAll(c)
@@ -46,8 +49,7 @@ func (p *program) supervise(c *cli.Context) error {
 	return supervisor.Supervise(c.Context, b, c.String(flagRunDir), order, os.NewFile(lasting.AnswerFD, "answer"))
 }
 
-// endAll ends what supervisors look after, all at once: a shutdown waits for
-// the slowest of them only.
+// endAll ends all detached runs at once: a shutdown then waits only for the slowest.
 func (p *program) endAll(c *cli.Context) error {
 	longest, err := build.ParseClock(flagEnd, c.String(flagEnd))
 	if err != nil {
@@ -61,12 +63,13 @@ func (p *program) endAll(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	// What follows the grace: KILL, the record, the last words.
+	// After the grace period come KILL, the record and the last output.
 	ctx, cancel := context.WithTimeout(c.Context, longest+endTime)
 	defer cancel()
 	var all sync.WaitGroup
 	failures := make([]error, len(runs))
 	for i, run := range runs {
+		// No lease, no processes.
 		if run.Lease == nil {
 			continue
 		}
@@ -80,4 +83,5 @@ func (p *program) endAll(c *cli.Context) error {
 	return errors.Join(failures...)
 }
 
+// endTime is added to the longest grace period.
 const endTime = 10 * time.Second

@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// printTable aligns rows in columns, two blanks apart. Cells are made
-// printable first: they may come from an agent.
+// printTable aligns rows in columns. Cells are made printable first: they may come from
+// an agent.
 func printTable(w io.Writer, rows [][]string) error {
 	widths := columnWidths(rows)
-	lines := bufio.NewWriter(w) // not a call of the kernel's for each
+	// Buffered, so that a long table is not one system call for each line.
+	lines := bufio.NewWriter(w)
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
@@ -25,10 +26,10 @@ func printTable(w io.Writer, rows [][]string) error {
 	return lines.Flush()
 }
 
-// columnGap are the blanks between two columns.
+// columnGap is the number of blanks between two columns.
 const columnGap = 2
 
-// columnWidths are the letters of each column's longest cell.
+// columnWidths are the lengths of each column's longest cell, in characters.
 func columnWidths(rows [][]string) []int {
 	var widths []int
 	for _, row := range rows {
@@ -42,5 +43,6 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// shortID is as much of an ID as people need.
+// shortID is how many characters of an ID are shown: as much as people need to tell
+// runs apart.
 const shortID = 8

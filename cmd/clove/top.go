@@ -20,7 +20,7 @@ func (p *program) topCommand() *cli.Command {
 	}
 }
 
-// top shows the agent's own command lines: printTable keeps them from acting on
+// top shows command lines that the agent chose; printTable keeps them from acting on
 // the terminal.
 func (p *program) top(c *cli.Context, d *client.Client) error {
 	processes, err := d.Processes(c.Context, c.Args().First())

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/policies/build"
 )
 
+// flagNoRules stands for an empty list, which --allow and --deny cannot express.
 const flagNoRules = "no-rules"
 
 func (p *program) updateCommand() *cli.Command {
@@ -33,7 +34,8 @@ func (p *program) updateCommand() *cli.Command {
 	}
 }
 
-// update reads everything before it asks: a mistake in one flag changes no run.
+// update parses all flags before it calls cloved, so that a mistake in one changes no
+// run.
 func (p *program) update(c *cli.Context) error {
 	u, err := readUpdate(c)
 	if err != nil {
@@ -45,7 +47,8 @@ func (p *program) update(c *cli.Context) error {
 	})
 }
 
-// readUpdate reads the flags as run does; what is not named stays nil.
+// readUpdate parses the flags as run does. What is not given stays nil, which means no
+// change.
 func readUpdate(c *cli.Context) (agent.Update, error) {
 	var u agent.Update
 	any := slices.ContainsFunc([]string{flagMemory, flagMemorySwap, flagCPUs, flagPids, flagTimeout, flagAllow, flagDeny, flagNoRules}, c.IsSet)
@@ -60,7 +63,7 @@ func readUpdate(c *cli.Context) (agent.Update, error) {
 	return u, nil
 }
 
-// updateSizes has run's floors: below them a sandbox cannot even be entered.
+// updateSizes has the same floors as run: below them a sandbox cannot even be entered.
 func updateSizes(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagMemory); text != "" {
 		n, err := build.ParseSize(flagMemory, text, agent.MemoryFloorBytes)
@@ -72,6 +75,7 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 	switch text := c.String(flagMemorySwap); text {
 	case "":
 	case "-1":
+		// -1 is a value and no size: the parser of sizes does not take it.
 		u.MemorySwapBytes = new(int64)
 		*u.MemorySwapBytes = -1
 	default:
@@ -84,8 +88,8 @@ func updateSizes(c *cli.Context, u *agent.Update) error {
 	return nil
 }
 
-// updateNumbers has run's bounds too. A timeout of 0 is a wish, to have none, and
-// so is told from one that was not named.
+// updateNumbers has the same bounds as run. A timeout of 0 removes the limit, so it
+// differs from one that is not given.
 func updateNumbers(c *cli.Context, u *agent.Update) error {
 	if text := c.String(flagCPUs); text != "" {
 		n, err := strconv.ParseFloat(text, 64)
@@ -112,8 +116,8 @@ func updateNumbers(c *cli.Context, u *agent.Update) error {
 	return nil
 }
 
-// updateRules replaces the whole list: to add one rule to what somebody else
-// may have changed meanwhile would be a guess.
+// updateRules replaces the whole list of rules. Adding to a list that somebody else may
+// have changed in the meantime would give an unknown result.
 func updateRules(c *cli.Context, u *agent.Update) error {
 	if !c.IsSet(flagAllow) && !c.IsSet(flagDeny) && !c.Bool(flagNoRules) {
 		return nil

@@ -18,9 +18,10 @@ func (p *program) waitCommand() *cli.Command {
 	}
 }
 
-// wait asks for one after the other: the last to end decides how long it takes
-// in any case, and the order of the answers is that of the names.
+// wait waits for one run after the other: the last to end decides how long it takes in
+// any case, and the answers are in the order of the names.
 func (p *program) wait(c *cli.Context, d *client.Client) error {
+	// The last one named, as a shell's wait does.
 	last := 0
 	for _, reference := range c.Args().Slice() {
 		result, err := d.Wait(c.Context, reference)
@@ -28,7 +29,7 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 			last = result.Record.ExitCode
 			err = p.printEnd(c, result.Record)
 		}
-		if err != nil { // the others were asked for too
+		if err != nil { // the other runs are still waited for
 			p.report(err)
 			last = exitFailed
 		}
@@ -39,6 +40,7 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 	return nil
 }
 
+// printEnd prints the exit code alone, as docker wait does.
 func (p *program) printEnd(c *cli.Context, record agent.Record) error {
 	if c.Bool(flagJSON) {
 		return writeLine(p.out, record)

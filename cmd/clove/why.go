@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/policies/build"
 )
 
+// whyCommand takes only the flags that decide over a connection.
 func (p *program) whyCommand() *cli.Command {
 	d := policies.Standard()
 	wanted := []string{flagNetwork, flagAllow, flagDeny, flagHostPort, flagPolicy}
@@ -30,9 +31,10 @@ func (p *program) whyCommand() *cli.Command {
 	}
 }
 
-// webPort is what HOST alone is asked for.
+// webPort is the port that is assumed for a HOST without one.
 const webPort = 443
 
+// why compiles the rules as a run does. It resolves and connects nothing.
 func (p *program) why(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return invalid("", "clove why HOST[:PORT] --allow TARGET", "it takes one target, not %d", c.NArg())
@@ -52,6 +54,7 @@ func (p *program) why(c *cli.Context) error {
 	return p.printWhy(c.Args().First(), spec, steps)
 }
 
+// whySteps reads the target and returns the decisions in their order.
 func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
 	proto, rest := egress.TCP, target
 	if word, after, found := strings.Cut(target, "://"); found {
@@ -79,7 +82,7 @@ func hostAndPort(text string) (host string, port uint16, err error) {
 	return host, port, err
 }
 
-// printWhy ends with the verdict; its exit status is the answer for scripts.
+// printWhy prints the decisions. The exit status is the answer, for scripts.
 func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Finding) error {
 	last := steps[len(steps)-1].Verdict
 	if p.json {
@@ -100,6 +103,7 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Findin
 	return nil
 }
 
+// printSteps prints each question with its answer; the last answer decides.
 func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Finding) {
 	for _, step := range steps {
 		fmt.Fprintf(p.out, "%s: %s\n", printable(step.Question), verdictText(step.Verdict))
@@ -115,6 +119,7 @@ func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Find
 	}
 }
 
+// verdictText is one decision in words, with the rule that made it.
 func verdictText(v egress.Verdict) string {
 	by := v.Rule
 	if by != "" && v.Source != "" {

@@ -28,6 +28,7 @@ func main() {
 	if err == nil {
 		err = serve(o)
 	}
+	// --help and --version are no failures.
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return
 	}
@@ -55,6 +56,7 @@ func (o options) paths() runtime.Paths { return runtime.Paths{State: o.root, Run
 // readOptions returns flag.ErrHelp after --help or --version, whose text it writes to out.
 func readOptions(args []string, out io.Writer) (options, error) {
 	var o options
+	// ContinueOnError, because the default prints usage and exits with 2.
 	flags := flag.NewFlagSet("cloved", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints an error once
 	asked := flags.Bool("version", false, "print the version and end")
@@ -78,6 +80,7 @@ func readOptions(args []string, out io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		return o, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("it takes no arguments, but there is %q", flags.Arg(0)), Hint: "cloved --help"}
 	}
+	// cloved hands the paths to supervisors, whose working directory is another one.
 	for _, path := range []*string{&o.root, &o.runDir} {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
@@ -108,6 +111,8 @@ func serve(o options) error {
 	if err := unix.CloseRange(firstInherited, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("cannot keep descriptors from the supervisors: %w", err)
 	}
+	// First: it takes systemd's variables out of the environment, which supervisors
+	// inherit.
 	notifier := daemon.NewNotifier()
 	config, err := daemon.LoadConfig(o.config)
 	if err != nil {
@@ -124,6 +129,8 @@ func serve(o options) error {
 		return err
 	}
 	defer lock.Close()
+	// Keeps others from using this state directory with another run directory for as long
+	// as cloved lives.
 	sign, err := sandboxes.Serve()
 	if err != nil {
 		return err
@@ -156,6 +163,8 @@ func serve(o options) error {
 	go reload(alive, hangups, d, notifier, log)                                                                // ends with alive
 	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) }) // ends with alive
 	notified := make(chan struct{})
+	// systemd is notified when the stop begins, because Serve returns only after the last
+	// answer.
 	stopNotify := context.AfterFunc(alive, func() {
 		notifier.Send(daemon.NotifyStopping)
 		close(notified)

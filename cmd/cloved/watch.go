@@ -10,16 +10,17 @@ import (
 	"clove.run/clove/daemon/traces"
 )
 
-// watched has cloved's log, metrics and traces.
+// watched holds cloved's log, metrics and traces.
 type watched struct {
-	level   slog.LevelVar
+	level slog.LevelVar
+	// The last lines of the log, for `clove debug`: without systemd nobody else keeps them.
 	tail    daemon.Tail
 	log     *slog.Logger
 	tracer  *traces.Tracer
 	scrapes daemon.Scrapes
 }
 
-// watch opens what the configuration and the environment request.
+// watch opens what the configuration and the environment ask for.
 func watch(config daemon.Config) (*watched, error) {
 	w := new(watched)
 	w.level.Set(config.Level())
@@ -44,7 +45,7 @@ func (w *watched) complete(o daemon.Options) daemon.Options {
 // flushTime bounds the sending of the last spans to the collector.
 const flushTime = 3 * time.Second
 
-// close sends the last spans. The daemon closes the listeners.
+// close sends the last spans. The daemon closes the metrics listeners.
 func (w *watched) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()

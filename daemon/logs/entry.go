@@ -44,10 +44,12 @@ func (e entry) weight() count {
 	return count{1, int64(len(e.Content()))}
 }
 
-// believable is more than a log can have counted: nothing larger is added up.
+// believable bounds the counts of an entry: no log can have so many lines or bytes, and
+// sums of such counts do not overflow. A larger one was not written by clove.
 const believable = 1 << 48
 
-// parse reads one line of a file; ok is false for what clove did not write whole.
+// parse reads one line of a file; ok is false for what clove did not write whole. Heads and
+// places are no lines of api.LogLine's form, so they come by the slow way; there are few.
 func parse(text []byte) (e entry, ok bool) {
 	line, rest, whole := api.ParseLogLine(text)
 	if whole && (len(rest) == 0 || string(rest) == "\n") {
@@ -96,8 +98,9 @@ func scanWhole(lines *bufio.Reader, half *[]byte, each func(entry) error) error 
 	}
 }
 
-// nextLine returns the next line with its end, until the next call. What has no end yet
-// is kept in half, and returned with io.EOF.
+// nextLine returns the next line with its end, until the next call. What has no end yet is
+// kept in half, and returned with io.EOF: a follower gets the rest with a later call. half
+// also joins lines that are longer than the reader's buffer.
 func nextLine(lines *bufio.Reader, half *[]byte) ([]byte, error) {
 	for {
 		part, err := lines.ReadSlice('\n')
@@ -124,7 +127,8 @@ func headOf(file *os.File) entry {
 	return entry{}
 }
 
-// tally counts the lines of a file, and reads what its head says was lost.
+// tally counts the lines of a file, and reads what its head says was lost. It reads all of
+// the file, once for each start of a run, because the counts are stored nowhere else.
 func tally(path string) (own, lost count, err error) {
 	file, err := openIfThere(path)
 	if file == nil {
@@ -148,6 +152,7 @@ func openIfThere(path string) (*os.File, error) {
 	return file, err
 }
 
+// closeAll closes files, some of which may be nil.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {

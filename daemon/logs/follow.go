@@ -27,13 +27,16 @@ func (r *reader) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.changed:
+		// The supervisor has written the whole log before the end is stored, so one more
+		// look has it all.
 		case <-ended:
 			ended = nil // one more look
 		}
 	}
 }
 
-// catchUp reads to the end of the file that has the name now.
+// catchUp reads to the end of the file that has the name now. It ends because a file that
+// was replaced is never written again.
 func (r *reader) catchUp() error {
 	for {
 		if err := r.drain(r.take); err != nil {
@@ -76,6 +79,7 @@ func (r *reader) begin(collect func(api.LogLine) error) error {
 	}
 	defer closeAll(before)
 	err = r.between(file, before, collect)
+	// Only now: between has compared the file that was read so far with the older one.
 	r.close()
 	if r.file = file; file != nil {
 		r.lines, r.half = bufio.NewReaderSize(file, 64<<10), nil
@@ -176,6 +180,7 @@ func isNamed(file *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(named, own), err
 }
 
+// sameFile compares inodes: names say nothing, as each rotation changes them.
 func sameFile(a, b *os.File) bool {
 	one, err := a.Stat()
 	if err != nil {

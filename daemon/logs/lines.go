@@ -11,7 +11,8 @@ import (
 // maxLine is docker's: longer lines are cut.
 const maxLine = 16 << 10
 
-// Lines is an io.Writer that makes lines of what one stream says.
+// Lines is an io.Writer that makes lines of what one stream says. pending is the beginning
+// of a line whose end has not come, at most maxLine long.
 type Lines struct {
 	log     *Log
 	stream  string
@@ -31,6 +32,8 @@ func (s *Lines) Write(output []byte) (int, error) {
 		case end >= 0 && end <= room:
 			s.emit(output[:end], false)
 			output = output[end+1:]
+		// Also where the line ends somewhere behind: the rest is an entry of its own, and
+		// Partial says that the line goes on there.
 		case len(output) > room:
 			s.emit(output[:room], true)
 			output = output[room:]
@@ -50,6 +53,8 @@ func (s *Lines) Close() error {
 	return nil
 }
 
+// emit writes one line, of what was pending and the rest. Text that is not UTF-8 goes as
+// bytes (base64), because JSON could not have it unchanged.
 func (s *Lines) emit(rest []byte, partial bool) {
 	content := append(s.pending, rest...)
 	line := api.LogLine{Time: time.Now().UTC(), Stream: s.stream, Partial: partial}
@@ -59,5 +64,6 @@ func (s *Lines) emit(rest []byte, partial bool) {
 		line.Bytes = content
 	}
 	s.log.write(line)
+	// write has encoded the line when it returns, so the buffer is free.
 	s.pending = s.pending[:0]
 }

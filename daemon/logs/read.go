@@ -41,6 +41,7 @@ func Read(ctx context.Context, dir string, choice Choice, emit func(api.LogLine)
 		r.unsure = r.seen.lines > 0
 	}
 	if choice.Ended != nil {
+		// Before the past is read: what is written meanwhile brings another look.
 		watcher, err := r.watch(ctx)
 		if err != nil {
 			return err
@@ -87,6 +88,8 @@ func (r *reader) watch(ctx context.Context) (*watch.Watcher, error) {
 	}
 	r.choice.Tail = -1 // whatever will be there is new
 	parent := filepath.Dir(r.dir)
+	// The directory of all logs, which a new installation does not have yet. It is not a
+	// run's, so it may stay.
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
@@ -132,6 +135,8 @@ func (r *reader) past() error {
 	return r.pause()
 }
 
+// pause reports that all that is there was given, so that a caller who gathers lines sends
+// them.
 func (r *reader) pause() error {
 	if r.choice.Pause == nil {
 		return nil
@@ -139,7 +144,8 @@ func (r *reader) pause() error {
 	return r.choice.Pause()
 }
 
-// keep holds the last lines back until all of the past is read.
+// keep holds the last lines back until all of the past is read: which ones are the last is
+// known only then.
 func (r *reader) keep(line api.LogLine) error {
 	if line.Time.Before(r.choice.Since) {
 		return nil
@@ -151,6 +157,7 @@ func (r *reader) keep(line api.LogLine) error {
 	return nil
 }
 
+// release gives the lines that keep held back.
 func (r *reader) release() error {
 	for _, line := range r.waiting[max(0, len(r.waiting)-max(0, r.choice.Tail)):] {
 		if err := r.emit(line); err != nil {
@@ -161,6 +168,7 @@ func (r *reader) release() error {
 	return nil
 }
 
+// take gives a line at once, unless it is too old.
 func (r *reader) take(line api.LogLine) error {
 	if line.Time.Before(r.choice.Since) {
 		return nil
@@ -176,7 +184,8 @@ func (r *reader) drain(collect func(api.LogLine) error) error {
 	return scanWhole(r.lines, &r.half, func(e entry) error { return r.pass(e, collect) })
 }
 
-// pass goes over one entry, and gives it if the caller has not got it.
+// pass goes over one entry, and gives it if the caller has not got it. While seen is ahead
+// of at, these are lines that the caller has; then the two go together.
 func (r *reader) pass(e entry, collect func(api.LogLine) error) error {
 	if e.Head {
 		return nil
@@ -207,6 +216,7 @@ func (r *reader) miss(mark api.LogLine, collect func(api.LogLine) error) error {
 	return collect(mark)
 }
 
+// close closes the newer file; the older one is never kept open.
 func (r *reader) close() {
 	if r.file != nil {
 		r.file.Close()

@@ -35,6 +35,8 @@ func (l *Log) retire(now time.Time) error {
 	if err := l.finishLine(); err != nil {
 		return err
 	}
+	// What is lost then, but not stored yet: a rename that fails leaves the counts as they
+	// were.
 	lost := l.lost
 	lost.add(l.previous)
 	next, err := l.prepare(entry{Head: true, LogLine: api.LogLine{Time: now, Stream: api.StreamClove, LostLines: lost.lines, LostBytes: lost.bytes}})
@@ -48,7 +50,8 @@ func (l *Log) retire(now time.Time) error {
 	return nil
 }
 
-// prepare makes the file that will be the newer one, with its head.
+// prepare makes the file that will be the newer one, with its head. It begins anew with
+// what an attempt that failed has left.
 func (l *Log) prepare(head entry) (*os.File, error) {
 	text, err := json.Marshal(head)
 	if err != nil {

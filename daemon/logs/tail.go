@@ -31,6 +31,7 @@ func (r *reader) beginAtTail() (begun bool, err error) {
 			if _, err = before.Seek(inOlder.behind, io.SeekStart); err == nil {
 				err = scan(before, func(e entry) error { return r.pass(e, r.keep) })
 			}
+			// The newer file then begins where the older one has ended.
 			at = &place{before: r.at}
 		}
 	}
@@ -95,6 +96,7 @@ func placeIn(part io.Reader, offset int64, lines int) (at *place, have int, err 
 			have++
 		}
 	}
+	// The last one that is far enough from the end: the least to read.
 	for i := len(places) - 1; i >= 0; i-- {
 		if have-places[i].have >= lines {
 			return &places[i].place, have, nil

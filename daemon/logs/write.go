@@ -30,7 +30,7 @@ type Log struct {
 	now      count    // in the newer file
 	previous count    // in the older file
 	lost     count    // before the older file
-	dropped  count    // by failed writes, and not in a mark yet
+	dropped  count    // by failed writes, and not in a mark yet; numbered all the same
 }
 
 // Open makes or continues the log in dir, which is made. capBytes bounds both
@@ -52,10 +52,13 @@ func openOnce(dir string, capBytes int64) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{dir: dir, half: capBytes / 2}
+	// First: the names must be right before the lines behind them are counted.
 	err := l.mend()
 	if err != nil {
 		return nil, err
 	}
+	// The head of the older file is not needed: that of the newer one counts all that was
+	// dropped since.
 	if l.previous, _, err = tally(l.path(older)); err != nil {
 		return nil, err
 	}
@@ -126,6 +129,8 @@ func (l *Log) append(e entry) error {
 		return err
 	}
 	text = append(text, '\n')
+	// A rotation that failed half way is tried again by each entry. Behind a rotation the
+	// entry is written, however long it is.
 	if l.next != nil || l.size > 0 && l.size+int64(len(text)) > l.half {
 		if err := l.rotate(e.Time); err != nil {
 			return err
@@ -177,7 +182,8 @@ func (l *Log) finishLine() error {
 	return err
 }
 
-// put writes to the newer file and notes how it ends then.
+// put writes to the newer file and notes how it ends then. It does not sync, which would
+// wait for the disk (doc.go).
 func (l *Log) put(text []byte) (int, error) {
 	n, err := l.file.Write(text)
 	if n > 0 {

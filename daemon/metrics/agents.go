@@ -6,7 +6,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// MaxAgents bounds how many agents one answer has.
+// MaxAgents bounds how many agents one answer has: each takes a call to its supervisor, and
+// a line for each row of AgentTable.
 const MaxAgents = 500
 
 // Usage is what one live agent uses.
@@ -44,6 +45,7 @@ const leftOut = "clove_agents_left_out"
 
 const leftOutHelp = "Live agents that this answer does not tell of: they did not answer in time, or are too many."
 
+// figure converts to the unit that Prometheus wants, such as milliseconds to seconds.
 func figure(value *int64, per float64) *float64 {
 	if value == nil {
 		return nil
@@ -58,8 +60,8 @@ type live struct {
 	leftOut int
 }
 
-// Describe implements prometheus.Collector. What comes differs from answer to
-// answer, and has a registry of its own.
+// Describe implements prometheus.Collector. It names nothing, which makes the collector an
+// unchecked one: what comes differs from answer to answer, and has a registry of its own.
 func (l live) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -27,8 +27,8 @@ type Meter struct {
 	counters   map[string]*prometheus.CounterVec
 	histograms map[string]*prometheus.HistogramVec
 
-	mu    sync.Mutex // guards the following
-	since map[agent.ID]time.Time
+	mu    sync.Mutex             // guards the following
+	since map[agent.ID]time.Time // when a run that has not started yet was queued, or left the queue
 }
 
 // New makes a meter at 0. now is asked for the gauges at each scrape; one that
@@ -78,7 +78,7 @@ func (m *Meter) add(row Metric, g gauges) {
 	}
 }
 
-// gauges are asked for when somebody looks.
+// gauges are collected at each scrape, and hold no values.
 type gauges struct {
 	descriptions map[string]*prometheus.Desc
 	now          func() []Sample
@@ -98,10 +98,14 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// count adds to a counter of the table. An unknown name panics: it is a mistake in the
+// code.
 func (m *Meter) count(name string, n float64, labels ...string) {
 	m.counters[name].WithLabelValues(labels...).Add(max(n, 0)) // a counter that goes back panics
 }
 
+// observe adds a time to a histogram of the table. Where the clock was set meanwhile, the
+// time may be below 0, which counts as 0.
 func (m *Meter) observe(name string, took time.Duration, labels ...string) {
 	m.histograms[name].WithLabelValues(labels...).Observe(max(took, 0).Seconds())
 }
@@ -134,7 +138,9 @@ func (m *Meter) Happened(o agent.RunEvent) {
 	}
 }
 
-// lap returns how long ago the run's last lap was.
+// lap returns how long ago the run's last lap was, and begins the next. Times are the
+// events' own, so what other processes did is measured as well; known is false for a run
+// that was queued before this cloved.
 func (m *Meter) lap(o agent.RunEvent) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,23 +149,27 @@ func (m *Meter) lap(o agent.RunEvent) (time.Duration, bool) {
 	return o.Time.Sub(before), known
 }
 
+// forget drops a run that started or ended, or the map would grow with every run.
 func (m *Meter) forget(id agent.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.since, id)
 }
 
+// ended counts an end by what the event says of it: with --rm there is no record to read.
 func (m *Meter) ended(o agent.RunEvent) {
 	m.forget(o.ID)
 	m.count(ends, 1, string(o.Status))
 	sum := cmp.Or(o.Sum, &agent.Sum{}) // one that an older clove wrote has none
 	limit := sum.Limit
+	// The disk's other limit: the label has one value for both.
 	if limit == agent.LimitDiskFiles {
 		limit = agent.ControlDisk
 	}
 	if limit != "" {
 		m.count(limitHits, 1, limit)
 	}
+	// Refused forks do not end a run: they count beside the limit that did.
 	if sum.PidsMax > 0 {
 		m.count(limitHits, 1, agent.ControlPids)
 	}

@@ -14,7 +14,8 @@ import (
 // Path is where the metrics are.
 const Path = "/metrics"
 
-// atOnce is how many answers may be made at the same time.
+// atOnce is how many answers may be made at the same time: each looks into the store and
+// into Go's runtime, and anybody on the host may ask for one.
 const atOnce = 4
 
 // AgentsOf returns the live agents that the caller may see, at most
@@ -36,6 +37,7 @@ func (m *Meter) Handler(agents AgentsOf) http.Handler {
 			http.Error(w, "agents are told of on metrics_socket only: here nobody knows who asks", http.StatusForbidden)
 		default:
 			usage, out := agents(r.Context())
+			// A registry for this answer alone: the figures belong to this caller's agents.
 			each := prometheus.NewRegistry()
 			each.MustRegister(live{usage, out})
 			promhttp.HandlerFor(prometheus.Gatherers{m.registry, each}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
@@ -44,7 +46,9 @@ func (m *Meter) Handler(agents AgentsOf) http.Handler {
 	return mux
 }
 
-// Server is an HTTP server with narrow bounds of time and size for each request.
+// Server is an HTTP server with narrow bounds of time and size for each request. It may be
+// asked by anybody on the host, and a scrape is a short request. WriteTimeout leaves time
+// for the supervisors to be asked.
 func Server(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 8 << 10}

@@ -124,6 +124,7 @@ var Table = []Metric{
 	{BuildInfo, Gauge, []Label{{Name: "version", Of: "one"}, {Name: "goversion", Of: "one"}, {Name: "api", Of: "one"}}, nil, "Always 1; the labels name the versions."},
 }
 
+// words makes labels of named strings.
 func words[S ~string](list []S) []string {
 	texts := make([]string, len(list))
 	for i, s := range list {
@@ -132,7 +133,8 @@ func words[S ~string](list []S) []string {
 	return texts
 }
 
-// methodOf keeps the label closed.
+// methodOf keeps the label closed: a caller that sends other names must not add a series
+// for each.
 func methodOf(name string) string {
 	if _, known := api.Find(name); known {
 		return name

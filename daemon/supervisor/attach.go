@@ -20,28 +20,33 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	MethodLayer:          (*server).giveLayer,
 }
 
-// attach joins a caller with the agent's streams until one of them has enough.
-// The agent notices neither.
+// attach connects a caller to the agent's streams until the caller leaves or the run ends.
+// Neither changes anything for the agent.
 func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	var p api.AttachParams
 	if !decode(c, request, &p) {
 		return
 	}
+	// The last caller's window counts: one terminal has one size.
 	v.streams.fit(p.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
+	// Input that the agent does not read blocks listenTo, which would not notice that the
+	// caller has gone.
 	defer c.WhenGone(leave)()
 	l := v.hub.join()
 	go func() {
 		listenTo(ctx, c, v.streams, nil)
 		v.hub.leave(l)
 	}()
+	// It ends when the hub closes, when the caller has gone, and when it detaches.
 	for piece := range l.pieces {
 		if c.Notify(api.NoteOutput, piece) != nil {
 			v.hub.leave(l)
 			return
 		}
 	}
+	// A hub that closed with the run did so behind ended: then there is a record.
 	result := api.AttachResult{Detached: true}
 	select {
 	case <-v.ended:
@@ -51,7 +56,7 @@ func (v *server) attach(c *rpc.Conn, request rpc.Message) {
 	_ = c.Respond(request.ID, result, nil)
 }
 
-// result is a session's answer behind the run's end.
+// result is a session's answer behind the run's end: ended is closed by then.
 func (s *supervisor) result() api.AttachResult {
 	return api.AttachResult{ExitCode: s.record.ExitCode, Record: &s.record}
 }
@@ -74,9 +79,10 @@ func conclude(c *rpc.Conn, request rpc.Message, result any, err error) error {
 	return c.Respond(request.ID, result, nil)
 }
 
-// listenTo acts on what the caller of a session sends, until it has gone or
-// detaches. ctx ends when it has gone: input that the agent does not read is dropped
-// then. own acts on the messages of one kind of session; nil: it has none.
+// listenTo acts on what the caller of a session sends, until it has gone or detaches. ctx
+// ends when it has gone: input that the agent does not read is dropped then. own acts on
+// the messages of one kind of session; nil: it has none. What cannot be decoded is passed
+// over: a session has no answer for a single message.
 func listenTo(ctx context.Context, c *rpc.Conn, s *streams, own func(rpc.Message) (known bool)) {
 	for {
 		m, err := c.Receive()

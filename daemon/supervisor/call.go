@@ -17,9 +17,9 @@ import (
 	"clove.run/clove/internal/watch"
 )
 
-// How long a run that executes may take to be reachable. On a host that starts
-// many its supervisor comes to it late; of one that has ended the directory goes,
-// and nobody waits any longer.
+// How long a run that executes may take to be reachable. The store has it as running a
+// moment before its supervisor listens, and longer on a host that starts many. When a run
+// has ended, its directory goes, and the wait ends with that.
 const (
 	patience = 15 * time.Second
 	// refusals is how long a socket without a listener may refuse connections: its
@@ -39,6 +39,7 @@ func Connect(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error)
 	none := &agent.Error{Kind: agent.KindConflict, Message: "the run has no supervisor that can be reached",
 		Hint: "it has ended, or runs in the foreground; `clove ps -a` shows it"}
 	path := filepath.Join(runDir, string(id))
+	// Watched before the next attempt: a socket that is made in between is not missed.
 	written, err := watch.Dir(path)
 	if err != nil {
 		return nil, none // not even a directory
@@ -69,10 +70,13 @@ func Connect(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error)
 	}
 }
 
+// dial makes one attempt.
 func dial(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error) {
 	return rpc.Dial(ctx, filepath.Join(runDir, string(id), SocketName))
 }
 
+// absent reports that nobody listens: there is no socket, or one that a supervisor left, or
+// has not listened on yet.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }

@@ -22,6 +22,7 @@ func (v *server) copyIn(c *rpc.Conn, request rpc.Message) {
 	from, to := io.Pipe()
 	go func() {
 		err := receive(c, to)
+		// An archive that was cut off must be an error, and not look like a shorter one.
 		to.CloseWithError(err)
 		if err == nil {
 			_ = receive(c, io.Discard) // the archive is whole; the caller may still leave
@@ -29,6 +30,8 @@ func (v *server) copyIn(c *rpc.Conn, request rpc.Message) {
 		leave()
 	}()
 	err := v.live.CopyIn(ctx, p.Path, from)
+	// An unpacking that failed reads no more; this ends the writes of what the caller still
+	// sends.
 	from.Close()
 	_ = conclude(c, request, api.Nothing{}, err)
 }

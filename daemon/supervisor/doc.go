@@ -30,5 +30,5 @@
 // for the agent waits where it reads slowly; its signals are those of this process; and
 // the run ends with it, as root's ends with the program in the foreground.
 //
-// It refuses to know callers: who may do what is decided in cloved.
+// It does not check who may do what: cloved does.
 package supervisor

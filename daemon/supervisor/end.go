@@ -23,6 +23,8 @@ func End(ctx context.Context, runDir string, id agent.ID, grace time.Duration) e
 		return err
 	}
 	defer conn.Close()
+	// Two requests: a stop returns when the end has begun, the other one when the record is
+	// stored.
 	ns := int64(grace)
 	for _, ask := range []struct {
 		method string

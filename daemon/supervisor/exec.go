@@ -28,8 +28,12 @@ func (v *server) exec(c *rpc.Conn, request rpc.Message) {
 		listenTo(ctx, c, s, nil)
 		leave()
 	}()
+	// ctx ends with the session, and the process with it.
 	code, err := v.live.Exec(ctx, p.Exec, s.io)
+	// Behind this all output is sent: the answer has to be the last message.
 	s.close()
+	// A command that is not found, or cannot be executed, is how the process ended, and no
+	// error of the call: clove exec exits with 127 or 126, as a shell does.
 	result := api.ExecResult{ExitCode: code}
 	if err != nil && (code == agent.ExitCannotExec || code == agent.ExitNotFound) {
 		result.Failure, err = agent.FailureOf(err), nil

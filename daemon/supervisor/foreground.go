@@ -16,11 +16,18 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// MethodForeground gives the supervisor the connection of the caller for whom a
-// foreground run was started: neither needs cloved any longer.
+// MethodForeground gives the supervisor the connection of the caller for whom a foreground
+// run was started: neither needs cloved any longer.
+//
+//	cloved                              supervisor
+//	  │  supervisor.foreground ────────────▶ │  the caller's request, and what it sent behind it
+//	  │ ◀──────────────── supervisor.ready   │  or an error, which cloved passes on
+//	  │  the connection's descriptor ──────▶ │
+//	  (closes its own)                       │ ◀── session ──▶ caller
 const MethodForeground = "supervisor.foreground"
 
-// noteReady asks for the descriptor of the connection.
+// noteReady asks for the descriptor of the connection. It cannot come with the request:
+// both sides read lines into a buffer with read(2), which drops descriptors (unix(7)).
 const noteReady = "supervisor.ready"
 
 // ForegroundParams are a caller's request, and what it said behind it already.
@@ -37,6 +44,8 @@ func Foreground(c, caller *rpc.Conn, request rpc.Message) error {
 	if err := json.Unmarshal(request.Params, &p.Attach); err != nil {
 		return api.Unreadable(err)
 	}
+	// A supervisor that hangs must not keep cloved's goroutine, and the caller without an
+	// answer.
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return agent.Failed("supervisor", err)
 	}
@@ -65,9 +74,11 @@ func Foreground(c, caller *rpc.Conn, request rpc.Message) error {
 // hostTime is how long a foreground run waits for the caller that it was started for.
 const hostTime = 15 * time.Second
 
-// expectHost ends an agent whose caller does not come.
+// expectHost ends an agent whose caller does not come. It is called in runtime's loop
+// (IO.Started), which Stop asks, so each Stop has a goroutine of its own.
 func (s *supervisor) expectHost(live *runtime.Live) {
 	host := s.hub.host
+	// Without a socket no caller can come.
 	if s.server == nil {
 		host.left.set()
 		go live.Stop(0)
@@ -81,8 +92,8 @@ func (s *supervisor) expectHost(live *runtime.Live) {
 	})
 }
 
-// hurryHost sees to it that a run whose end somebody wants does not wait for a caller
-// that does not read, once the agent has ended.
+// hurryHost bounds the wait for a caller that does not read, once a run that is being
+// stopped has ended.
 func (v *server) hurryHost() {
 	host := v.hub.host
 	if host == nil {
@@ -91,6 +102,7 @@ func (v *server) hurryHost() {
 	go func() {
 		<-v.live.Ended()
 		select {
+		// A caller that reads gets the last output in this time, as an attached one does.
 		case <-time.After(flushTime):
 		case <-v.ended:
 		}
@@ -142,11 +154,15 @@ func (v *server) desert() {
 	_ = v.live.Stop(0) // it may have ended
 }
 
+// serveHost passes output to the caller, and what the caller sends to the agent, until the
+// run has ended or the caller has gone.
 func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	host := v.hub.host
 	v.streams.fit(p.Attach.Size)
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
+	// Here too: followHost may wait to pass input on, and would not see the connection's
+	// end.
 	defer caller.WhenGone(func() { leave(); v.desert() })()
 	go func() {
 		v.followHost(ctx, caller)
@@ -155,6 +171,7 @@ func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	go func() {
 		select {
 		case <-host.hasty.done:
+			// Until now a write may wait for ever, as one to a terminal that was stopped.
 			_ = caller.SetWriteDeadline(time.Now().Add(flushTime))
 		case <-ctx.Done():
 		}
@@ -176,6 +193,8 @@ func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 // followHost acts on what the caller sends. Input waits beside it for an agent that does
 // not read, so that a signal does not.
 func (v *server) followHost(ctx context.Context, caller *rpc.Conn) {
+	// As many as the caller may have sent without a session.taken. Beyond that the loop
+	// waits, and signals with it.
 	input := make(chan rpc.Message, api.SessionInputs)
 	defer close(input)
 	go func() {
@@ -212,6 +231,7 @@ func (v *server) followHost(ctx context.Context, caller *rpc.Conn) {
 // inputMost bounds one input's text, in bytes: several are held at a time.
 const inputMost = 128 << 10
 
+// passInput gives the agent one input, or its end.
 func (v *server) passInput(ctx context.Context, m rpc.Message) {
 	if m.Method == api.NoteCloseInput {
 		v.streams.closeInput()
@@ -238,5 +258,7 @@ func (v *server) passSignal(params json.RawMessage) {
 		v.hub.host.hasty.set()
 	default:
 	}
+	// Runtime acts on signals of its process, as in the foreground of root: so both have
+	// the same rules, such as the third ctrl-c.
 	_ = unix.Kill(unix.Getpid(), unix.Signal(p.Signal))
 }

@@ -14,13 +14,13 @@ import (
 // is written before it comes waits for it, and the agent waits with it when it is slow,
 // as for a terminal that was stopped.
 type host struct {
-	pieces chan api.SessionOutput
-	shut   map[string]mark // by stream: the caller's own reader of it has gone
-	taken  atomic.Bool
-	came   mark // its connection was received: the end of the run cuts what is not
-	over   mark // all output is in pieces
-	left   mark // the caller has gone, or did not come
-	hasty  mark // it is not waited for any longer
+	pieces chan api.SessionOutput // written and not yet sent; when it is full, the agent waits
+	shut   map[string]mark        // by stream: the caller's own reader of it has gone
+	taken  atomic.Bool            // a session is the host's, or the time for one is over
+	came   mark                   // its connection was received, for which the end of the run waits (await)
+	over   mark                   // all output is in pieces
+	left   mark                   // the caller has gone, or did not come
+	hasty  mark                   // it is not waited for any longer
 }
 
 // mark is something that happens at most once.
@@ -29,11 +29,13 @@ type mark struct {
 	set  func()
 }
 
+// newMark makes one that has not happened; set may be called any number of times.
 func newMark() mark {
 	done := make(chan struct{})
 	return mark{done, sync.OnceFunc(func() { close(done) })}
 }
 
+// newHost makes a host that has not come yet. What is said meanwhile waits in pieces.
 func newHost() *host {
 	return &host{pieces: make(chan api.SessionOutput, queued), shut: map[string]mark{stdout: newMark(), stderr: newMark()},
 		came: newMark(), over: newMark(), left: newMark(), hasty: newMark()}
@@ -45,6 +47,8 @@ func (h *host) take() bool { return h != nil && h.taken.CompareAndSwap(false, tr
 // say waits for room. Its error is EPIPE, for a stream without a reader.
 func (h *host) say(piece api.SessionOutput) error {
 	shut := h.shut[piece.Stream].done
+	// First, because select chooses at random: a stream without a reader is EPIPE even
+	// where there is room.
 	select {
 	case <-shut:
 		return unix.EPIPE
@@ -52,6 +56,7 @@ func (h *host) say(piece api.SessionOutput) error {
 		return nil
 	default:
 	}
+	// Then without waiting: a host that is not waited for any longer still gets what fits.
 	select {
 	case h.pieces <- piece:
 		return nil

@@ -7,7 +7,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// hub gives what the agent writes to everyone who is attached.
+// hub gives what the agent writes to every attached session. It never waits for one of
+// them: the agent would wait, too, and its log.
 type hub struct {
 	host      *host      // of a foreground run; else nil
 	mu        sync.Mutex // guards the following
@@ -65,6 +66,8 @@ func (h *hub) say(stream string, data []byte) {
 		select {
 		case l.pieces <- api.SessionOutput{Stream: stream, Data: own, Lost: l.lost}:
 			l.lost = 0
+		// The piece is dropped; the next one that fits says how many bytes are missing
+		// before it.
 		default:
 			l.lost += int64(len(data))
 		}

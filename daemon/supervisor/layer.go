@@ -16,9 +16,10 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// MethodLayer answers with a handle of the layer of an agent that stands still
-// from then on, until the caller closes the connection. A supervisor that
-// needs the agent to move again ends its side first.
+// MethodLayer answers with a handle of the layer of an agent that stands still from then
+// on, until the caller closes the connection. A supervisor that needs the agent to move
+// again ends its side first. cloved reads by the handle, because the layer is mounted in
+// the supervisor's mount namespace alone.
 const MethodLayer = "supervisor.layer"
 
 // letGoTime is how long a reader that is sent away may take: for as long it
@@ -31,6 +32,8 @@ func (v *server) giveLayer(c *rpc.Conn, request rpc.Message) {
 		if err := sendFile(c, request.ID, layer); err != nil {
 			return err
 		}
+		// CloseWrite asks the reader to leave; behind the deadline the layer is taken from
+		// it.
 		stop := context.AfterFunc(ctx, func() {
 			_ = c.SetReadDeadline(time.Now().Add(letGoTime))
 			_ = c.CloseWrite()
@@ -64,6 +67,7 @@ func Layer(ctx context.Context, runDir string, id agent.ID, use func(ctx context
 		}
 		return agent.Failed("supervisor", err)
 	}
+	// receiveFile waits on the socket itself and not on a context.
 	interrupt := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Now()) })
 	defer interrupt()
 	layer, err := receiveFile(c, filepath.Join(runDir, string(id)))
@@ -92,6 +96,7 @@ var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "
 
 // receiveFile reads the answer, and the descriptor that comes with it.
 func receiveFile(c *rpc.Conn, name string) (*os.File, error) {
+	// An answer is short. A descriptor comes with its first byte, so one read gets both.
 	text := make([]byte, 64<<10)
 	n, fds, err := passfd.Receive(c.Conn.(*net.UnixConn), text, 1)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 // SocketName is the supervisor's socket in the run directory.
 const SocketName = "supervisor.sock"
 
-// Order is what a supervisor is to do.
+// Order is what a supervisor is to do. It comes by a pipe and not by arguments: any user
+// can read those in /proc, and the agent's environment may have secrets.
 type Order struct {
 	Spec        agent.Spec       `json:"spec"`
-	Owner       agent.Owner      `json:"owner"` // whose rights host paths are opened with
-	LogDir      string           `json:"log_dir"`
-	LogCapBytes int64            `json:"log_cap_bytes"`
+	Owner       agent.Owner      `json:"owner"`            // whose rights host paths are opened with
+	LogDir      string           `json:"log_dir"`          // made where it is not there
+	LogCapBytes int64            `json:"log_cap_bytes"`    // of both files of the log together
 	Socket      string           `json:"socket,omitempty"` // cloved's, which answers for what agents share
 	Size        *api.SessionSize `json:"size,omitempty"`   // of its terminal, where a caller waits for it
 }
@@ -32,12 +33,12 @@ type Step struct {
 
 // Answer is what became of the start.
 type Answer struct {
-	Started bool       `json:"started"`
+	Started bool       `json:"started"` // true: the agent executes, and there is no Error
 	Error   *api.Error `json:"error,omitempty"`
 	Steps   []Step     `json:"steps,omitempty"` // of the launch, as far as it came
 }
 
-// ReadOrder reads the order from its pipe, to the end.
+// ReadOrder reads the order from its pipe, and closes it.
 func ReadOrder(pipe *os.File) (Order, error) {
 	defer pipe.Close()
 	var order Order

@@ -16,6 +16,7 @@ func openPTY() (master, slave *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// A new pty is locked: its slave cannot be opened before this (pts(4)).
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		master.Close()
 		return nil, nil, err

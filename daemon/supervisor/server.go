@@ -26,16 +26,17 @@ type server struct {
 	*supervisor
 	live     *runtime.Live
 	listener *net.UnixListener
-	accepted chan struct{}  // closed when no connection is accepted any more
-	all      sync.WaitGroup // conversations
-	context  context.Context
+	accepted chan struct{}   // closed when no connection is accepted any more
+	all      sync.WaitGroup  // conversations
+	context  context.Context // of what sessions do; ends with finish
 	cancel   context.CancelFunc
-	sessions atomic.Int32
+	sessions atomic.Int32 // that are open
 
 	mu    sync.Mutex // guards conns
 	conns map[*rpc.Conn]bool
 }
 
+// newServer begins to accept at once; finish ends it.
 func newServer(s *supervisor, live *runtime.Live, listener *net.UnixListener) *server {
 	v := &server{supervisor: s, live: live, listener: listener, accepted: make(chan struct{}), conns: map[*rpc.Conn]bool{}}
 	v.context, v.cancel = context.WithCancel(context.Background())
@@ -51,12 +52,15 @@ func (v *server) accept() {
 		if err != nil {
 			return
 		}
+		// Without an answer: only cloved and clove, both root, have business here.
 		if !fromRoot(conn) {
 			conn.Close()
 			continue
 		}
 		c := rpc.New(conn)
 		v.mu.Lock()
+		// Before its goroutine begins, so that finish, which waits for accept first, finds
+		// each.
 		v.conns[c] = true
 		v.mu.Unlock()
 		v.all.Go(func() {
@@ -101,6 +105,7 @@ func (v *server) finish(patience time.Duration) {
 	v.cancel()
 }
 
+// closeAll ends the conversations that are left, whatever they do.
 func (v *server) closeAll() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -180,6 +185,8 @@ const MethodDebug = "supervisor.debug"
 // caller that is attached.
 const stackBytes = 256 << 10
 
+// call answers one request. An agent keeps its supervisor over upgrades of cloved, so an
+// unknown method can be a newer cloved's.
 func (v *server) call(m rpc.Message) (any, error) {
 	serve, known := calls[m.Method]
 	if !known {

@@ -27,10 +27,10 @@ const (
 type streams struct {
 	io     runtime.IO
 	input  *os.File      // our end of the agent's input; nil: it has none
-	typing chan struct{} // holds one while somebody writes to input
+	typing chan struct{} // holds one while a session writes to input
 	master *os.File      // of the pty; nil: pipes
-	ours   []*os.File
-	theirs []*os.File // closed when the run is over, which ends the pumps
+	ours   []*os.File    // our ends of pipes, for close
+	theirs []*os.File    // closed when the run is over, which ends the pumps
 	pumps  sync.WaitGroup
 }
 
@@ -51,6 +51,7 @@ func openStreams(terminal, keepStdin bool, sink func(stream string) io.Writer) (
 	return s, nil
 }
 
+// openPipes makes a pipe for each output, and for the input if sessions may type.
 func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err error) {
 	if keepStdin {
 		r, w, err := os.Pipe()
@@ -106,6 +107,8 @@ func (s *streams) resize(size api.SessionSize) error {
 	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, window); err != nil {
 		return err
 	}
+	// Runtime has only the slave, and asks for its size at SIGWINCH, as at a user's
+	// terminal.
 	return unix.Kill(unix.Getpid(), unix.SIGWINCH)
 }
 
@@ -167,6 +170,7 @@ func (s *streams) give(ctx context.Context, data []byte) {
 		close(ended)
 	})
 	_, _ = s.input.Write(data) // the agent may have closed it
+	// The function has run or runs: the deadline must be set before it is reset.
 	if !stop() {
 		<-ended
 		_ = s.input.SetWriteDeadline(time.Time{}) // for the next caller
@@ -179,6 +183,8 @@ func (s *streams) closeInput() {
 		return
 	}
 	if s.master != nil {
+		// A pty cannot be closed in one direction. The byte goes on to the agent's own
+		// terminal, which takes it for the end of input.
 		_, _ = s.input.Write([]byte{endOfFile})
 		return
 	}

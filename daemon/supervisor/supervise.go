@@ -63,7 +63,7 @@ type supervisor struct {
 	owner   agent.Owner
 	socket  string // cloved's
 	log     *logs.Log
-	lines   []*logs.Lines
+	lines   []*logs.Lines // of the agent's streams, for flush
 	hub     *hub
 	streams *streams
 	server  *server
@@ -88,6 +88,8 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 	return agent.Failed("streams", err)
 }
 
+// run launches the agent, and ends what serves it in an order that loses nothing: output
+// first, then the record, then the callers that wait for it.
 func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, pipe *os.File) error {
 	started := false // also true when the caller knows that the agent will not start
 	var steps []Step
@@ -133,9 +135,14 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	// failpoint(superviseEnded, "")
 
 	s.flush()
+	// Version 0: there is no record, because the run never was in the store as one that
+	// starts. It is still queued there, and ended here. fs.ErrExist: another supervisor
+	// lives in its directory, and the run is that one's.
 	if err != nil && !started && record.Version == 0 && !errors.Is(err, fs.ErrExist) {
 		return refuse(launcher, s.spec.ID, err)
 	}
+	// The record first, then ended, then the hub: a session whose output ends reads the
+	// record.
 	s.record = record
 	close(s.ended)
 	s.hub.close()
@@ -167,8 +174,8 @@ func refuse(launcher Launcher, id agent.ID, cause error) error {
 	}
 }
 
-// flush gives what the agent wrote to the log and to who is attached, the last
-// line without an end too. It may be called again.
+// flush gives what the agent wrote to the log and to the attached sessions, the last line
+// without an end too. It may be called again: not every end comes by way of Drained.
 func (s *supervisor) flush() {
 	s.streams.close()
 	for _, lines := range s.lines {

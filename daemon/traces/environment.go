@@ -26,6 +26,8 @@ func FromEnvironment(ctx context.Context, version string, log *slog.Logger) (*Tr
 	if err != nil || !on {
 		return nil, err
 	}
+	// It connects with the first batch, so a collector that is away does not keep cloved
+	// from starting.
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, refused(err.Error())
@@ -70,6 +72,7 @@ func wanted(env func(string) string) (bool, error) {
 // httpProtobuf is the one protocol of the exporter that is built in.
 const httpProtobuf = "http/protobuf"
 
+// refused is an error that stops cloved's start.
 func refused(message string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "traces", Message: message, Hint: "docs/metrics.md lists the variables; OTEL_SDK_DISABLED=true turns traces off"}
 }

@@ -30,7 +30,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Span is one API call.
+// Span is one API call. The zero value, of a nil Tracer, does nothing.
 type Span struct{ span trace.Span }
 
 // Call begins the span of an API call. Where the parameters name the caller's
@@ -44,6 +44,7 @@ func (t *Tracer) Call(ctx context.Context, method string, uid uint32, params jso
 	if !known {
 		row.Name = "unknown"
 	}
+	// The one method with a field for it (api.StartParams).
 	if row.Name == api.MethodRunStart {
 		var p struct{ Traceparent string }
 		if json.Unmarshal(params, &p) == nil { // what is wrong with it the handler says
@@ -69,7 +70,8 @@ func (s Span) End(word string) {
 
 const done = "ok"
 
-// About says which run a call is about.
+// About says which run a call is about, and links the call to the trace in which the run
+// was asked for, if that is another one.
 func (t *Tracer) About(ctx context.Context, run agent.Run) {
 	if t == nil || run.Spec.ID == "" {
 		return
@@ -104,6 +106,7 @@ func (t *Tracer) Started(run agent.Run, began time.Time, steps []supervisor.Step
 	if t == nil {
 		return
 	}
+	// Everything has happened already, so each span gets the times at which it did.
 	ended := time.Now()
 	ctx, link := related(run.Queue.Trace, run.Queue.Starts)
 	options := []trace.SpanStartOption{trace.WithAttributes(runAttributes(run.Spec.ID, run.Spec.Name)...)}
@@ -157,6 +160,8 @@ func related(carried string, starts int) (context.Context, []trace.SpanStartOpti
 	return context.Background(), []trace.SpanStartOption{trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)})}
 }
 
+// runAttributes are on every span that is about a run. Both are needed: a name can be
+// another run's later.
 func runAttributes(id agent.ID, name string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String("clove.run.id", string(id)), attribute.String("clove.run.name", name)}
 }

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// File is one of the workspace's.
+// File is a file of the workspace.
 type File struct {
 	Path string // below the workspace, for example pkg/tool.py
 	Text []byte
@@ -20,15 +20,17 @@ type File struct {
 // (MaxSecretSize of the API's validation).
 const MaxContentBytes = 1 << 20
 
-// placed is a file in the ConfigMap and inside.
+// placed is a file with its key in the ConfigMap and its path inside.
 type placed struct {
 	key, path string
 	text      []byte
 }
 
+// notInKey are the characters that a ConfigMap's key may not have; a slash is one.
 var notInKey = pattern(`[^-._a-zA-Z0-9]`)
 
-// place gives each file a key: its path, as far as a key may look like one.
+// place gives each file a key: its path, with _ for what a key may not have. Two paths
+// may lead to one key (a/b and a_b), so later ones get a number.
 func place(files []File) ([]placed, error) {
 	var all []placed
 	taken, total := map[string]bool{}, 0
@@ -40,6 +42,7 @@ func place(files []File) ([]placed, error) {
 		stem := notInKey().ReplaceAllString(f.Path, "_")
 		stem = stem[:min(len(stem), 200)] // a key has at most 253 characters
 		key := stem
+		// The API refuses the keys "." and "..", and those that begin with "..".
 		for n := 2; taken[key] || key == "." || strings.HasPrefix(key, ".."); n++ {
 			key = strings.TrimLeft(stem, ".") + "." + strconv.Itoa(n)
 		}
@@ -54,7 +57,8 @@ func place(files []File) ([]placed, error) {
 	return all, nil
 }
 
-// fill puts text where it can be read and the rest where it is encoded.
+// fill puts text into data, where people can read it, and the rest into binaryData,
+// which is base64: data must be UTF-8.
 func (m *configMap) fill(files []placed) {
 	m.Data, m.BinaryData = map[string]string{}, map[string][]byte{}
 	for _, f := range files {

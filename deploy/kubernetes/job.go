@@ -11,15 +11,17 @@ import (
 	"clove.run/clove/oci"
 )
 
-// startAllowance is added to the Job's deadline, which also counts scheduling
-// and pulling the image. The agent's own is the annotation, which clove counts
-// from its start; the Job's is for a node that is gone.
+// startAllowance is added to the Job's deadline, which also counts scheduling and
+// pulling the image. The agent's own deadline is the annotation, which clove enforces
+// from the start; the Job's is for a node that has failed.
 const startAllowance = 5 * time.Minute
 
-// jobOf is what the Job controller does about starts and ends.
+// jobOf is the part of the Job that says how often the pod is started and when it is
+// given up.
 func jobOf(spec agent.Spec) jobSpec {
 	var made jobSpec
 	switch {
+	// The limit of 0 is written: without it Kubernetes would try six times.
 	case spec.Restart.Policy != agent.RestartOnFailure:
 	case spec.Restart.Max == 0:
 		made.BackoffLimit = math.MaxInt32
@@ -32,23 +34,28 @@ func jobOf(spec agent.Spec) jobSpec {
 		seconds := (int64(made.BackoffLimit)+1)*ceilSeconds(spec.Limits.WallClock) + ceilSeconds(startAllowance)
 		made.ActiveDeadlineSeconds = &seconds
 	}
+	// 0 seconds: the Job is removed as soon as it has finished.
 	if spec.Remove {
 		made.TTLSecondsAfterFinished = new(int32)
 	}
 	return made
 }
 
+// ceilSeconds rounds up, because the API counts whole seconds: rounded down, a deadline
+// could end the agent early.
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// checkNode refuses what a node would not start. Root that is nobody outside needs
-// a user namespace, and containerd 1.7 then leaves the network to the runtime: its
-// root could change the rules, so that clove-oci holds none there.
+// checkNode refuses what a node would not start. An agent that is root needs a user
+// namespace, so that it is nobody outside. containerd 1.7 then lets the runtime make
+// the network namespace, which that user namespace owns: the container's root could
+// change the rules, so clove-oci refuses network rules there.
 func checkNode(run Run) error {
 	if run.Spec.User.UID == 0 {
 		return refused("--user", "leave the flag away, or name a user other than root",
 			"in a pod its root would be the node's, or could change the network's rules")
 	}
-	// Each start is another container to the engine, and a record is one container's.
+	// Each start is a new container to the engine, and a record belongs to one
+	// container.
 	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {
 		stem, extension := strings.TrimSuffix(run.Record, path.Ext(run.Record)), path.Ext(run.Record)
 		return refused("--result", "let each have one: --result "+stem+"-"+oci.RecordID+extension,
@@ -57,8 +64,9 @@ func checkNode(run Run) error {
 	return nil
 }
 
-// annotationsOf are the rules that only clove holds. They are read again here
-// by what reads them on the node: there is no Job that fails there.
+// annotationsOf are the rules that only clove enforces. They are parsed here by the
+// package that parses them on the node, so that no Job is written that would fail
+// there.
 func annotationsOf(run Run) (map[string]string, error) {
 	spec := run.Spec
 	all := map[string]string{
@@ -85,9 +93,9 @@ func annotationsOf(run Run) (map[string]string, error) {
 	return all, err
 }
 
-// limitsOf are those that the kubelet holds. Kubernetes takes a request that is
-// not written to be the limit; such a container gets no swap, which is clove's
-// default too.
+// limitsOf are the limits that the kubelet enforces. Kubernetes sets a request that is
+// not written to the limit; such a container gets no swap, which is clove's default
+// too.
 func limitsOf(limits agent.Limits) map[string]string {
 	all := map[string]string{
 		"memory":            quantity(limits.MemoryBytes),
@@ -99,7 +107,7 @@ func limitsOf(limits agent.Limits) map[string]string {
 	return all
 }
 
-// quantity writes bytes in the largest unit that leaves no fraction.
+// quantity writes bytes in the largest unit without a fraction, as people write them.
 func quantity(n int64) string {
 	unit := 0
 	for n != 0 && n%1024 == 0 && unit < 4 {
@@ -109,8 +117,8 @@ func quantity(n int64) string {
 	return strconv.FormatInt(n, 10) + []string{"", "Ki", "Mi", "Gi", "Ti"}[unit]
 }
 
-// milliCPUs is exact to a thousandth, the API's finest step; what is finer is
-// cut off, so that the limit is never wider than what was asked for.
+// milliCPUs is exact to a thousandth, the API's finest step. A finer part is cut off,
+// so that the limit is never wider than what was asked for.
 func milliCPUs(cpus float64) string {
 	const rounding = 1e-6 // 0.57 times 1000 is a little less than 570
 	milli := int64(math.Floor(cpus*1000 + rounding))
@@ -120,8 +128,9 @@ func milliCPUs(cpus float64) string {
 	return strconv.FormatInt(milli, 10) + "m"
 }
 
-// literal keeps Kubernetes from putting variables into a command or a value: it
-// replaces $(NAME), and takes $$ for $.
+// literal keeps Kubernetes from expanding variables in a command or a value: it
+// replaces $(NAME), and takes $$ for $. A $ before any other character has no meaning
+// and stays single.
 func literal(text string) string {
 	var out strings.Builder
 	for i := range len(text) {

@@ -23,14 +23,15 @@ var (
 	notInLabel = pattern(`[^a-z0-9]+`)
 )
 
-// pattern compiles when it is first used: every launch pays package initialisation twice.
+// pattern compiles at the first use: clove's package initialisation runs twice for each
+// launch, and few runs are rendered.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// uniqueName is the stem and a hash of everything else: the same run has the
-// same name, so that applying it again changes nothing, and a changed one does
-// not meet the Job of before, which Kubernetes would not let it change.
+// uniqueName is the stem and a hash of the whole run. The same run has the same name,
+// so that applying it again changes nothing. A changed run gets another name, because
+// Kubernetes does not let the pod template of an existing Job change.
 func uniqueName(run Run) (string, error) {
 	text, err := json.Marshal(run)
 	if err != nil {
@@ -44,7 +45,8 @@ func uniqueName(run Run) (string, error) {
 	return strings.TrimRight(stem[:min(len(stem), 40)], "-") + "-" + hex.EncodeToString(sum[:4]), nil
 }
 
-// checkNames holds what becomes a name in the cluster to what it takes.
+// checkNames checks what becomes a name in the cluster by the API's own rules, so that
+// a mistake is reported with the flag that it came from.
 func checkNames(run Run) error {
 	for _, row := range []struct {
 		flag, text string
@@ -63,6 +65,8 @@ func checkNames(run Run) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
 		prefix, name, prefixed := strings.Cut(key, "/")
+		// A label's key may have a prefix, a DNS name before a slash. "x" stands for
+		// one that is valid.
 		if !prefixed {
 			prefix, name = "x", key
 		}
@@ -79,6 +83,7 @@ func checkNames(run Run) error {
 	return nil
 }
 
+// refused is an error for a flag of clove render.
 func refused(step, hint, format string, values ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf(format, values...), Hint: hint}
 }

@@ -17,13 +17,15 @@ const (
 	variableWorkspace = "CLOVE_WORKSPACE"
 )
 
-// engineShmBytes is the size of /dev/shm that containerd gives every pod.
+// engineShmBytes is the size of /dev/shm that containerd gives every pod. Another size
+// needs a volume.
 const engineShmBytes = 64 << 20
 
-// podOf is the pod of a run: an agent without the cluster's credentials, names
-// or anything else that nobody asked for.
+// podOf is the pod of a run. It has nothing that was not asked for: no credentials of
+// the cluster, no variables with the names of services.
 func podOf(run Run, files []placed) podSpec {
 	spec := run.Spec
+	// The engine's own profile: a node does not have clove's.
 	profile := "RuntimeDefault"
 	if spec.Seccomp.Profile == agent.SeccompUnconfined {
 		profile = "Unconfined"
@@ -46,6 +48,7 @@ func podOf(run Run, files []placed) podSpec {
 			ReadOnlyRootFilesystem: spec.Files.ReadOnly, Capabilities: capabilities{Drop: []string{"ALL"}},
 		},
 	}
+	// As command and not as args, which would leave the image's entrypoint before it.
 	for _, word := range spec.Command {
 		inside.Command = append(inside.Command, literal(word))
 	}
@@ -54,12 +57,14 @@ func podOf(run Run, files []placed) podSpec {
 	return made
 }
 
-// environment has the variables in the order of their names.
+// environment lists the variables in the order of their names, so that the text is
+// always the same.
 func environment(run Run) []variable {
 	spec := run.Spec
 	all := []variable{
 		{Name: "HOME", Value: spec.User.Home},
 		{Name: "LANG", Value: "C.UTF-8"},
+		// The pod's uid is known only in the cluster.
 		{Name: variableID, ValueFrom: &reference{Field: &fieldPath{"metadata.uid"}}},
 		{Name: variableName, Value: spec.Name},
 		{Name: variableMemory, Value: strconv.FormatInt(spec.Limits.MemoryBytes, 10)},
@@ -70,6 +75,7 @@ func environment(run Run) []variable {
 		cpus = variable{Name: variableCPUs, Value: strconv.FormatFloat(limit, 'f', -1, 64)}
 	}
 	all = append(all, cpus)
+	// A variable that was asked for replaces clove's own of that name.
 	for _, v := range run.Variables {
 		all = slices.DeleteFunc(all, func(other variable) bool { return other.Name == v.Name })
 		if v.IsSecret {
@@ -82,9 +88,9 @@ func environment(run Run) []variable {
 	return all
 }
 
-// volumesOf are the places where the agent may write, and its files over the
-// workspace. Each file is a mount of its own: the ConfigMap's directory would
-// hide the workspace, and nothing could be written there.
+// volumesOf are the places where the agent may write, and its files over the workspace.
+// Each file is a mount of its own: the ConfigMap mounted as a directory would hide the
+// workspace, and it is read-only.
 func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 	var volumes []volume
 	var mounts []volumeMount
@@ -93,6 +99,8 @@ func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 		mounts = append(mounts, volumeMount{Name: name, MountPath: path})
 	}
 	spec := run.Spec
+	// An emptyDir counts towards the pod's ephemeral-storage limit, as the layer does
+	// towards --disk.
 	scratch("workspace", agent.WorkspaceDir, emptyDir{})
 	scratch("home", spec.User.Home, emptyDir{})
 	if spec.Files.ReadOnly {
@@ -103,6 +111,7 @@ func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 		scratch("shm", "/dev/shm", emptyDir{Medium: "Memory", SizeLimit: quantity(spec.Limits.ShmBytes)})
 	}
 	for i, t := range spec.Files.Tmpfs {
+		// Memory in it counts as the pod's.
 		dir := emptyDir{Medium: "Memory"}
 		if t.SizeBytes > 0 {
 			dir.SizeLimit = quantity(t.SizeBytes)
@@ -110,7 +119,7 @@ func volumesOf(run Run, files []placed) ([]volume, []volumeMount) {
 		scratch("tmpfs-"+strconv.Itoa(i), t.Target, dir)
 	}
 	if len(files) > 0 {
-		const mode = 0o555 // to be read and executed; a ConfigMap is never written
+		const mode = 0o555 // readable and executable; a ConfigMap is never written
 		volumes = append(volumes, volume{Name: "files", ConfigMap: &configMapVolume{run.Spec.Name, mode}})
 	}
 	for _, f := range files {

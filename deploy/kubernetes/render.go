@@ -11,13 +11,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Run is a run and what only a cluster has to do with it.
+// Run is a run, with what only a cluster needs to know.
 type Run struct {
-	// Spec is what was asked for. Of Env and Files only the agent's own part
-	// counts: Variables and Content stand for the host's. An empty Name is made
-	// from Stem.
+	// Spec is the run as it was asked for. Env, and the host's paths in Files, are not
+	// used: Variables and Content stand for them. An empty Name is made from Stem.
 	Spec agent.Spec
-	Stem string // any text; of it what may stand in a name
+	Stem string // any text; characters that a name may not have are replaced
 
 	Image        string
 	Namespace    string     // empty: the one that kubectl uses
@@ -28,19 +27,19 @@ type Run struct {
 	Record       string     // file on the node that the exit record goes to; empty: none
 }
 
-// Variable is one of the agent's environment.
+// Variable is a variable of the agent's environment.
 type Variable struct {
 	Name     string
 	Value    string
 	IsSecret bool // its value is in the Secret, under its name
 }
 
-// Manifest is what there is to apply, in order.
+// Manifest has the objects to apply, in order: what the Job's pod needs comes first.
 type Manifest struct{ objects []any }
 
-// Render returns the objects for a run, which are the same for the same run. What a
-// cluster would refuse, or not hold, is an *agent.Error of KindInvalid, whose Step
-// is the flag or the annotation that is the reason, or the workspace.
+// Render returns the objects for a run; the same run always gives the same objects.
+// What a cluster would refuse, or could not enforce, is an *agent.Error of KindInvalid,
+// whose Step is the flag or the annotation that is the reason, or the workspace.
 func Render(run Run) (Manifest, error) {
 	files, err := place(run.Content)
 	if err != nil {
@@ -57,6 +56,7 @@ func Render(run Run) (Manifest, error) {
 		}
 	}
 	labels := map[string]string{"app.kubernetes.io/name": run.Spec.Name, "app.kubernetes.io/part-of": "clove"}
+	// The user's labels replace clove's of the same key.
 	maps.Copy(labels, run.Spec.Labels)
 	top := meta{Name: run.Spec.Name, Namespace: run.Namespace, Labels: labels}
 	annotations, err := annotationsOf(run)
@@ -64,17 +64,20 @@ func Render(run Run) (Manifest, error) {
 		return Manifest{}, err
 	}
 	made := job{APIVersion: "batch/v1", Kind: "Job", Metadata: top, Spec: jobOf(run.Spec)}
+	// Annotations belong to the pod: the engine gets the pod's, not the Job's.
 	made.Spec.Template.Metadata = meta{Labels: labels, Annotations: annotations}
 	made.Spec.Template.Spec = podOf(run, files)
 	if len(files) == 0 {
 		return Manifest{[]any{made}}, nil
 	}
+	// Immutable, because the name has a hash of the content: another content is another
+	// object.
 	kept := configMap{APIVersion: "v1", Kind: "ConfigMap", Metadata: top, Immutable: true}
 	kept.fill(files)
 	return Manifest{[]any{kept, made}}, nil
 }
 
-// YAML is what kubectl apply -f - takes.
+// YAML is the form that kubectl apply -f - reads, one document for each object.
 func (m Manifest) YAML() ([]byte, error) {
 	var text bytes.Buffer
 	for i, object := range m.objects {
@@ -90,7 +93,7 @@ func (m Manifest) YAML() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// MarshalJSON writes one list of all objects, as kubectl does.
+// MarshalJSON writes one List of all objects, as kubectl does.
 func (m Manifest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		APIVersion string `json:"apiVersion"`

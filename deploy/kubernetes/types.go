@@ -11,6 +11,7 @@ type (
 		Annotations map[string]string `json:"annotations,omitempty"`
 	}
 
+	// A ConfigMap, which holds the files of the workspace.
 	configMap struct {
 		APIVersion string            `json:"apiVersion"`
 		Kind       string            `json:"kind"`
@@ -28,8 +29,11 @@ type (
 	}
 
 	jobSpec struct {
-		BackoffLimit            int32       `json:"backoffLimit"`
-		ActiveDeadlineSeconds   *int64      `json:"activeDeadlineSeconds,omitempty"`
+		// How many times the run is started again.
+		BackoffLimit int32 `json:"backoffLimit"`
+		// Of the whole Job, with all its starts.
+		ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+		// Absent: a finished Job stays until somebody deletes it.
 		TTLSecondsAfterFinished *int32      `json:"ttlSecondsAfterFinished,omitempty"`
 		Template                podTemplate `json:"template"`
 	}
@@ -40,15 +44,18 @@ type (
 	}
 
 	podSpec struct {
-		RuntimeClassName              string             `json:"runtimeClassName"`
-		RestartPolicy                 string             `json:"restartPolicy"`
-		TerminationGracePeriodSeconds int64              `json:"terminationGracePeriodSeconds"`
-		AutomountServiceAccountToken  bool               `json:"automountServiceAccountToken"`
-		EnableServiceLinks            bool               `json:"enableServiceLinks"`
-		Hostname                      string             `json:"hostname,omitempty"`
-		SecurityContext               podSecurityContext `json:"securityContext"`
-		Containers                    []container        `json:"containers"`
-		Volumes                       []volume           `json:"volumes"`
+		RuntimeClassName              string `json:"runtimeClassName"`
+		RestartPolicy                 string `json:"restartPolicy"`
+		TerminationGracePeriodSeconds int64  `json:"terminationGracePeriodSeconds"`
+		// false: an agent gets no credentials of the cluster.
+		AutomountServiceAccountToken bool `json:"automountServiceAccountToken"`
+		// false: the names and addresses of the namespace's services are not put into
+		// its environment.
+		EnableServiceLinks bool               `json:"enableServiceLinks"`
+		Hostname           string             `json:"hostname,omitempty"`
+		SecurityContext    podSecurityContext `json:"securityContext"`
+		Containers         []container        `json:"containers"`
+		Volumes            []volume           `json:"volumes"`
 	}
 
 	podSecurityContext struct {
@@ -60,16 +67,19 @@ type (
 	}
 
 	container struct {
-		Name            string          `json:"name"`
-		Image           string          `json:"image"`
+		Name  string `json:"name"`
+		Image string `json:"image"`
+		// With Command and no args, the image's own entrypoint and arguments are not
+		// used.
 		Command         []string        `json:"command"`
 		WorkingDir      string          `json:"workingDir"`
 		Env             []variable      `json:"env"`
 		Resources       resources       `json:"resources"`
 		SecurityContext securityContext `json:"securityContext"`
-		Stdin           bool            `json:"stdin,omitempty"`
-		TTY             bool            `json:"tty,omitempty"`
-		VolumeMounts    []volumeMount   `json:"volumeMounts"`
+		// For kubectl attach.
+		Stdin        bool          `json:"stdin,omitempty"`
+		TTY          bool          `json:"tty,omitempty"`
+		VolumeMounts []volumeMount `json:"volumeMounts"`
 	}
 
 	variable struct {
@@ -98,16 +108,19 @@ type (
 	}
 
 	resources struct {
+		// The kubelet enforces these through the cgroup.
 		Limits map[string]string `json:"limits"`
 	}
 
 	securityContext struct {
+		// false sets no_new_privs.
 		AllowPrivilegeEscalation bool         `json:"allowPrivilegeEscalation"`
 		Capabilities             capabilities `json:"capabilities"`
 		ReadOnlyRootFilesystem   bool         `json:"readOnlyRootFilesystem,omitempty"`
 		RunAsGroup               int64        `json:"runAsGroup"`
-		RunAsNonRoot             bool         `json:"runAsNonRoot"`
-		RunAsUser                int64        `json:"runAsUser"`
+		// The kubelet refuses to start the container as root, whatever the image says.
+		RunAsNonRoot bool  `json:"runAsNonRoot"`
+		RunAsUser    int64 `json:"runAsUser"`
 	}
 
 	capabilities struct {
@@ -120,20 +133,24 @@ type (
 		ConfigMap *configMapVolume `json:"configMap,omitempty"`
 	}
 
+	// A directory that lives as long as the pod; "Memory" makes it a tmpfs.
 	emptyDir struct {
 		Medium    string `json:"medium,omitempty"`
 		SizeLimit string `json:"sizeLimit,omitempty"`
 	}
 
 	configMapVolume struct {
-		Name        string `json:"name"`
-		DefaultMode int32  `json:"defaultMode"`
+		Name string `json:"name"`
+		// In JSON a decimal number: there are no octal ones.
+		DefaultMode int32 `json:"defaultMode"`
 	}
 
 	volumeMount struct {
 		Name      string `json:"name"`
 		MountPath string `json:"mountPath"`
-		SubPath   string `json:"subPath,omitempty"`
-		ReadOnly  bool   `json:"readOnly,omitempty"`
+		// One file of the volume. A file that is mounted so does not change when the
+		// ConfigMap does.
+		SubPath  string `json:"subPath,omitempty"`
+		ReadOnly bool   `json:"readOnly,omitempty"`
 	}
 )

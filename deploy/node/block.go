@@ -18,10 +18,10 @@ import (
 
 // Handler is a runtime as containerd knows it.
 type Handler struct {
-	Name   string // what a RuntimeClass calls handler
+	Name   string // the handler of a RuntimeClass
 	Binary string // clove-oci's absolute path on the node
 
-	systemdCgroup *bool // as the file's imports have it; nil: as the file has it
+	systemdCgroup *bool // from the file's imports; nil: the file's own setting
 }
 
 // The block's first and last line. The line break before the first one is part
@@ -34,15 +34,16 @@ const (
 // bareKey is a name that needs no quotes in TOML.
 var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-// Register returns text with h registered. A text that has h already comes
-// back as it is; the block of an earlier Register is replaced where it stands. What
-// cannot be extended so that everything else keeps its meaning is refused
-// (KindInvalid).
+// Register returns text with h registered. A text that has h already is returned
+// unchanged; the block of an earlier Register is replaced where it is. A text that
+// cannot be extended without changing the meaning of the rest is refused (KindInvalid).
 func Register(text []byte, h Handler) ([]byte, error) {
 	if !bareKey().MatchString(h.Name) || h.Name == runcHandler {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "handler", Message: fmt.Sprintf("%q cannot be its name", h.Name),
 			Hint: "use letters, digits, - and _, for example clove; runc is containerd's own"}
 	}
+	// Everything is computed on the text without the block, so that a second Register
+	// compares with what the administrator wrote.
 	before, after, err := split(text)
 	if err != nil {
 		return nil, err
@@ -60,15 +61,17 @@ func Register(text []byte, h Handler) ([]byte, error) {
 		return nil, err
 	}
 	made := append(append(bytes.Clone(before), block...), after...)
+	// The text is correct TOML only if its meaning is the old one plus the handler. An
+	// inline table, for example, cannot be extended by a header below.
 	if err := means(made, with(old, h.tables(old))); err != nil {
 		return nil, refused("write its tables as [plugins.\"…\"] headers, not inline", "it cannot be extended at its end", err)
 	}
 	return made, nil
 }
 
-// Unregister returns text without the block, which is the text that Register
-// was given, byte by byte. A text without a block comes back as it is. A block that
-// somebody changed, or hung more keys on, is refused (KindInvalid).
+// Unregister returns text without the block, byte for byte the text that Register was
+// given. A text without a block is returned unchanged. A block that was changed, or
+// that further keys belong to, is refused (KindInvalid).
 func Unregister(text []byte) ([]byte, error) {
 	before, after, err := split(text)
 	if err != nil || len(before) == len(text) {
@@ -85,8 +88,9 @@ func Unregister(text []byte) ([]byte, error) {
 		return nil, refused("remove the lines between clove's markers by hand", "clove's block was changed", err)
 	}
 	delete(added, "version")
-	// Keys behind the block without a header of their own belong to its last
-	// table, and would silently move to another.
+	// Keys behind the block that have no header of their own belong to its last table.
+	// Without the block they would silently belong to another one. So the parts must
+	// add up to the whole.
 	whole := at(merge(left.root, added))
 	if len(left.root) == 0 {
 		whole["version"] = int64(newVersion)
@@ -97,8 +101,8 @@ func Unregister(text []byte) ([]byte, error) {
 	return bare, nil
 }
 
-// split returns what is before and behind the block; all is before where there
-// is none.
+// split returns what is before and behind the block; without a block all of it is
+// before.
 func split(text []byte) (before, after []byte, err error) {
 	begins, ends := bytes.Count(text, []byte(blockBegin)), bytes.Count(text, []byte(blockEnd))
 	if begins == 0 && ends == 0 {
@@ -106,14 +110,16 @@ func split(text []byte) (before, after []byte, err error) {
 	}
 	before, rest, _ := bytes.Cut(text, []byte(blockBegin))
 	_, after, closed := bytes.Cut(rest, []byte(blockEnd))
+	// Half a block, or two, cannot be removed without guessing which lines are clove's.
 	if begins != 1 || ends != 1 || !closed {
 		return nil, nil, refused("restore the file's backup, or remove the lines of clove by hand", "clove's block in it is not whole", nil)
 	}
 	return before, after, nil
 }
 
-// tables are the runtimes that h adds to c. The annotations are handed on from
-// the pod, which is where Kubernetes has them, and from the container.
+// tables are the runtimes that h adds to c. containerd passes on only annotations that
+// are listed: pod_annotations from the pod, where Kubernetes has them, and
+// container_annotations from the CRI's container.
 func (h Handler) tables(c config) table {
 	options := table{"BinaryName": h.Binary}
 	systemd := h.systemdCgroup
@@ -129,8 +135,8 @@ func (h Handler) tables(c config) table {
 		"container_annotations": []any{oci.Prefix + "*"},
 		"options":               options,
 	}}
-	// A file that names one runtime names all of them, until containerd 2.0:
-	// without this, the built-in runc would be gone.
+	// Until containerd 2.0, a file that names one runtime replaces the built-in list:
+	// without this entry runc would be gone.
 	if len(c.runtimes()) == 0 {
 		added[runcHandler] = table{"runtime_type": runcType}
 	}
@@ -140,13 +146,14 @@ func (h Handler) tables(c config) table {
 // write renders the block that adds h's tables to c.
 func (h Handler) write(c config) ([]byte, error) {
 	added := h.tables(c)
-	// Quoting as TOML has it, which is not Go's; its keys come in order.
+	// The TOML library quotes paths: its rules are not Go's.
 	options, err := toml.Marshal(at(added, h.Name, "options"))
 	if err != nil {
 		return nil, agent.Failed("containerd's configuration", err)
 	}
 	var text strings.Builder
 	text.WriteString(blockBegin)
+	// An empty file has no version, and containerd would read the block as version 1.
 	if len(c.root) == 0 {
 		fmt.Fprintf(&text, "version = %d\n", newVersion)
 	}
@@ -159,14 +166,14 @@ func (h Handler) write(c config) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// with is what c means with further runtimes.
+// with is the meaning of c with further runtimes.
 func with(c config, added table) table {
 	root := merge(c.root, table{"plugins": table{c.plugin: table{"containerd": table{"runtimes": added}}}}).(table)
 	root["version"] = c.version
 	return root
 }
 
-// merge lays tables over tables, and changes neither.
+// merge lays tables over tables and changes neither, because both are compared later.
 func merge(below, above any) any {
 	lower, isTable := below.(table)
 	upper, both := above.(table)
@@ -183,7 +190,7 @@ func merge(below, above any) any {
 	return merged
 }
 
-// means holds a text to what it is to mean.
+// means checks that a text has exactly the meaning that it should have.
 func means(text []byte, want table) error {
 	got := table{}
 	if err := toml.Unmarshal(text, &got); err != nil {

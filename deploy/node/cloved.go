@@ -13,12 +13,12 @@ import (
 	"clove.run/clove/internal/undo"
 )
 
-// Cloved is where a node's cloved is to be, without which no pod has network
-// rules, and how systemd is made to keep it there.
+// Cloved describes where a node's cloved belongs and how systemd is made to keep it
+// running. Without cloved no pod has network rules.
 type Cloved struct {
 	Programs string // directory of cloved and of what it starts, absolute
 	Units    string // directory of an administrator's units, /etc/systemd/system
-	Booted   string // a path that is there while systemd runs, sd_booted(3)
+	Booted   string // a path that exists while systemd runs, sd_booted(3)
 	// Systemctl calls systemctl, and returns what that wrote.
 	Systemctl func(ctx context.Context, args ...string) (string, error)
 	// Serves asks the node's cloved something: nil, it answered.
@@ -27,17 +27,17 @@ type Cloved struct {
 
 // ClovedResult is what was done about cloved.
 type ClovedResult struct {
-	Unit    string `json:"unit,omitempty"` // file of the unit; none: nobody's, or started without one
-	Own     bool   `json:"own"`            // Install wrote it; else somebody did, and it is left alone
+	Unit    string `json:"unit,omitempty"` // file of the unit; empty: none, or cloved was started without a unit
+	Own     bool   `json:"own"`            // Install wrote it; otherwise it is left alone
 	Changed bool   `json:"changed"`
 }
 
-// takeBackTime bounds what a failed installation takes until the node is as it
-// was: cloved has half a minute to stop, and agents have one.
+// takeBackTime bounds the undoing of a failed installation: by their units, cloved has
+// half a minute to stop and the agents one minute.
 const takeBackTime = 2 * time.Minute
 
-// InstallWith is Install after cloved serves, so that no pod finds the one
-// without the other. If either fails, the node is left with neither.
+// InstallWith makes cloved serve and then calls Install, so that no pod finds a handler
+// without cloved. If either fails, the node is left with neither.
 func InstallWith(ctx context.Context, cloved Cloved, c Containerd, h Handler) (Result, error) {
 	var steps undo.Stack
 	if err := checkBinary(h.Binary); err != nil {
@@ -55,7 +55,7 @@ func InstallWith(ctx context.Context, cloved Cloved, c Containerd, h Handler) (R
 	return result, nil
 }
 
-// takenBack adds to err what could not be taken back after it.
+// takenBack adds to err what could not be undone after it.
 func takenBack(err, left error) error {
 	if left == nil {
 		return err
@@ -64,8 +64,8 @@ func takenBack(err, left error) error {
 		Hint: "clove node uninstall takes away what is left"}
 }
 
-// UninstallWith is Uninstall, and then cloved's end if Install wrote its units.
-// What cloved holds ends with it: call it when no pod of clove's is left.
+// UninstallWith calls Uninstall and then ends cloved, if Install wrote its units.
+// Guards and agents end with it: call it when no pod of clove's is left.
 func UninstallWith(ctx context.Context, cloved Cloved, c Containerd) (Result, error) {
 	result, err := Uninstall(ctx, c)
 	if err != nil {
@@ -76,6 +76,8 @@ func UninstallWith(ctx context.Context, cloved Cloved, c Containerd) (Result, er
 	return result, agent.Failed("cloved", err)
 }
 
+// install brings cloved up by systemd units, unless another one serves. It puts its
+// undo on steps.
 func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, error) {
 	unit, own, err := c.find(ctx)
 	if err != nil || !own {
@@ -93,6 +95,8 @@ func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, e
 	if err != nil {
 		return result, err
 	}
+	// Nothing to do if the units are the same, the process executes the program that is
+	// installed, and it answers. A restart would interrupt its clients for nothing.
 	names := changed(old, made)
 	if len(names) == 0 && c.executes(pid) && c.Serves(ctx) == nil {
 		return result, nil
@@ -110,7 +114,7 @@ func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, e
 	return result, nil
 }
 
-// find returns which cloved is to serve this node: one that somebody else keeps, which
+// find decides which cloved serves this node: one that somebody else installed, which
 // must serve already, or that of the units that Install writes.
 func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	own, unit, err = c.ownUnits()
@@ -119,6 +123,8 @@ func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	}
 	_, err = os.Stat(c.Booted)
 	booted := err == nil
+	// systemd may know a unit of that name from another directory, for example the
+	// Debian package's.
 	if unit == "" && booted {
 		if unit, err = c.property(ctx, "FragmentPath"); err != nil {
 			return "", false, err
@@ -141,14 +147,14 @@ func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	return filepath.Join(c.Units, serviceUnit), true, nil
 }
 
-// property is one of cloved's service, as systemd has it loaded.
+// property is a property of cloved's service, as systemd has loaded it.
 func (c Cloved) property(ctx context.Context, name string) (string, error) {
 	value, err := c.Systemctl(ctx, "show", "--property="+name, "--value", serviceUnit)
 	return strings.TrimSpace(value), err
 }
 
-// executes reports whether a process executes the program that is there now: a
-// rename may have brought a newer one since it began.
+// executes reports whether a process executes the program that is installed now: an
+// upgrade replaces the file by a rename, and the old process keeps the old file.
 func (c Cloved) executes(pid string) bool {
 	running, err := os.Stat(filepath.Join("/proc", pid, "exe"))
 	if err != nil {
@@ -158,8 +164,9 @@ func (c Cloved) executes(pid string) bool {
 	return err == nil && os.SameFile(running, installed)
 }
 
-// start has systemd read the units and keep cloved by them. The socket stays
-// open while a cloved that ran makes place for its successor, unless it changed.
+// start makes systemd read the units and run cloved by them. The socket stays open
+// while an old cloved is replaced, so that clients wait instead of failing, unless the
+// socket's own unit changed.
 func (c Cloved) start(ctx context.Context, made []file, names []string, ran bool) error {
 	if err := storeAll(made); err != nil {
 		return err
@@ -176,16 +183,19 @@ func (c Cloved) start(ctx context.Context, made []file, names []string, ran bool
 			return err
 		}
 	}
+	// systemd reports success as soon as the processes run. Only an answer shows that
+	// cloved serves.
 	return c.Serves(ctx)
 }
 
-// takeBack gives the units back their old text, and systemd the old state. The
-// caller's context may be what ended the installation.
+// takeBack restores the units' old text and systemd's old state. It has a context of
+// its own, because the caller's may be what ended the installation.
 func (c Cloved) takeBack(old []file) error {
 	ctx, cancel := context.WithTimeout(context.Background(), takeBackTime)
 	defer cancel()
 	served := old[slices.Index(unitNames, serviceUnit)].exists
 	var errs []error
+	// Before the files are gone: systemd cannot stop what it has no unit for.
 	if !served {
 		errs = append(errs, c.end(ctx))
 	}
@@ -198,8 +208,9 @@ func (c Cloved) takeBack(old []file) error {
 	return errors.Join(errs...)
 }
 
-// end stops cloved and what it holds, and has systemd forget them. A unit without
-// a file, of an installation or removal that was cut short, is an error to systemd.
+// end stops cloved with everything below it, and makes systemd forget the units. Units
+// without a file are left out: systemd would report them as errors, and an installation
+// that was cut short leaves such.
 func (c Cloved) end(ctx context.Context) error {
 	call := func(verb string, units ...string) error {
 		units = slices.DeleteFunc(units, func(unit string) bool { _, err := os.Stat(filepath.Join(c.Units, unit)); return err != nil })
@@ -209,11 +220,15 @@ func (c Cloved) end(ctx context.Context) error {
 		_, err := c.Systemctl(ctx, append(strings.Fields(verb), units...)...)
 		return err
 	}
+	// cloved first, so that it starts nothing more; then the agents' unit and the
+	// slice.
 	err := errors.Join(call("disable --now", serviceUnit, socketUnit), call("stop", agentsUnit, sliceUnit))
-	_ = call("reset-failed", serviceUnit, socketUnit, agentsUnit) // one that did not fail has nothing to forget
+	_ = call("reset-failed", serviceUnit, socketUnit, agentsUnit) // an error for a unit that did not fail
 	return err
 }
 
+// uninstall removes the units only if Install wrote them all. What could not be stopped
+// keeps its units, so that a second try can stop it.
 func (c Cloved) uninstall(ctx context.Context) (ClovedResult, error) {
 	own, strange, err := c.ownUnits()
 	if err != nil || !own {

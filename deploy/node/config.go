@@ -11,42 +11,46 @@ import (
 	"clove.run/clove/agent"
 )
 
-// table is a part of a configuration.
+// table is a part of a configuration, as the TOML library returns it.
 type table = map[string]any
 
-// criPlugins is the plugin that has the runtimes, by the configuration's
-// version. Version 2 is containerd 1.x's, and 2.x reads it too; version 3 came
-// with 2.0, and 4 with 2.3, where the runtimes stayed in their place.
+// criPlugins maps a configuration's version to the name of the plugin that has the
+// runtimes. Version 2 is that of containerd 1.x, which 2.x reads too. Version 3 came
+// with 2.0 and version 4 with 2.3; the runtimes are in the same place in both.
 var criPlugins = map[int64]string{
 	2: "io.containerd.grpc.v1.cri",
 	3: "io.containerd.cri.v1.runtime",
 	4: "io.containerd.cri.v1.runtime",
 }
 
-// newVersion is written where there is no configuration: every containerd from
-// 1.3 on reads it.
+// newVersion is the version of a configuration that clove creates: every containerd
+// from 1.3 on reads it.
 const newVersion = 2
 
-// runcHandler is the handler that containerd has when nobody names one.
+// runcHandler is containerd's default handler, and runcType the shim of runc, which
+// also runs clove-oci.
 const runcHandler, runcType = "runc", "io.containerd.runc.v2"
 
-// config is a configuration that was understood.
+// config is a parsed configuration.
 type config struct {
 	root    table
 	version int64
 	plugin  string // of criPlugins
 }
 
+// refused is an error about containerd's configuration. It is always the administrator
+// who can solve it.
 func refused(hint, format string, err error) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "containerd's configuration", Message: format, Hint: hint, Err: err}
 }
 
-// parse understands a configuration, or says why clove leaves it alone.
+// parse reads a configuration, or returns the reason why clove does not change it.
 func parse(text []byte) (config, error) {
 	c := config{root: table{}, version: newVersion}
 	if err := toml.NewDecoder(bytes.NewReader(text)).Decode(&c.root); err != nil {
 		return c, refused("let `containerd config dump` show what is wrong with it", "it is not TOML", err)
 	}
+	// A file without a version is of version 1, which has no named plugins.
 	if len(c.root) > 0 {
 		c.version, _ = c.root["version"].(int64)
 	}
@@ -63,7 +67,8 @@ func parse(text []byte) (config, error) {
 	return c, nil
 }
 
-// at follows keys through tables; nil is nothing there, or no table.
+// at follows keys through tables. It returns nil where there is nothing, or something
+// else than a table.
 func at(value any, keys ...string) table {
 	for _, key := range keys {
 		inner, _ := value.(table)
@@ -82,9 +87,9 @@ func (c config) criPlugin() table { return at(c.root, "plugins", c.plugin) }
 
 func (c config) runtimes() table { return at(c.criPlugin(), "containerd", "runtimes") }
 
-// systemdCgroup is how the node's own handler has it: a pod whose runtime
-// disagrees with the kubelet about who makes cgroups does not start. nil: it
-// is not written, and containerd's own default holds for both.
+// systemdCgroup is the setting of the node's own handler. A pod whose runtime disagrees
+// with the kubelet about who makes cgroups does not start. nil means that nothing is
+// written, and containerd's default holds for both.
 func (c config) systemdCgroup() *bool {
 	name, _ := at(c.criPlugin(), "containerd")["default_runtime_name"].(string)
 	for _, handler := range []string{name, runcHandler} {
@@ -99,10 +104,10 @@ func (c config) systemdCgroup() *bool {
 	return nil
 }
 
-// readImports returns what the files say that c imports, in containerd's order.
-// Before 2.0, an imported plugin replaces the main file's whole (containerd's
-// issue 5837), and clove's handler with it: that is refused. A file of version 2
-// may belong to either.
+// readImports parses the files that c imports, in containerd's order. Before containerd
+// 2.0 an imported plugin replaces that of the main file as a whole (containerd's issue
+// 5837), and clove's handler with it: such an import is refused. A file of version 2
+// may belong to either containerd.
 func (c config) readImports(dir string) ([]config, error) {
 	var all []config
 	for _, pattern := range asList(c.root["imports"]) {
@@ -114,6 +119,7 @@ func (c config) readImports(dir string) ([]config, error) {
 		if err != nil {
 			return nil, refused("write a pattern that containerd understands", "cannot read its imports", err)
 		}
+		// The last import counts, so the order matters.
 		slices.Sort(files)
 		for _, file := range files {
 			imported := config{root: table{}, plugin: c.plugin}

@@ -17,27 +17,27 @@ import (
 // backupSuffix names the copy of a configuration as it was before clove.
 const backupSuffix = ".before-clove"
 
-// Containerd is where a node's containerd is configured, and how it is made to
-// read that again.
+// Containerd describes where a node's containerd has its configuration, and how to make
+// it read that again.
 type Containerd struct {
 	Config string // path of config.toml; it need not exist
-	// Restart makes it read the configuration; nil: nobody does now. It is not
-	// called when nothing changed.
+	// Restart makes containerd read the configuration; nil: it is not restarted now. It
+	// is not called when nothing changed.
 	Restart func(context.Context) error
 }
 
-// Result is what was done.
+// Result reports what Install or Uninstall did.
 type Result struct {
 	Config    string `json:"config"`    // the file itself, links followed
-	Changed   bool   `json:"changed"`   // it is another one than before
+	Changed   bool   `json:"changed"`   // its text has changed
 	Restarted bool   `json:"restarted"` // containerd has read it
-	// Cloved is nil where nobody asked for it.
+	// Cloved is nil if cloved was left out (--cloved no).
 	Cloved *ClovedResult `json:"cloved,omitempty"`
 }
 
-// Install registers h, keeps a copy of the file as it was before the first time,
-// and has containerd read it. A second call changes nothing. Where containerd does
-// not come back the old file is put in place again, and the error says so.
+// Install registers h, keeps a copy of the file as it was before the first time, and
+// makes containerd read it. A second call changes nothing. If containerd does not start
+// again, the old file is restored, and the error says so.
 func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 	if err := checkBinary(h.Binary); err != nil {
 		return Result{}, err
@@ -47,7 +47,7 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 			return err
 		}
 		made, err := Register(f.text, h)
-		// The copy of the first time stays: a later one would have clove in it.
+		// Only the first time: a later copy would contain clove's block.
 		if before, _, _ := split(f.text); err == nil && f.exists && len(before) == len(f.text) {
 			f.copied = f.path + backupSuffix
 			err = f.write(f.copied, f.text)
@@ -57,8 +57,8 @@ func Install(ctx context.Context, c Containerd, h Handler) (Result, error) {
 	})
 }
 
-// importedCgroups is what the last import says of cgroups: it counts more than
-// the file itself.
+// importedCgroups is what the last import says about cgroups. It overrides the file
+// itself, as in containerd 2.
 func importedCgroups(f *file) (systemd *bool, err error) {
 	before, after, err := split(f.text)
 	if err != nil {
@@ -77,9 +77,9 @@ func importedCgroups(f *file) (systemd *bool, err error) {
 	return systemd, err
 }
 
-// Uninstall takes away what Install wrote, whatever the handler was called, with
-// the copy, if the file is the same again, and with a file that Install made. A
-// second call changes nothing. Containers of the handler are not looked for.
+// Uninstall removes what Install wrote, whatever the handler was called. It removes the
+// copy if the file is the same again, and the file if Install made it. A second call
+// changes nothing. It does not look for containers of the handler.
 func Uninstall(ctx context.Context, c Containerd) (Result, error) {
 	return c.edit(ctx, func(f *file) error {
 		made, err := Unregister(f.text)
@@ -89,7 +89,7 @@ func Uninstall(ctx context.Context, c Containerd) (Result, error) {
 		backup, err := os.ReadFile(f.path + backupSuffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			f.exists = f.exists && len(made) > 0 // without a copy, clove made the file
+			f.exists = f.exists && len(made) > 0 // without a copy, Install made the file
 		case err != nil:
 			return err
 		case bytes.Equal(backup, made):
@@ -100,7 +100,7 @@ func Uninstall(ctx context.Context, c Containerd) (Result, error) {
 	})
 }
 
-// checkBinary: containerd would only find out with the first pod.
+// checkBinary finds now what containerd would only report with the first pod.
 func checkBinary(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -112,18 +112,19 @@ func checkBinary(path string) error {
 	return nil
 }
 
-// file is a configuration file and what is to become of it.
+// file is a configuration file, with what is to become of it.
 type file struct {
 	path     string
 	text     []byte
 	exists   bool
-	copied   string // a backup that is new with this change
-	obsolete string // a backup that nobody needs any more
+	copied   string // a backup that this change made
+	obsolete string // a backup that is not needed any more
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// edit changes the file as change says, and has containerd read it.
+// edit changes the file as change says, and makes containerd read it. It writes nothing
+// if the text stays the same, so that a repeated call restarts nothing.
 func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result, error) {
 	f, err := open(c.Config)
 	if err != nil {
@@ -137,6 +138,7 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	if bytes.Equal(old.text, f.text) {
 		return result, nil
 	}
+	// A file that did not exist is made now. One that change has given up is removed.
 	f.exists = f.exists || !old.exists
 	if err := f.store(); err != nil {
 		return result, agent.Failed("containerd's configuration", err)
@@ -144,19 +146,22 @@ func (c Containerd) edit(ctx context.Context, change func(*file) error) (Result,
 	result.Changed = true
 	if c.Restart != nil {
 		if err := c.Restart(ctx); err != nil {
+			// takeBack restores the old text.
 			result.Changed = false
 			return result, c.takeBack(old, f.copied, err)
 		}
 		result.Restarted = true
 	}
+	// Last, when nothing can fail any more that the copy could be needed for.
 	if f.obsolete != "" {
 		err = os.Remove(f.obsolete)
 	}
 	return result, agent.Failed("containerd's configuration", err)
 }
 
-// takeBack puts the old file in place for a containerd that did not come up.
-// The caller's context may be what ended the restart.
+// takeBack restores the old file for a containerd that did not start, and starts it
+// again: a node without containerd runs nothing. The caller's context may be what ended
+// the restart, so it is not used.
 func (c Containerd) takeBack(old file, copied string, cause error) error {
 	err := old.store()
 	if err == nil && copied != "" {
@@ -167,7 +172,8 @@ func (c Containerd) takeBack(old file, copied string, cause error) error {
 		Hint: "its log says why; without a restart, use --restart no", Err: err}
 }
 
-// open reads the file behind links: a rename would replace a link by a file.
+// open reads the file that a link leads to: a rename over the link would replace it by
+// a file.
 func open(path string) (file, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +190,7 @@ func open(path string) (file, error) {
 	return file{path: real, text: text, exists: true, mode: fs.FileMode(stat.Mode & 0o777), uid: int(stat.Uid), gid: int(stat.Gid)}, err
 }
 
-// store makes the file what f says, at once or not at all.
+// store makes the file what f says, all of it or nothing.
 func (f file) store() error {
 	if f.exists {
 		return f.write(f.path, f.text)
@@ -196,7 +202,7 @@ func (f file) store() error {
 	return err
 }
 
-// write puts text into place with the file's owner and mode.
+// write replaces the file and keeps its owner and mode.
 func (f file) write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

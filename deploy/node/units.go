@@ -16,6 +16,9 @@ import (
 
 // units are those of the Debian package, which is made of the same files.
 //
+// units are the files that the Debian package installs too, so that both have the same
+// text.
+//
 //go:embed units
 var units embed.FS
 
@@ -31,14 +34,16 @@ var unitNames = []string{sliceUnit, agentsUnit, socketUnit, serviceUnit}
 // unitMark is the first line of what Install wrote.
 const unitMark = "# Written by clove node install; clove node uninstall takes it away.\n"
 
-// clovedPrograms are cloved and what it starts, which it looks for beside itself.
+// clovedPrograms are cloved and the programs that it starts, which it looks for in its
+// own directory.
 var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate"}
 
-// plainPath is one that means itself in a unit, where %, spaces and quotes do not.
+// plainPath is a path without characters that mean something else in a unit: %, spaces,
+// quotes.
 var plainPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9/._+-]*$`) })
 
-// unitText is a unit of the package's for programs in another directory. The
-// package's group is not made on a node, where only root asks: clove-oci.
+// unitText is a unit of the package, changed for programs in another directory. The
+// group clove does not exist on a node, where only root (clove-oci) calls cloved.
 func unitText(name, programs string) ([]byte, error) {
 	text, err := units.ReadFile("units/" + name)
 	if err != nil {
@@ -52,7 +57,7 @@ func unitText(name, programs string) ([]byte, error) {
 	return []byte(unitMark + changed), nil
 }
 
-// checkPrograms: systemd would only say that the service failed.
+// checkPrograms finds now what systemd would only report as a failed service.
 func (c Cloved) checkPrograms() error {
 	if !plainPath().MatchString(c.Programs) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "cloved", Message: "systemd would read " + c.Programs + " as something else",
@@ -68,7 +73,7 @@ func (c Cloved) checkPrograms() error {
 	return nil
 }
 
-// unitFiles opens the units as they are, and as they are to be.
+// unitFiles returns the units as they are, and as they are to be.
 func (c Cloved) unitFiles() (old, made []file, err error) {
 	for _, name := range unitNames {
 		f, err := open(filepath.Join(c.Units, name))
@@ -85,7 +90,7 @@ func (c Cloved) unitFiles() (old, made []file, err error) {
 	return old, made, nil
 }
 
-// changed are the names of the units that are to become different.
+// changed lists the units whose text differs.
 func changed(old, made []file) (names []string) {
 	for i, name := range unitNames {
 		if !bytes.Equal(old[i].text, made[i].text) {
@@ -95,6 +100,7 @@ func changed(old, made []file) (names []string) {
 	return names
 }
 
+// storeAll stores as many as it can, and returns all errors.
 func storeAll(files []file) (err error) {
 	for _, f := range files {
 		err = errors.Join(err, f.store())
@@ -102,8 +108,8 @@ func storeAll(files []file) (err error) {
 	return err
 }
 
-// ownUnits reports whether Install wrote the units that are there. strange is the
-// first one that it did not write.
+// ownUnits reports whether Install wrote the units that exist; strange is the first one
+// that it did not write. One of another origin is enough to leave all of them alone.
 func (c Cloved) ownUnits() (own bool, strange string, err error) {
 	for _, name := range unitNames {
 		path := filepath.Join(c.Units, name)

@@ -87,6 +87,8 @@ func New(config Config) *Broker {
 	return b
 }
 
+// setClock makes everything that depends on the time; tests call it again with a clock of
+// their own.
 func (b *Broker) setClock(now func() time.Time) {
 	b.now = now
 	b.pins = newPins(now)
@@ -155,6 +157,8 @@ func (c *connection) decision(outcome Outcome, verdict egress.Verdict) Decision 
 
 // decisionOn is the record of outcome for the requested connection.
 func decisionOn(kind Kind, outcome Outcome, asked egress.Connection, verdict egress.Verdict) Decision {
+	// The name that the client showed is what it asked for. Without one, it is the name
+	// that allowed the connection.
 	name := verdict.Name
 	if asked.Shown != "" {
 		name = asked.Shown

@@ -73,6 +73,7 @@ func (o outside) connect(ctx context.Context, network string, to netip.AddrPort)
 	return file, nil
 }
 
+// socketName is the target for connect(2), and the family of the socket that can reach it.
 func socketName(to netip.AddrPort) (family int, address unix.Sockaddr) {
 	if to.Addr().Is4() {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}

@@ -10,7 +10,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// connection was given to the gate, which has not reported its end yet.
+// connection was given to the gate, which has not reported its end yet. Decision 14
+// (docs/decisions) says why the broker keeps a duplicate of the socket.
 type connection struct {
 	number  uint64
 	kind    Kind
@@ -68,7 +69,11 @@ func (c *connection) release() {
 	c.fd = -1
 }
 
-// connections are all open connections, and the limits on them.
+// connections are all open connections, and the limits on them. One passes through them
+// like this: reserve takes a place under the limits, while it is dialled; add checks the
+// rules once more and numbers it, or giveBack ends the reservation. From then on the gate
+// has the socket. cut ends it from here, but its number stays in open, because an honest
+// gate still reports its end; closed removes it, and adds its bytes to over.
 type connections struct {
 	limits wire.Limits
 	now    func() time.Time
@@ -113,6 +118,7 @@ func (all *connections) reserve() wire.Reason {
 	switch {
 	case all.used:
 		return wire.ReasonBytes
+	// Reserved places count, or a burst of slow dials would exceed the limit.
 	case all.limits.Connections > 0 && len(all.open)+all.dialling >= all.limits.Connections:
 		return wire.ReasonConnections
 	case !all.pace.AllowN(all.now(), 1):
@@ -149,6 +155,7 @@ func (all *connections) add(c *connection) (egress.Verdict, wire.Reason) {
 	all.number++
 	c.number, c.closes = all.number, &all.closes
 	all.open[c.number] = c
+	// Now that its rank is known. The first ones keep the buffers that the kernel sizes.
 	if len(all.open) > wire.LargeBuffers && c.asked.Proto == egress.TCP {
 		limitBuffers(c.fd)
 	}
@@ -195,6 +202,7 @@ func (all *connections) closed(number uint64, said traffic) (c *connection, byte
 		return nil, traffic{}, false
 	}
 	delete(all.open, number)
+	// Before the release, which sets it: a connection that was cut has been logged already.
 	wasCut = c.fd < 0
 	c.release()
 	bytes = c.last

@@ -56,6 +56,7 @@ func (all *denials) add(d Decision) {
 func (all *denials) count(d Decision) (Denial, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	// 0 stands for one event.
 	times := max(1, d.Count)
 	all.total += times
 	key := denialKey{d.Kind, d.Target()}

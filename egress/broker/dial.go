@@ -108,9 +108,11 @@ func (b *Broker) dialAny(ctx context.Context, list []try) (dialled, error) {
 			ended++
 			if r.err == nil {
 				cancel()
+				// Their context has ended, so this does not wait for a slow peer.
 				closeLate(results, started-ended)
 				return r.socket, nil
 			}
+			// A failure starts the next try at once instead of at the next tick.
 			failures[r.at] = r.err
 			if ctx.Err() == nil {
 				start()

@@ -50,6 +50,7 @@ func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside
 // enter connects a client of a published port to the agent. No rule applies: the user
 // allowed it by publishing the port.
 func (b *Broker) enter(ctx context.Context, e *wire.Enter) wire.Answer {
+	// For the log: the client's address with the agent's port. No rule is asked.
 	asked := egress.Connection{Proto: egress.TCP, Target: netip.AddrPortFrom(e.Client.Addr(), e.Port)}
 	verdict := egress.Verdict{Allowed: true, Reason: egress.ReasonRule, Source: "-p"}
 	if reason := b.connections.reserve(); reason != "" {

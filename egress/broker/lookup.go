@@ -43,6 +43,8 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 		b.log(d)
 		return wire.Answer{Result: wire.ResultUnreachable, Rule: d.Detail}
 	}
+	// Before the answer is packed: with these keys a client would encrypt its hello, which
+	// the gate then refuses.
 	reply.StripECH()
 	if denied := b.filter(rules, name, reply); denied != nil {
 		return b.denyName(*denied)
@@ -51,7 +53,8 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 }
 
 // resolve fails at once if maxLookups queries are under way. The client repeats its query,
-// and an agent that floods a slow server delays only its own queries.
+// and an agent that floods a slow server delays only its own queries. Waiting for a place
+// would hold one of maxAtOnce.
 func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*dnsmsg.Reply, error) {
 	select {
 	case b.lookups <- struct{}{}:

@@ -23,6 +23,7 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 	if o.Target.Addr() == hostLoopback {
 		kind = KindHostPort
 	}
+	// The gate sets Shown also when it looked and found no name (ShownNothing).
 	asked := egress.Connection{Proto: egress.TCP, Target: o.Target, Pinned: b.pins.names(o.Target.Addr()), Looked: o.Shown != ""}
 	if o.Name != "" {
 		shown, ok := canonical(o.Name)
@@ -77,6 +78,7 @@ func (b *Broker) hand(c *connection, socket *os.File, more ...*os.File) wire.Ans
 		return b.unreachable(c.kind, c.asked, c.verdict, err)
 	}
 	c.fd = fd
+	// add gives a number to what it accepts.
 	if verdict, reason := b.connections.add(c); c.number == 0 {
 		closeFiles(files)
 		unix.Close(fd)

@@ -29,7 +29,9 @@ const maxPins = 8192
 // more names of one server at once.
 const maxNames = 64
 
-// pins remember which addresses the agent was given as answers for which names.
+// pins remember which addresses the agent was given as answers for which names. A
+// connection shows an address only; the pins say by which names the agent can have found
+// it.
 type pins struct {
 	now func() time.Time
 
@@ -39,6 +41,7 @@ type pins struct {
 	order  *list.List // of *pin, the one refreshed longest ago first
 }
 
+// pin is one pair of name and address that an answer contained.
 type pin struct {
 	name    egress.Name
 	addr    netip.Addr
@@ -64,6 +67,7 @@ func (p *pins) add(name egress.Name, addr netip.Addr, ttl time.Duration) {
 		return
 	}
 	if p.order.Len() >= maxPins {
+		// One in, one out, so the bound holds without a goroutine that cleans up.
 		p.remove(p.order.Front().Value.(*pin))
 	}
 	if names := p.byAddr[addr]; len(names) >= maxNames {

@@ -150,6 +150,7 @@ var refusals = map[wire.Reason]string{
 // mostRefusals is above what a gate can count between two messages.
 const mostRefusals = 1 << 30
 
+// checkRefused accepts the known reasons only, and no count that would corrupt the totals.
 func checkRefused(r *wire.Refused) error {
 	if refusals[r.Reason] == "" {
 		return distrust("the reason %+q", r.Reason)

@@ -30,6 +30,7 @@ var ErrGateGone = errors.New("the gate is gone")
 func (b *Broker) Serve(ctx context.Context, conn *wire.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
+		// The gate sees the end of the messages, sends its last reports and exits.
 		_ = conn.CloseSend() // an error means that the gate has ended
 		time.AfterFunc(finalReports, func() { conn.Close() })
 	})
@@ -67,6 +68,8 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 		if err != nil {
 			return distrust("%s", err)
 		}
+		// In the receiving loop, so that nothing after a request that no honest gate sends
+		// is looked at.
 		if err := b.check(request); err != nil {
 			return err
 		}
@@ -87,6 +90,7 @@ func (b *Broker) serve(ctx context.Context, conn *wire.Conn, workers *sync.WaitG
 			answer.ID = request.ID
 			// If the channel is gone, the loop above ends.
 			_ = conn.SendAnswer(answer)
+			// The gate has its own copies; the duplicates for counting are kept elsewhere.
 			closeFiles(answer.Files)
 		})
 	}

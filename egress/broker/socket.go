@@ -52,7 +52,8 @@ func (t traffic) withoutFIN(said traffic) traffic {
 }
 
 // duplicate returns another descriptor of file's socket as a plain number. An os.File would
-// add it to Go's epoll set, and each segment of the agent's would wake the broker.
+// add it to Go's epoll set, and each segment of the agent's would wake the broker. Its
+// number is at least 3, so that it never becomes a standard stream that is closed.
 func duplicate(file syscall.Conn) (int, error) {
 	fd := -1
 	err := descriptor.Use(file, func(old int) (err error) { fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3); return err })
@@ -114,6 +115,7 @@ func (all *connections) awaitCloses() {
 // endDatagrams ends a datagram socket: shutdown(2) stops sending, and a filter that drops
 // everything stops receiving. SO_LOCK_FILTER keeps the gate from removing the filter.
 func endDatagrams(fd int) error {
+	// It keeps 0 bytes of each datagram.
 	dropAll := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
 	program := unix.SockFprog{Len: 1, Filter: &dropAll}
 	err := errors.Join(
@@ -141,6 +143,7 @@ func destroy(fd int) error {
 	if err != nil {
 		return fmt.Errorf("cannot read SO_COOKIE: %w", err)
 	}
+	// The request has NLM_F_ACK, so the kernel always answers, with errno 0 for success.
 	diag, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return fmt.Errorf("cannot open sock_diag: %w", err)
@@ -163,6 +166,7 @@ func destroy(fd int) error {
 // destroyRequest encodes struct nlmsghdr and struct inet_diag_req_v2 (linux/inet_diag.h);
 // ports and addresses are in network byte order.
 func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
+	// 56 is the size of struct inet_diag_req_v2.
 	const size = unix.SizeofNlMsghdr + 56
 	const anyState = ^uint32(0)
 	family := byte(unix.AF_INET)
@@ -175,6 +179,7 @@ func destroyRequest(local, remote netip.AddrPort, cookie uint64) []byte {
 	m = native.AppendUint16(m, unix.SOCK_DESTROY)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
 	m = append(m, make([]byte, 8)...) // sequence, port id
+	// Family, protocol, no extensions, padding.
 	m = append(m, family, unix.IPPROTO_TCP, 0, 0)
 	m = native.AppendUint32(m, anyState)
 	m = binary.BigEndian.AppendUint16(m, local.Port())

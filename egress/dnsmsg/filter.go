@@ -10,7 +10,8 @@ import (
 
 // Filter removes every address for which keep returns false, and returns these addresses. A
 // record without any address left is removed. CNAMEs stay, so that the answer becomes "no
-// record of this type".
+// record of this type". The hints of HTTPS and SVCB records are filtered too, because a
+// client may connect to them without a further query (RFC 9460).
 func (r *Reply) Filter(keep func(netip.Addr) bool) (removed []netip.Addr) {
 	verdicts := map[netip.Addr]bool{} // keep is called once for each address
 	kept := func(addr netip.Addr) bool {
@@ -144,6 +145,7 @@ func addressesOf(record dns.RR) []netip.Addr {
 	var ips []net.IP
 	switch record := record.(type) {
 	case *dns.A:
+		// In four bytes: netip would take the long form of an IPv4 address for an IPv6 one.
 		ips = []net.IP{record.A.To4()}
 	case *dns.AAAA:
 		ips = []net.IP{record.AAAA}
@@ -174,6 +176,7 @@ func allHints(svcb *dns.SVCB) []net.IP {
 	return ips
 }
 
+// hintsOf returns the list itself, so that filterHints can shorten it in place.
 func hintsOf(value dns.SVCBKeyValue) *[]net.IP {
 	switch value := value.(type) {
 	case *dns.SVCBIPv4Hint:

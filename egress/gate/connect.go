@@ -19,6 +19,8 @@ func (s *server) connect(conn *net.TCPConn, target netip.AddrPort) {
 	}
 	answer, err := s.open(target, seen, seen.name != "")
 	if err == nil && seen.name == "" {
+		// Only then: an answer to a request with a name does not say whether a name is
+		// required.
 		s.named.learn(target, answer.Result)
 	}
 	if err == nil && (answer.Result == wire.ResultVerify || answer.Result == wire.ResultVerifyDeny) {

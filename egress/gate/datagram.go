@@ -33,6 +33,7 @@ func (s *server) receiveAll(conn *net.UDPConn, buffer []byte, handle func(datagr
 
 // receiveDatagram reads a datagram and its original destination.
 func receiveDatagram(conn *net.UDPConn, buffer []byte) (datagram, error) {
+	// Room for one address of either family with its header, and to spare.
 	var oob [128]byte
 	n, oobn, _, from, err := conn.ReadMsgUDPAddrPort(buffer, oob[:])
 	if err != nil {
@@ -81,6 +82,7 @@ func source(address netip.Addr) []byte {
 	return packetInfo(unix.SOL_IPV6, unix.IPV6_PKTINFO, unsafe.Slice((*byte)(unsafe.Pointer(&info)), unix.SizeofInet6Pktinfo))
 }
 
+// packetInfo is one control message; CmsgLen(0) is the offset of its data.
 func packetInfo(level, kind int32, data []byte) []byte {
 	message := make([]byte, unix.CmsgSpace(len(data)))
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&message[0]))

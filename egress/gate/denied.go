@@ -50,6 +50,7 @@ func (s *server) turnAway(conn *net.TCPConn, target netip.AddrPort, answer wire.
 	if len(seen.bytes) == 0 {
 		seen = s.waits.readDenied(conn)
 	}
+	// Not HTTP after all: a response would be taken for the protocol's own data.
 	if !seen.http {
 		reset(conn)
 		return

@@ -41,6 +41,8 @@ func newQueries() *queries {
 // begin waits until one more query may be answered; false if the gate ends. Each begin
 // needs one end.
 func (s *server) begin(target netip.AddrPort, udp bool) bool {
+	// Reserved and not refused: an excess query waits, and to the client the server is
+	// slow.
 	if delay := s.queries.rate.Reserve().Delay(); delay > 0 {
 		s.refusals.add(wire.Refused{Target: target, UDP: udp, Reason: wire.ReasonRate})
 		if !s.pause(delay) {
@@ -148,6 +150,7 @@ func (s *server) dnsConnection(conn *net.TCPConn) {
 		}
 		reply := s.reply(buffer[:n], target, false)
 		s.end()
+		// The deadline is set anew, because the answer may have taken longer than dnsIdle.
 		if reply == nil || conn.SetDeadline(time.Now().Add(dnsIdle)) != nil || !writeMessage(conn, reply) {
 			return
 		}

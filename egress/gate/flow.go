@@ -40,7 +40,10 @@ func newFlows() *flows {
 	return &flows{open: map[pair]*flow{}, denied: map[pair]time.Time{}}
 }
 
-// flow relays between one socket of the agent and one target.
+// flow relays between one socket of the agent and one target. The first datagram of a pair
+// makes it (flowOf), and datagrams are kept (early) until the broker has answered with two
+// connected sockets. From then on the kernel delivers the agent's datagrams to the inside
+// one, and serveFlows sees no more of this pair. A flow ends when it is idle.
 type flow struct {
 	pair
 	traffic  traffic
@@ -62,6 +65,7 @@ type flow struct {
 func (s *server) serveFlows(conn *net.UDPConn) {
 	buffer := make([]byte, datagramBytes)
 	s.receiveAll(conn, buffer, func(d datagram) {
+		// One to loopback was sent to the gate's own socket, not through it.
 		if !d.to.Addr().IsLoopback() {
 			s.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
 		}
@@ -92,6 +96,7 @@ func (f *flow) wait(data []byte) *net.UDPConn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over || len(f.early) == flowEarly {
+		// nil before an answer and after a denial: then the datagram is dropped.
 		return f.outside
 	}
 	size := int64(len(data))
@@ -149,6 +154,8 @@ func (s *server) reportFlows() {
 	}
 }
 
+// forget ends a flow. A later datagram of the same pair begins a new one, with a new
+// decision.
 func (s *server) forget(p pair) {
 	s.flows.mu.Lock()
 	defer s.flows.mu.Unlock()
@@ -172,6 +179,8 @@ func (s *server) serveFlow(f *flow) {
 	answer, err := s.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
 	if err != nil || answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
+		// No answer counts as a denial too, so that a flood is not asked about again at
+		// once.
 		s.deny(f.pair)
 		return
 	}

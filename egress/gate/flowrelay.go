@@ -19,6 +19,7 @@ const (
 	flowIdle       = 60 * time.Second
 )
 
+// datagramBuffers are shared by all flows: one is held only while a datagram passes.
 var datagramBuffers = sync.Pool{New: func() any { return new([datagramBytes]byte) }}
 
 // relayFlow relays datagrams both ways until the flow is idle.
@@ -90,6 +91,7 @@ func (f *flow) expiry() time.Time {
 func (s *server) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64) error {
 	size := int64(len(data))
 	if got := s.limits.bytes.take(size); got < size {
+		// A datagram is sent whole or not at all.
 		s.limits.bytes.give(got)
 		s.refusals.udp(f.target, wire.ReasonBytes)
 		return errBytes

@@ -68,6 +68,7 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	if err := confine(s.addressed()); err != nil {
 		return fmt.Errorf("cannot confine the gate: %w", err)
 	}
+	// After the confinement: clove lets the agent start when it has this message.
 	if err := s.broker.conn.SendRequest(wire.Request{Ready: &wire.Ready{}}); err != nil {
 		return err
 	}
@@ -99,7 +100,8 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	return s, nil
 }
 
-// prepare makes the function that serves each descriptor. It owns the files.
+// prepare makes the function that serves each descriptor. It owns the files. The functions
+// of package net duplicate the descriptors, so the files are closed at the end.
 func (s *server) prepare(listeners []wire.Listener, files []*os.File) ([]func(), error) {
 	defer closeFiles(files)
 	starts := make([]func(), 0, len(files))
@@ -203,13 +205,15 @@ func wantDestination(conn *net.UDPConn) error {
 	})
 }
 
+// keep remembers a listener for close.
 func (s *server) keep(listener interface{ Close() error }) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, listener)
 }
 
-// addressed lists the descriptors of sockets that need sendmsg(2).
+// addressed lists the descriptors of sockets that send to addresses, and that of the
+// agent's calls: all that need sendmsg(2). The caller's filter forbids it on all others.
 func (s *server) addressed() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

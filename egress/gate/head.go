@@ -51,6 +51,7 @@ func likeHTTP(seen []byte) bool {
 // judgeHead finds the name in a complete head.
 func judgeHead(head []byte, port uint16) opening {
 	malformed := opening{reason: wire.ReasonMalformed}
+	// Before net/http, which accepts a bare LF as the end of a line.
 	if !strictLines(head) {
 		return malformed
 	}
@@ -62,6 +63,8 @@ func judgeHead(head []byte, port uint16) opening {
 		return opening{reason: wire.ReasonEncrypted}
 	}
 	hosts, err := hostFields(head)
+	// Servers differ in which host they take from two Host fields, from another version's
+	// request, or from a target with user information.
 	if err != nil || len(hosts) > 1 || request.ProtoMajor != 1 || request.URL.User != nil {
 		return malformed
 	}

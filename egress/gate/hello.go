@@ -12,6 +12,7 @@ import (
 // encrypted_server_name of the drafts before it (draft-ietf-tls-esni-02 to -06).
 const extensionECH, extensionESNI = 0xfe0d, 0xffce
 
+// errHelloRead ends the handshake: crypto/tls has no function that parses a hello only.
 var errHelloRead = errors.New("the hello was read")
 
 // hello lets crypto/tls parse the client's hello and stops the handshake there.

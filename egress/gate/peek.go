@@ -71,6 +71,7 @@ func (r *recorder) more() error {
 		if len(r.seen) >= openingBytes {
 			return errOpeningTooLong
 		}
+		// 2, 8 and 16 KiB: most openings need only the first.
 		grown := make([]byte, len(r.seen), max(firstRead, min(4*cap(r.seen), openingBytes)))
 		copy(grown, r.seen)
 		r.seen = grown

@@ -75,6 +75,8 @@ func (s *server) pump(to, from *net.TCPConn, moved *atomic.Int64) error {
 		return err
 	}
 	ready := readiness{raw: raw}
+	// Outside of the loop: ReadFrom takes it as an interface, so it is allocated once for
+	// the relay and not for each piece.
 	var part io.LimitedReader
 	for {
 		n, err := ready.wait()

@@ -118,12 +118,14 @@ func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Ans
 		return
 	}
 	var t traffic
+	// Also where the socket is of no use: the broker counts the connection as open.
 	defer func() { s.broker.closed(answer.Number, t.rx.Load(), t.tx.Load()) }()
 	other, err := onlySocket(answer.Files)
 	if err != nil {
 		reset(conn)
 		return
 	}
+	// What was read to find a name must reach the server first.
 	first := func() ([]byte, error) { return seen.bytes, nil }
 	if seen.silent {
 		first = func() ([]byte, error) { return s.lateOpening(conn, target) }

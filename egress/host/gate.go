@@ -20,7 +20,7 @@ import (
 	"clove.run/clove/netns"
 )
 
-// Config is what a gate serves, and with which rules.
+// Config describes a gate: whose network it serves, with which rules and limits.
 type Config struct {
 	Program   string           // path of clove-gate
 	ID        uint32           // its user and group on the host
@@ -47,8 +47,8 @@ type Gate struct {
 	undo    undo.Stack
 }
 
-// leg is the outside leg: how sockets are made in the network that the gate leads
-// to, and whom it asks for names.
+// leg is the gate's side towards the outside: how sockets are made in the network that the
+// gate leads to, and which resolver answers for names.
 type leg struct {
 	socket   func(family, kind int) (int, error)
 	listen   func(agent.PublishedPort) (*os.File, error) // takes a port of the host's
@@ -66,6 +66,7 @@ func Start(c Config) (*Gate, error) {
 	return start(c, leg{o.socket, o.listen, resolver.New(resolver.Config{Servers: c.DNS, Dial: o.dialer()}), o.close})
 }
 
+// start is Start for any leg; a guard has one in the container's network.
 func start(c Config, out leg) (*Gate, error) {
 	g := &Gate{served: make(chan error, 1)}
 	g.undo.Add("outside sockets", out.close)
@@ -81,6 +82,8 @@ func (g *Gate) start(c Config, out leg) error {
 		return err
 	}
 	g.undo.Add("gate channel", func() error { conn.Close(); return nil }) // the broker may have closed it
+	// Before the listeners: clove-gate drops its privileges while they are made, and then
+	// waits for the broker's Setup.
 	g.process, err = startProcess(c.Program, c.ID, inherited)
 	inherited.Close()
 	if err != nil {
@@ -95,6 +98,7 @@ func (g *Gate) start(c Config, out leg) error {
 		Rules: c.Rules, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log,
 		Denied: func(d broker.Denial) { c.Denied(Denial(d), d.Reason, d.Hint) },
 		Limits: wire.Limits{Connections: c.Limits.Connections, PerSecond: c.Limits.PerSecond, Bytes: c.Limits.Bytes}})
+	// Not a caller's context: the broker ends with Close and Stop only.
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.undo.Add("broker", func() error { g.Close(); return nil })
@@ -122,11 +126,11 @@ func (g *Gate) await() error {
 	}
 }
 
-// Lost gets one value when the broker has ended, for Reason. Who closes the gate
+// Lost gets one value when the broker has ended, for Reason. A caller that closes the gate
 // need not read it.
 func (g *Gate) Lost() <-chan error { return g.served }
 
-// Reason is why the gate ended by itself; lost is what Lost gave.
+// Reason explains why the gate ended by itself; lost is the value from Lost.
 func (g *Gate) Reason(lost error) error {
 	g.process.kill()
 	return errors.Join(lost, g.process.failure())
@@ -184,8 +188,7 @@ func listenOnceFree(try func() ([]netns.Socket, error), patience time.Duration) 
 	}
 }
 
-// drainTime is how long the last bytes of an agent that ended by itself may
-// take to leave.
+// drainTime bounds the wait for the last bytes of an agent that ended by itself to leave.
 const drainTime = 2 * time.Second
 
 // Drain waits until what the agent sent has left, for two seconds at most.
@@ -216,8 +219,9 @@ func Denial(d broker.Denial) agent.Denial {
 	return agent.Denial{Time: d.Time.UTC(), Kind: "network", Target: string(d.Kind) + "://" + d.Target, Rule: cmp.Or(d.Rule, d.Reason), Count: d.Count}
 }
 
-// Owns tells whether an address is the host's. The rules ask at each connection,
-// because addresses come and go. In doubt it is the host's.
+// Owns reports whether an address is the host's. The rules ask at each connection, because
+// addresses come and go. If the kernel cannot say, it counts as the host's, which is the
+// stricter class.
 func Owns(addr netip.Addr) bool {
 	owned, err := netns.HostOwns(addr)
 	return err != nil || owned

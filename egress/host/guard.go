@@ -29,8 +29,9 @@ type guard struct {
 // clove-gate. After Guard has returned the rules stand, and no gate serves them:
 // the container has no network. `clove-oci delete` removes them.
 //
-// If the error comes before held, what was done stays: it allows no traffic, the
-// next Guard for the same container completes it, and delete removes it.
+// If the error comes before held, what was done stays: it allows no traffic, the next Guard
+// for the same container completes it, and delete removes it. Decision 35 (docs/decisions)
+// says why the rules outlive the guard.
 func Guard(ctx context.Context, program string, order agent.Guard, held func()) error {
 	g := &guard{order: order}
 	if err := g.begin(program); err != nil {
@@ -53,6 +54,8 @@ func (g *guard) begin(program string) (err error) {
 	}
 	g.undo.Add("namespace", g.namespace.Close)
 	g.undo.Add("process", g.container.Close)
+	// Before the gate: from here on nothing leaves the container past the rules, and
+	// without a gate nothing leaves at all.
 	if err := g.apply(); err != nil {
 		return err
 	}
@@ -96,7 +99,8 @@ func (g *guard) rules() (*egress.Rules, error) {
 	return egress.New(egress.Config{Mode: g.order.Network, Rules: g.order.Rules, IsHost: g.isHost})
 }
 
-// isHost counts the node's addresses and the namespace's own.
+// isHost counts the node's addresses and the namespace's own. If the namespace's addresses
+// cannot be read, the address counts as its own.
 func (g *guard) isHost(addr netip.Addr) bool {
 	if Owns(addr) {
 		return true
@@ -159,8 +163,8 @@ type logLine struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// writeLine writes to standard error, which is the guard's log. A full disk is no
-// error: the rules are enforced without a log.
+// writeLine writes to standard error, which is the guard's log. An error, such as a full
+// disk, is ignored: the rules are enforced without a log.
 func writeLine(l logLine) { _ = json.NewEncoder(os.Stderr).Encode(l) }
 
 // logDenials logs the first denial of each target.

@@ -21,8 +21,8 @@ func (g *guard) dial(ctx context.Context, network string, server netip.AddrPort)
 	return dialBy(ctx, g.namespace.Socket, network, server)
 }
 
-// resolver asks the servers that the engine gave the container, from the
-// container's namespace, so that the engine's own rules for them apply.
+// resolver queries the servers that the engine gave the container, from the container's
+// namespace, so that the engine's own rules for them apply.
 func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 	return resolver.New(resolver.Config{Servers: servers, Dial: g.dial, NoFiles: true})
 }
@@ -30,12 +30,12 @@ func (g *guard) resolver(servers []netip.AddrPort) *resolver.Resolver {
 // hostResolvConfs are the host's own: the second where systemd's stub is in the first.
 var hostResolvConfs = []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}
 
-// servers are those of the container's resolv.conf at its start, if neither image
-// nor container can have written it: a name server chooses the addresses of every
-// allowed name, so the container must not choose the server. Else they are the
-// host's. Docker's own resolver listens on a loopback address and forwards through
-// sockets in the container's namespace, which no rule can tell from the container's
-// own; it is replaced by the servers that it forwards to, the host's.
+// servers are those of the container's resolv.conf at its start, if neither image nor
+// container can have written it: a name server chooses the addresses of every allowed name,
+// so the container must not choose the server. Else they are the host's. Docker's own
+// resolver listens on a loopback address and forwards through sockets in the container's
+// namespace, which no rule can tell from the container's own; it is replaced by the servers
+// that it forwards to, the host's. Decision 36 (docs/decisions) has the reasons.
 func (g *guard) servers() ([]netip.AddrPort, error) {
 	root, err := os.Open(fmt.Sprintf("/proc/%d/root", g.order.PID))
 	if err != nil {
@@ -52,7 +52,7 @@ func (g *guard) servers() ([]netip.AddrPort, error) {
 	return serversOf(text, hostResolvConfs...), nil
 }
 
-// serversOf are those of a container's file, with the host's in place of those at a
+// serversOf returns the servers of a container's file. The host's replace those at a
 // loopback address.
 func serversOf(text string, host ...string) []netip.AddrPort {
 	all := resolver.ServersOf(text)
@@ -63,8 +63,7 @@ func serversOf(text string, host ...string) []netip.AddrPort {
 	return append(servers, hostServers(host...)...)
 }
 
-// hostServers are those of the first file that has some that are not at an
-// address of loopback.
+// hostServers returns the servers of the first file that has any outside of loopback.
 func hostServers(paths ...string) []netip.AddrPort {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -106,9 +105,9 @@ func resolvConfOf(root *os.File, given func(root, file *os.File) (bool, error)) 
 	return string(all), err == nil, err
 }
 
-// isGiven tells whether only the engine can have written a file: it is on a mount of
-// its own, which is read-only. A writable one may have what the container wrote
-// before it was started again.
+// isGiven reports whether only the engine can have written a file: it is on a mount of its
+// own, which is read-only. A writable one may have what the container wrote before it was
+// started again.
 func isGiven(root, file *os.File) (bool, error) {
 	var mount unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &mount); err != nil {
@@ -122,6 +121,8 @@ func isGiven(root, file *os.File) (bool, error) {
 	return mount.Flags&unix.ST_RDONLY != 0 && its != images, err
 }
 
+// mountOf is the id of the mount that the file was opened on. Device numbers would not do:
+// two mounts may show one file system.
 func mountOf(file *os.File) (uint64, error) {
 	var about unix.Statx_t
 	err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &about)

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// Orphans are the gates whose starter is gone, by pid. The parent-death signal
-// should have killed them; those that it did not are children of PID 1. No living
-// starter is PID 1: clove starts itself once more where it would be.
+// Orphans are the gates whose starter is gone, by pid. The parent-death signal should have
+// killed them; one that survived it is a child of PID 1. A living starter is never PID 1,
+// because clove starts itself as a child where it would be.
 func Orphans() []int {
 	var orphans []int
 	entries, _ := os.ReadDir("/proc") // without proc no process can be looked at

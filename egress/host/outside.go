@@ -26,6 +26,7 @@ type outside struct {
 }
 
 func newOutside(owner agent.Owner) (*outside, error) {
+	// Root's sockets need no thread, and so no lock.
 	if owner.UID == 0 {
 		return &outside{root: true}, nil
 	}
@@ -36,8 +37,8 @@ func newOutside(owner agent.Owner) (*outside, error) {
 
 var errOutsideClosed = errors.New("the run's network has ended")
 
-// do runs make on the thread that has the owner's ids. A name lookup may outlive its
-// run and need a socket late.
+// do runs make on the thread that has the owner's ids. It can be called after close,
+// because a name lookup may outlive its run.
 func (o *outside) do(make func() error) error {
 	if o.root {
 		return make()
@@ -50,6 +51,7 @@ func (o *outside) do(make func() error) error {
 	return o.thread.Do(make)
 }
 
+// close waits for a socket that is being made. Later calls of do fail.
 func (o *outside) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +68,7 @@ func (o *outside) socket(family, kind int) (fd int, err error) {
 	return fd, err
 }
 
-// dialer is how name servers are reached; nil: as root.
+// dialer connects to name servers with the owner's sockets; nil: as root.
 func (o *outside) dialer() func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
 	if o.root {
 		return nil
@@ -88,6 +90,7 @@ func listenOnHost(p agent.PublishedPort) (*os.File, error) {
 			Hint: "choose another port of the host's, or 0 for any free one", Err: err}
 	}
 	defer listener.Close()
+	// A duplicate, which keeps listening when the listener is closed.
 	return listener.File()
 }
 

@@ -26,8 +26,8 @@ type process struct {
 	waited  bool
 }
 
-// head keeps the first of what is written to it. A gate that was taken over
-// can write for ever, and what it writes is kept in root's memory.
+// head keeps only the beginning of what is written to it: a gate that was taken over can
+// write for ever, and what is kept is root's memory.
 type head struct{ kept bytes.Buffer }
 
 const headBytes = 4 << 10
@@ -48,11 +48,15 @@ func startProcess(executable string, id uint32, channel *os.File) (*process, err
 	}
 	p := &process{thread: thread, stderr: &head{}}
 	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
+	// Not nil, which would mean clove's own environment. That may hold secrets, and the
+	// gate reads what an agent writes.
 	p.command.Env = []string{}
 	p.command.Dir = "/"
 	p.command.Stderr = p.stderr
 	p.command.ExtraFiles = []*os.File{channel}
 	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: unix.SIGKILL}
+	// On a thread that lives as long as the gate: with the thread's end the kernel would
+	// send the parent-death signal.
 	if err := thread.Do(p.command.Start); err != nil {
 		thread.Close()
 		return nil, fmt.Errorf("cannot start clove-gate: %w", err)
@@ -72,8 +76,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// failure is how it ended, and the first line of what it wrote to stderr. It is
-// called after kill, which does not change the status of one that had ended.
+// failure reports how the process ended, and the first line of its stderr. It is called
+// after kill, which does not change the status of a process that had ended.
 func (p *process) failure() error {
 	how := p.command.ProcessState.String()
 	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.kept.String()), "\n"); line != "" {

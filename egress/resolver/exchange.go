@@ -29,6 +29,7 @@ func (r *Resolver) ask(ctx context.Context, servers []netip.AddrPort, name strin
 		for _, server := range servers {
 			reply, err := r.try(ctx, server, name, qtype)
 			switch {
+			// First, because err is only a consequence then.
 			case ctx.Err() != nil:
 				return nil, fmt.Errorf("%w: %w", ErrNoAnswer, errors.Join(append(failures, ctx.Err())...))
 			case err != nil:

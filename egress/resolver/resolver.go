@@ -124,6 +124,7 @@ func (r *Resolver) Lookup(ctx context.Context, name string, qtype uint16) (*dnsm
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	// Each caller parses the packed answer for itself, because filtering changes a Reply.
 	case result := <-flight:
 		if result.Err != nil {
 			return nil, result.Err

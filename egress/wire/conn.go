@@ -33,6 +33,7 @@ func Pair() (*Conn, *os.File, error) {
 
 // NewConn takes over a file that Pair made.
 func NewConn(file *os.File) (*Conn, error) {
+	// An inherited descriptor is not close-on-exec; its duplicate is.
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	file.Close()
 	if err == nil {
@@ -111,6 +112,7 @@ func (c *Conn) receive(message any) (files []*os.File, err error) {
 		files = append(files, os.NewFile(uintptr(fd), "received"))
 	}
 	if err == nil {
+		// Unmarshal copies what it keeps, so the buffer can be used again.
 		err = json.Unmarshal(c.buffer[:n], message)
 	}
 	if err != nil {

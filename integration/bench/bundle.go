@@ -15,19 +15,22 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// programs are all that the bench ever runs; a bundle names its program, so
-// there is one for each.
+// programs are all that the bench runs in bundles. A bundle's config.json names its
+// program, so there is a bundle for each.
 var programs = [][]string{programTrue, programDate, programIdle}
 
+// bundle is the directory of the bundle that runs program.
 func (b *bench) bundle(program []string) string {
 	return filepath.Join(b.scratch, "bundle-"+filepath.Base(program[0]))
 }
 
-// timedBundle is the same with a deadline that no run reaches.
+// timedBundle is the same with a deadline that no run reaches, so that a monitor is
+// started.
 func (b *bench) timedBundle(program []string) string { return b.bundle(program) + "-timed" }
 
-// writeBundles writes both bundles for each program. The host's root is bound on the
-// bench's own mount namespace: runc cannot pivot into the root that it is in.
+// writeBundles writes both bundles for each program. The host's root is bound to
+// another directory, in the bench's own mount namespace: pivot_root(2) does not accept
+// the root that the process is in.
 func (b *bench) writeBundles() error {
 	root := filepath.Join(b.scratch, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {
@@ -45,6 +48,7 @@ func (b *bench) writeBundles() error {
 		if err := writeConfig(b.bundle(program), config); err != nil {
 			return err
 		}
+		// The second bundle differs in this only.
 		config["annotations"] = object{oci.AnnotationTimeout: "1h"}
 		if err := writeConfig(b.timedBundle(program), config); err != nil {
 			return err
@@ -53,7 +57,7 @@ func (b *bench) writeBundles() error {
 	return nil
 }
 
-// writeConfig makes the bundle dir.
+// writeConfig makes a bundle: a directory with config.json.
 func writeConfig(dir string, config object) error {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -65,10 +69,12 @@ func writeConfig(dir string, config object) error {
 	return os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)
 }
 
+// object is a JSON object, without a type for each of config.json's.
 type object = map[string]any
 
-// bundleConfig is an OCI config.json for the work that clove does at its
-// standard level: same namespaces, id map, mounts, limits and filter.
+// bundleConfig is a config.json for the work that clove does at its standard level: the
+// same namespaces, id map, mounts, limits and filter. Otherwise the comparison with
+// runc would compare different work.
 func bundleConfig(root string, program []string) (object, error) {
 	standard := policies.Standard()
 	filter, err := seccomp.Profile(standard.Seccomp.Profile)
@@ -97,10 +103,12 @@ func bundleConfig(root string, program []string) (object, error) {
 		"linux": object{
 			"uidMappings": ids, "gidMappings": ids, "namespaces": namespaces, "seccomp": filter,
 			"resources": object{
+				// Denies every device; runc adds those that every container has.
 				"devices": []object{{"allow": false, "access": "rwm"}},
 				"memory":  object{"limit": limits.MemoryBytes},
 				"pids":    object{"limit": limits.Pids},
 			},
+			// The paths that clove covers too.
 			"maskedPaths": []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
 				"/proc/latency_stats", "/proc/timer_list", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap"},
 			"readonlyPaths": []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
@@ -108,6 +116,7 @@ func bundleConfig(root string, program []string) (object, error) {
 	}, nil
 }
 
+// bundleMounts are the mounts that clove makes.
 func bundleMounts(shmBytes int64) []object {
 	mount := func(target, kind string, options ...string) object {
 		return object{"destination": target, "type": kind, "source": kind, "options": append(options, "nosuid", "noexec")}

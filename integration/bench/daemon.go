@@ -34,16 +34,18 @@ type daemonFigure struct {
 	Aim    float64 `json:"aim,omitempty"` // in the same unit; 0: there is none
 }
 
-// cloved is the daemon that is measured.
+// cloved is a daemon that is measured, with directories of its own.
 type cloved struct {
 	*bench
-	cmd      *exec.Cmd
-	run      string
-	state    string
+	cmd   *exec.Cmd
+	run   string
+	state string
+	// Reads cloved's log, which it writes to stderr.
 	complain *bufio.Scanner
 }
 
-// measureDaemon looks at a cloved with a long past and at one with many agents.
+// measureDaemon measures one cloved with many ended runs, and then another one with
+// many agents.
 func (b *bench) measureDaemon() (figures []daemonFigure, err error) {
 	past := b.newCloved("past")
 	if err := past.remember(records); err != nil {
@@ -64,15 +66,17 @@ func (b *bench) measureDaemon() (figures []daemonFigure, err error) {
 	return append(figures, more...), errors.Join(err, many.end())
 }
 
-// newCloved has directories of its own.
+// newCloved has directories of its own and is not started yet.
 func (b *bench) newCloved(name string) *cloved {
 	return &cloved{bench: b, run: filepath.Join(b.scratch, name+"-run"), state: filepath.Join(b.scratch, name)}
 }
 
-// serve starts cloved and returns when it says that it is ready.
+// serve starts cloved and returns when its log says that it is ready. That line and not
+// a first answer: asking again and again would be in the measurement.
 func (d *cloved) serve() error {
 	config := filepath.Join(d.scratch, "clove.yaml")
-	// No agent waits for memory that another one is promised and does not use.
+	// memory_share 0, so that no agent waits in the queue for memory that others are
+	// promised and do not use. Without a group, because the host may not have it.
 	if err := os.WriteFile(config, []byte("group: \"\"\nmemory_share: 0\n"), 0o600); err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (d *cloved) serve() error {
 	for d.complain.Scan() {
 		if last = d.complain.Text(); strings.Contains(last, "msg=ready") {
 			go func() {
-				for d.complain.Scan() { // a full pipe would hold it up
+				for d.complain.Scan() { // a full pipe would block cloved
 				}
 			}()
 			return nil
@@ -98,7 +102,7 @@ func (d *cloved) serve() error {
 	return fmt.Errorf("cloved ended before it was ready: %s (%w)", last, d.cmd.Wait())
 }
 
-// end ends cloved; its agents have ended before.
+// end ends cloved. Its agents have ended before.
 func (d *cloved) end() error {
 	if d.cmd == nil {
 		return nil
@@ -111,14 +115,16 @@ func (d *cloved) end() error {
 	return err
 }
 
+// stop has the form of a measurement, as the last step of the list.
 func (d *cloved) stop() ([]daemonFigure, error) { return nil, d.end() }
 
+// dial opens a connection of its own for each caller.
 func (d *cloved) dial() (*cloveclient.Client, error) {
 	return cloveclient.Dial(context.Background(), filepath.Join(d.run, "clove.sock"))
 }
 
-// remember writes the runs of a past that never was, in memory and then to its
-// place: the disk would be what is measured.
+// remember writes the runs of an invented past into a new store. It writes in memory
+// and copies the file, because on a disk each transaction waits for a sync.
 func (d *cloved) remember(number int) error {
 	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-")
 	if err != nil {
@@ -148,7 +154,7 @@ func (d *cloved) remember(number int) error {
 	return os.WriteFile(filepath.Join(d.state, "clove.db"), text, 0o600)
 }
 
-// livedOnce is one run from its beginning to its end, as far as the store knows.
+// livedOnce stores one run from its request to its end, by the calls that cloved makes.
 func livedOnce(s *store.Store, number int) error {
 	spec := idleSpec(fmt.Sprintf("past-%d", number))
 	began := time.Now().Add(-time.Hour)

@@ -17,13 +17,14 @@ import (
 	"clove.run/clove/policies"
 )
 
-// agents starts many, looks at what they cost while they idle, and ends them.
+// agents starts many agents, measures what they cost while they idle, and ends them.
 func (d *cloved) agents() (figures []daemonFigure, err error) {
 	c, err := d.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	// Agents outlive cloved, so they are ended here whatever happens.
 	defer func() { err = errors.Join(err, removeAll(c)) }()
 	alone, err := residentKiB([]int{d.cmd.Process.Pid}, "Pss:")
 	if err != nil {
@@ -45,7 +46,7 @@ func (d *cloved) agents() (figures []daemonFigure, err error) {
 	return append(figures, listing), err
 }
 
-// idleSpec is that of a small agent at the standard level.
+// idleSpec is the spec of a small agent at the standard level that does nothing.
 func idleSpec(name string) agent.Spec {
 	spec := policies.Standard()
 	spec.ID, spec.Name, spec.Detached = agent.NewID(), name, true
@@ -54,7 +55,8 @@ func idleSpec(name string) agent.Spec {
 	return spec
 }
 
-// startMany has startsAhead clients start agents until there are so many.
+// startMany lets startsAhead clients start agents, each in turn, until there are number
+// of them.
 func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
 	var mu sync.Mutex // guards runs and err
 	var all sync.WaitGroup
@@ -80,8 +82,8 @@ func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
 	return runs, err
 }
 
-// startOne waits until the agent runs: one that has to wait for its turn is
-// answered before.
+// startOne returns when the agent runs. A start that has to wait in the queue is
+// answered before, so its events are followed.
 func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
 	watching, enough := context.WithTimeout(context.Background(), time.Minute)
 	defer enough()
@@ -95,6 +97,7 @@ func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
 		}
 		return nil
 	})
+	// Any other error came before the agent ran.
 	if !errors.Is(err, context.Canceled) {
 		return result.Run, fmt.Errorf("%s does not run: %w", name, err)
 	}
@@ -102,8 +105,8 @@ func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
 	return result.Run, err
 }
 
-// held is what stands beside the agents: their supervisors, their first
-// processes, and what cloved grew by.
+// held is the host's memory for each agent: its supervisor, its clove-init, and its
+// share of what cloved has grown by. alone is cloved's size before, in KiB.
 func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
 	var supervisors, inits []int
 	for _, run := range runs {
@@ -124,6 +127,7 @@ func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
 	if err != nil {
 		return nil, err
 	}
+	// cloved's growth is divided, because no part of it belongs to one agent.
 	growth := (grown[0] - alone) / float64(len(runs))
 	whole := make([]float64, len(runs))
 	for i := range runs {
@@ -141,10 +145,10 @@ func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
 	}, nil
 }
 
-// listCalls are enough for a 99th percentile that is none of the worst three.
+// listCalls is enough for a 99th percentile that is not one of the worst three.
 const listCalls = 300
 
-// listTimes is what `clove ps` asks, without the command around it.
+// listTimes measures the call of `clove ps` without the command around it.
 func listTimes(c *cloveclient.Client) (daemonFigure, error) {
 	var took []float64
 	for range listCalls {
@@ -157,7 +161,7 @@ func listTimes(c *cloveclient.Client) (daemonFigure, error) {
 	return daemonFigure{What: fmt.Sprintf("run.list of %d agents", liveAgents), Unit: "ms", Values: spreadOf(took), Aim: 5}, nil
 }
 
-// removeAll ends and forgets every run, some at a time.
+// removeAll ends and removes every run, by eight calls at a time.
 func removeAll(c *cloveclient.Client) error {
 	listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
 	if err != nil {
@@ -180,7 +184,7 @@ func removeAll(c *cloveclient.Client) error {
 	return err
 }
 
-// residentKiB is a line of smaps_rollup of each process, in order.
+// residentKiB is one line of each process's smaps_rollup, in KiB, in the order of pids.
 func residentKiB(pids []int, key string) (values []float64, err error) {
 	for _, pid := range pids {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))

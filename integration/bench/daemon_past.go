@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// starts times cloved from its execution to its word that it is ready, and
-// leaves it running.
+// starts measures the time from cloved's execution to its line "ready", and leaves it
+// running.
 func (d *cloved) starts() ([]daemonFigure, error) {
 	var took []float64
 	for range 10 {
@@ -30,7 +30,7 @@ func (d *cloved) starts() ([]daemonFigure, error) {
 	return []daemonFigure{{What: fmt.Sprintf("start of cloved, %d records", records), Unit: "ms", Values: spreadOf(took), Aim: 100}}, nil
 }
 
-// listings times the whole command.
+// listings measures the whole command `clove ps`, start of the process included.
 func (d *cloved) listings() (figures []daemonFigure, err error) {
 	for _, flags := range [][]string{nil, {"-a"}} {
 		var took []float64
@@ -51,10 +51,11 @@ func (d *cloved) listings() (figures []daemonFigure, err error) {
 	return figures, nil
 }
 
-// callTime is how long each number of clients calls.
+// callTime is how long each number of clients sends calls.
 const callTime = 2 * time.Second
 
-// calls counts run.get answers.
+// calls counts how many run.get calls are answered in a second, for several numbers of
+// clients.
 func (d *cloved) calls() (figures []daemonFigure, err error) {
 	for _, clients := range []int{1, 8, 64} {
 		rate, err := d.callRate(clients)
@@ -66,6 +67,8 @@ func (d *cloved) calls() (figures []daemonFigure, err error) {
 	return figures, nil
 }
 
+// callRate lets each client send its next call when the answer to the last one has
+// come.
 func (d *cloved) callRate(clients int) (float64, error) {
 	var answered atomic.Int64
 	var all sync.WaitGroup
@@ -96,11 +99,11 @@ func (d *cloved) callRate(clients int) (float64, error) {
 	return float64(answered.Load()) / time.Since(began).Seconds(), nil
 }
 
-// eventRounds are the events whose way is timed.
+// eventRounds is how many events are timed.
 const eventRounds = 50
 
-// events times an event from the call that makes it until the last follower
-// has received of it.
+// events measures the time from the call that causes an event until the last follower
+// has received it.
 func (d *cloved) events() ([]daemonFigure, error) {
 	c, err := d.dial()
 	if err != nil {
@@ -121,6 +124,8 @@ func (d *cloved) events() ([]daemonFigure, error) {
 		})
 	}
 	var took []float64
+	// Renaming causes an event without starting a process, whose time would be in the
+	// measurement.
 	name := "past-1"
 	for round := range eventRounds + warmups {
 		next := "renamed-" + strconv.Itoa(round)

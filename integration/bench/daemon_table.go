@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// writeDaemon is the third table.
+// writeDaemon writes the third table. A rate is one value and has no percentiles.
 func writeDaemon(text *strings.Builder, figures []daemonFigure) {
 	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "daemon\tunit\tp50\tp95\tp99\taim")

@@ -1,15 +1,16 @@
 // Command bench measures clove beside its peers on the same work, and prints
 // three tables. The first says how long the whole command of
-// `clove run --rm -- /bin/true` takes, when the agent's first instruction
-// comes, what it costs in CPU time, and what an idle agent holds of the host's
-// memory; the second what the way out costs. The same figures go to a JSON file.
+// `clove run --rm -- /bin/true` takes, when the agent executes its first instruction,
+// how much CPU time it costs, and how much of the host's memory an idle agent takes;
+// the second what the way to the network costs; the third is about cloved. The same
+// figures go to a JSON file.
 //
 // # How it measures
 //
 // In each round every peer runs once (or 10, or 50 times at once), one peer
-// after another, so that a change of the machine's mood meets all of them.
+// after another, so that a change of the machine's load affects all of them.
 // Rounds before the first counted one warm the caches. The ratio to runc is the
-// quotient of the medians; its spread is that between the quarters of the
+// quotient of the medians; its spread is that between the quartiles of the
 // quotients of each round.
 //
 // The first instruction is the moment that `date` prints from inside. The
@@ -17,48 +18,48 @@
 // waited for, processes of the sandbox included.
 //
 // Host memory is the proportional set size (smaps_rollup, proc(5)) of what
-// stands beside an idle agent: the command itself and its descendants without
+// belongs to an idle agent: the command itself and its descendants without
 // the agent. Pages of a program's file are shared among all that run it, and the
-// kernel can drop them; what is anonymous is each agent's own.
+// kernel can drop them; anonymous memory is each agent's own.
 //
 // # Engines
 //
-// A runtime's calls are measured from the place of a shim, this binary in another
-// role: create, start, the program's end, delete, each round for runc, for
+// A runtime's calls are measured from the place of a shim, which is this binary in
+// another role: create, start, the program's end, delete, in each round for runc, for
 // clove-oci, and for clove-oci with an annotation that asks for a deadline, which a
-// keeper holds. The program's own time is not counted. The CPU time of the whole life has the
-// first process and the keeper in it, that of a call what the call waited for.
+// monitor enforces. The program's own time is not counted. The CPU time of the whole life
+// includes the first process and the monitor, that of a call what the call waited for.
 //
-// `docker run --rm` is measured in a world like those of integration/engines: a
-// dockerd of the benchmark's own, in namespaces of its own, with data in memory and an
-// image that is made there. The ratio is to the same command with the runc that the engine's
-// package brings; the runc whose library clove is built with stands beside it, so
-// that a difference of versions is not taken for clove's.
+// `docker run --rm` is measured in an isolated environment like those of
+// integration/engines: a dockerd of the benchmark's own, in namespaces of its own, with
+// data in memory and an image that is made there. The ratio is to the same command with
+// the runc of the engine's package. The runc whose library clove is built with is
+// measured too, so that a difference of versions is not taken for clove's.
 //
 // # The network
 //
-// The second table is about the way out: a connection that the client makes
+// The second table is about the way to the network: a connection that the client makes
 // itself, through the gate, through tinyproxy and through squid. Clove, the proxies and
 // the clients run in a network namespace of the benchmark's, the servers in
-// another; no packet leaves the two. The client is this binary in another role, one on each way for
-// the whole run, taking orders by lines of JSON; clove's is in a sandbox. A new
-// connection is measured from connect to the first byte of an answer; what
-// is beyond the direct one's median was added. The ratio is to the better of the
-// two proxies in the same row.
+// another; no packet leaves the two. The client is this binary in another role, one on
+// each way for the whole run, which takes orders as lines of JSON; clove's is in a
+// sandbox. A new connection is measured from connect to the first byte of an answer; what
+// is beyond the direct connection's median was added by the way. The ratio is to the
+// better of the two proxies in the same row.
 //
 // # The daemon
 //
 // The third table is about one cloved at a time. The first has ten thousand
-// records of runs that never were, and no agent: how soon it is ready, how long
+// records of invented runs, and no agent: how soon it is ready, how long
 // the whole command `clove ps` takes, how many calls it answers, and how long
 // an event takes to the last of a hundred followers. The second has five
 // hundred idle agents, started by sixteen clients: how many of them a second,
-// what stands beside each in the host's memory (proportional set sizes of its
+// how much of the host's memory each takes (proportional set sizes of its
 // supervisor and of clove-init, and what cloved grew by), and how long the list of
-// them takes. The aims are those that were set for two cores.
+// them takes. The aims are for two cores.
 //
 // # What it refuses
 //
-// It judges nothing: no figure fails it, as these depend on the machine. A peer
-// that is not there has a row that says why.
+// It judges nothing: no figure makes it fail, because figures depend on the machine. A
+// peer that is missing has a row that says why.
 package main

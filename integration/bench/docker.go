@@ -16,17 +16,18 @@ import (
 // network.
 const whatDocker = "docker run"
 
-// peerDocker is what `docker run` starts without being told otherwise.
+// peerDocker is the runtime that `docker run` uses by default.
 const peerDocker = "docker's runc"
 
-// dockerPeers are the runtimes of one engine. The work is the engine's: neither CPU
-// time nor memory of its client say anything.
+// dockerPeers are the runtimes of one engine. The engine does the work, so CPU time and
+// memory of its client mean nothing.
 var dockerPeers = []peer{
 	{name: peerDocker, does: "Docker's own defaults with the runc that its package brings", command: engineCommand(""), foreign: true},
 	{name: "docker, clove-oci", does: "that with clove-oci", command: engineCommand("clove"), foreign: true},
 	{name: "docker, runc " + runcVersion, does: "that with the runc whose library clove-oci is built with", command: engineCommand(worldRunc), foreign: true},
 }
 
+// engineCommand is `docker run` with a runtime; "" is the engine's default.
 func engineCommand(runtime string) func(*bench, string, ...string) []string {
 	return func(_ *bench, id string, program ...string) []string {
 		argv := []string{"docker", "run", "--rm", "--name", id}
@@ -37,17 +38,18 @@ func engineCommand(runtime string) func(*bench, string, ...string) []string {
 	}
 }
 
-// worldTools are what the world and the engine in it need.
+// worldTools are the programs that the isolated environment and the engine in it need.
 var worldTools = []string{"tini", "busybox", "dockerd", "docker", "containerd", "runc", "iptables", "ip"}
 
-// engineResults is what comes out of the world.
+// engineResults is what the measurement in the isolated environment prints.
 type engineResults struct {
 	Engine  string   `json:"engine"` // versions
 	Figures []figure `json:"figures"`
 }
 
-// measureDocker has an engine of its own in a world of its own, as the tests of
-// integration/engines have: this machine's engine, if there is one, has no part in it.
+// measureDocker measures with an engine of its own in an isolated environment, as the
+// tests of integration/engines do. An engine of this machine is neither used nor
+// disturbed.
 func (b *bench) measureDocker(r *results) error {
 	if err := b.readyWorld(); err != nil {
 		r.Absent[peerDocker] = err.Error()
@@ -77,6 +79,8 @@ func (b *bench) measureDocker(r *results) error {
 	return nil
 }
 
+// readyWorld returns all that is missing at once: a bench takes minutes until it gets
+// here.
 func (b *bench) readyWorld() error {
 	_, err := os.Stat(b.world)
 	for _, name := range worldTools {
@@ -86,8 +90,8 @@ func (b *bench) readyWorld() error {
 	return err
 }
 
-// runWorld returns what this binary printed as the world's only program. The end
-// of the world's first process ends the engine and whatever it left.
+// runWorld returns what this binary printed as the environment's only program. The end
+// of the environment's PID 1 also ends the engine and everything that it started.
 func (b *bench) runWorld(stage, bin string) ([]byte, error) {
 	world := exec.Command(b.world, filepath.Base(b.scratch), stage, bin,
 		"tini", "--", filepath.Join(worldDir, worldBench), roleEngine, strconv.Itoa(b.rounds))
@@ -100,6 +104,8 @@ func (b *bench) runWorld(stage, bin string) ([]byte, error) {
 	return said.Bytes(), nil
 }
 
+// copyProgram copies, because the environment does not show the directories of the
+// build.
 func copyProgram(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

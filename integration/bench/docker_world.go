@@ -19,6 +19,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
+// roleEngine is the first argument of this binary in the isolated environment.
 const roleEngine = "engine"
 
 // The programs in the world, and where it shows them.
@@ -35,7 +36,7 @@ const (
 	worldCgroup  = "/sys/fs/cgroup"
 )
 
-// engineMain is what main does when this binary is the only program of a world.
+// engineMain is main of this binary in the isolated environment.
 func engineMain(args []string) error {
 	if len(args) != 1 {
 		return errors.New("bench engine ROUNDS")
@@ -54,6 +55,7 @@ func engineMain(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
+// measureEngine starts the engine, measures its runtimes in turn, and ends it.
 func measureEngine(rounds int) (out engineResults, err error) {
 	engine, err := startEngine("/run/docker")
 	if err != nil {
@@ -75,13 +77,14 @@ func measureEngine(rounds int) (out engineResults, err error) {
 }
 
 func firstLine(argv ...string) string {
-	text, _ := exec.Command(argv[0], argv[1:]...).Output() // it is only told
+	text, _ := exec.Command(argv[0], argv[1:]...).Output() // it is only shown
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line
 }
 
-// giveWay moves the world's processes out of the way of an engine: on v2 the children
-// of a cgroup that holds processes have no controllers. On v1 there is nothing to do.
+// giveWay moves the environment's processes into a cgroup of their own. On v2 a cgroup
+// that holds processes cannot pass controllers on to its children, and the engine needs
+// that. On v1 there is nothing to do.
 func giveWay(root string) error {
 	pids, err := os.ReadFile(filepath.Join(root, "cgroup.procs"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,17 +105,18 @@ func giveWay(root string) error {
 	return os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu +cpuset +io +memory +pids"), 0o644)
 }
 
-// engine is a dockerd of the world's.
+// engine is a dockerd in the isolated environment.
 type engine struct {
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
 }
 
-// engineTime is how long dockerd may take to serve, and to end.
+// engineTime bounds the time until dockerd serves, and until it has ended.
 const engineTime = time.Minute
 
-// startEngine returns when it serves.
+// startEngine returns when dockerd serves. Everything of it is below dir, which is in
+// memory: a disk would be in the measurement.
 func startEngine(dir string) (*engine, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
@@ -130,14 +134,15 @@ func startEngine(dir string) (*engine, error) {
 	if err := errors.Join(e.cmd.Start(), os.Setenv("DOCKER_HOST", engineSocket)); err != nil {
 		return nil, err
 	}
+	// One goroutine waits for the process, so that serves and end can both see its end.
 	go func() {
 		defer close(e.ended)
-		e.cmd.Wait() // whether it failed, the log says
+		e.cmd.Wait() // its log shows whether it failed
 	}()
 	return e, e.serves()
 }
 
-// serves asks until there is an answer.
+// serves asks until dockerd answers: it has no other sign that it is ready.
 func (e *engine) serves() error {
 	late := time.After(engineTime)
 	for exec.Command("docker", "version").Run() != nil {
@@ -152,6 +157,7 @@ func (e *engine) serves() error {
 	return nil
 }
 
+// end sends SIGTERM, upon which dockerd ends its containers.
 func (e *engine) end() error {
 	if err := e.cmd.Process.Signal(unix.SIGTERM); err != nil {
 		return e.failed("is gone")
@@ -164,6 +170,7 @@ func (e *engine) end() error {
 	}
 }
 
+// failed adds the end of dockerd's log.
 func (e *engine) failed(how string) error {
 	log, err := os.ReadFile(e.log)
 	var said tail
@@ -171,7 +178,8 @@ func (e *engine) failed(how string) error {
 	return errors.Join(fmt.Errorf("dockerd %s: %s", how, said.text), err)
 }
 
-// importImage makes an image of busybox: nothing is pulled.
+// importImage makes an image of the machine's static busybox, so that nothing is
+// downloaded.
 func importImage() error {
 	layer, err := imageLayer("/usr/bin/busybox")
 	if err != nil {
@@ -185,7 +193,8 @@ func importImage() error {
 	return nil
 }
 
-// imageLayer is a file system in which programTrue can be run.
+// imageLayer is a file system in which programTrue can run: busybox under that name,
+// and the directories that an engine mounts on.
 func imageLayer(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // What is measured of a container's life as an engine leads it. The program runs
-// between start and delete; that time is nobody's.
+// between start and delete; that time is not counted.
 const (
 	whatLife   = "create, start, delete"
 	whatCreate = "create"
@@ -27,7 +27,7 @@ const roleLife = "life"
 
 const peerDeadline = "clove-oci, deadline"
 
-// lives are the runtimes that an engine could call.
+// lives are the runtimes that an engine can call.
 var lives = []peer{
 	{name: reference, does: peerNamed(reference).does, command: func(b *bench, id string, program ...string) []string {
 		return b.lifeCommand(b.runc, b.bundle(program), id)
@@ -40,19 +40,21 @@ var lives = []peer{
 	}},
 }
 
-// lifeCommand is this binary in the place of a shim.
+// lifeCommand runs this binary in the role of a shim.
 func (b *bench) lifeCommand(runtime, bundle, id string) []string {
 	return []string{b.self, roleLife, runtime, filepath.Join(b.scratch, filepath.Base(runtime)), bundle, id}
 }
 
-// measureLives comes behind the runs of bundles, which made these ready.
+// measureLives comes after the runs of bundles, which prepare the runtimes and bundles
+// that it uses.
 func (b *bench) measureLives(r *results) error {
 	for _, p := range []string{reference, peerOCI} {
 		if r.Absent[p] != "" {
-			return nil // it says why
+			return nil // the reason is reported there
 		}
 	}
-	taken := map[string][][]sample{} // by what, and by the place in lives
+	// Samples by what was measured, and by the index in lives.
+	taken := map[string][][]sample{}
 	for round := range warmups + b.rounds {
 		for i, p := range lives {
 			stages, err := b.live(p)
@@ -75,7 +77,8 @@ func (b *bench) measureLives(r *results) error {
 	return nil
 }
 
-// live has one container live, and takes over what its engine measured.
+// live creates, starts and deletes one container, and returns what the process in the
+// role of the shim measured.
 func (b *bench) live(p peer) (stages []stage, err error) {
 	cmd := b.prepare(p, programTrue)
 	var said, stderr tail
@@ -89,15 +92,15 @@ func (b *bench) live(p peer) (stages []stage, err error) {
 	return stages, json.Unmarshal(said.text, &stages)
 }
 
-// stage is what one call of a runtime took.
+// stage is the cost of one call of a runtime.
 type stage struct {
 	What  string  `json:"what"`
 	MS    float64 `json:"ms"`
 	CPUMS float64 `json:"cpu_ms"`
 }
 
-// lifeMain is what main does when this binary is in the place of a shim; the
-// arguments are the runtime, its root, the bundle and the container's id.
+// lifeMain is main of this binary in the role of a shim. The arguments are the runtime,
+// its root, the bundle and the container's id.
 func lifeMain(args []string) error {
 	if len(args) != 4 {
 		return errors.New("bench life RUNTIME ROOT BUNDLE ID")
@@ -109,8 +112,8 @@ func lifeMain(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(stages)
 }
 
-// leadLife calls a runtime as a shim does, and like a shim takes what it leaves
-// behind for its own children.
+// leadLife calls a runtime as a shim does. Like a shim it is a subreaper: the
+// container's process becomes its child when create has ended.
 func leadLife(runtime, root, bundle, id string) ([]stage, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, err
@@ -130,6 +133,7 @@ func leadLife(runtime, root, bundle, id string) ([]stage, error) {
 	if err := call(whatCreate, "--bundle", bundle, "--pid-file", pidFile, id); err != nil {
 		return nil, err
 	}
+	// After a failure the container is deleted by force, or it would stay on the host.
 	err = call(whatStart, id)
 	if err == nil {
 		err = awaitEnd(pidFile)
@@ -144,7 +148,8 @@ func leadLife(runtime, root, bundle, id string) ([]stage, error) {
 	return append(stages, whole), err
 }
 
-// callRuntime gives the container what is this process's error stream.
+// callRuntime makes one call. The container gets this process's standard error, and no
+// input or output.
 func callRuntime(what string, argv []string) (stage, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stderr = os.Stderr
@@ -156,7 +161,8 @@ func callRuntime(what string, argv []string) (stage, error) {
 	return stage{What: what, MS: millis(took), CPUMS: millis(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())}, nil
 }
 
-// awaitEnd waits for the container's process: no runtime deletes one that lives.
+// awaitEnd waits for the container's process, because delete refuses one that runs. The
+// time in between is not measured.
 func awaitEnd(pidFile string) error {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -176,6 +182,7 @@ func awaitEnd(pidFile string) error {
 	return nil
 }
 
+// wait repeats wait4(2) after a signal.
 func wait(pid int, status *unix.WaitStatus) error {
 	for {
 		if _, err := unix.Wait4(pid, status, 0, nil); err != unix.EINTR {
@@ -184,8 +191,8 @@ func wait(pid int, status *unix.WaitStatus) error {
 	}
 }
 
-// wholeLife adds the calls up. Its CPU time has the container's first process and
-// a keeper in it, which have been reaped by now.
+// wholeLife adds the calls up. Its CPU time includes the container's first process and
+// the monitor, which were reaped by now and so count among this process's children.
 func wholeLife(stages []stage) (stage, error) {
 	whole := stage{What: whatLife}
 	for _, s := range stages {

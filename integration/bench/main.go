@@ -32,7 +32,8 @@ const (
 	partDaemon  = "daemon"
 )
 
-// The roles that this binary has for itself, by its first argument.
+// roles are what this binary does when it starts itself: as a client in the network
+// part, in place of a shim, and inside the environment of an engine.
 var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain}
 
 func main() {
@@ -58,6 +59,7 @@ func main() {
 	}
 }
 
+// run measures, writes the figures as JSON, and prints the tables.
 func run(o options) error {
 	b, err := newBench(o)
 	if err != nil {
@@ -82,7 +84,7 @@ func run(o options) error {
 	return nil
 }
 
-// bench is what all measurements share.
+// bench has what all measurements share.
 type bench struct {
 	clove, runc    string
 	self           string // this binary
@@ -93,6 +95,7 @@ type bench struct {
 	serial         int              // of the last run
 }
 
+// newBench makes the scratch directory on a disk, as clove's own state would be.
 func newBench(o options) (b *bench, err error) {
 	b = &bench{rounds: max(o.rounds, 1)}
 	if b.clove, err = filepath.Abs(o.clove); err != nil {
@@ -114,11 +117,12 @@ func newBench(o options) (b *bench, err error) {
 		b.thread.Close()
 		return nil, err
 	}
-	// The sandboxes' roots are nobody on the host and pass through.
+	// The roots of sandboxes are unprivileged users on the host and must be able to
+	// pass through.
 	return b, os.Chmod(b.scratch, 0o711)
 }
 
-// close waits for the thread first: with it goes the mount in scratch.
+// close ends the thread first: its mount namespace holds the bind mount in scratch.
 func (b *bench) close() {
 	b.thread.Close()
 	if err := os.RemoveAll(b.scratch); err != nil {
@@ -126,7 +130,8 @@ func (b *bench) close() {
 	}
 }
 
-// environment is that of every command: clove's state lies in scratch.
+// environment is that of every command. clove's state is in scratch, so that the
+// machine's own runs are neither seen nor slowed down.
 func (b *bench) environment() []string {
 	return append(os.Environ(), "CLOVE_ROOT="+filepath.Join(b.scratch, "state"), "CLOVE_RUN_DIR="+filepath.Join(b.scratch, "run"))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What the commands run. `date` tells when it ran, and is the smallest
+// What the commands run. `date` prints the time, and is the smallest
 // program in every base system that does.
 var (
 	programTrue = []string{"/bin/true"}
@@ -19,10 +19,11 @@ var (
 	programIdle = []string{"/bin/sh", "-c", "echo idle; exec sleep 3600"}
 )
 
-// together are the numbers of commands at once.
+// together are the numbers of commands that run at once.
 var together = []int{1, 10, 50}
 
-// warmups are the rounds before the first that counts.
+// warmups is the number of rounds that are not counted: they fill caches and build
+// clove's template.
 const warmups = 3
 
 // results is what goes to the JSON file.
@@ -36,7 +37,7 @@ type results struct {
 	Docker   string             `json:"docker,omitempty"` // the engine's version and its own runc's
 	Absent   map[string]string  `json:"absent"`           // peer to why it was not measured
 	Figures  []figure           `json:"figures"`
-	Steps    map[string]float64 `json:"steps_ms"` // clove's own account of one run, medians
+	Steps    map[string]float64 `json:"steps_ms"` // the steps of one run as clove reports them, medians
 	Memories []memory           `json:"memory"`
 	Network  *network           `json:"network,omitempty"`
 	Daemon   []daemonFigure     `json:"daemon,omitempty"`
@@ -58,7 +59,7 @@ const (
 	whatFirst = "first instruction"
 )
 
-// measure runs one part, or all of them.
+// measure runs one part of the benchmark, or all parts.
 func (b *bench) measure(only string) (*results, error) {
 	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(),
 		Rounds: b.rounds, Started: time.Now().UTC(), Absent: map[string]string{}}
@@ -76,14 +77,15 @@ func (b *bench) measure(only string) (*results, error) {
 	return r, nil
 }
 
-// load is how many processes wanted a CPU in the last 1, 5 and 15 minutes.
+// load is the machine's load average over 1, 5 and 15 minutes. It is printed beside the
+// figures: on a busy machine they mean less.
 func load() string {
-	text, _ := os.ReadFile("/proc/loadavg") // it is only told
+	text, _ := os.ReadFile("/proc/loadavg") // it is only shown
 	fields := strings.Fields(string(text))
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// stepsOf are the measurements of a part, or with "" all of them.
+// stepsOf are the measurements of a part; "" is all parts.
 func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 	network := func(r *results) (err error) {
 		r.Network, err = b.measureNetwork()
@@ -94,7 +96,7 @@ func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 		return err
 	}
 	parts := map[string][]func(*results) error{
-		// The runs of everybody hold those of bundles.
+		// measureRuns includes the bundles, so measureOCI is not repeated.
 		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon},
 		partRuns:    {b.measureRuns},
 		partOCI:     {b.measureOCI, b.measureLives, b.measureDocker},
@@ -108,7 +110,7 @@ func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 	return parts[only], nil
 }
 
-// measureOCI compares the two that take bundles, and nothing else.
+// measureOCI compares only the two programs that run bundles.
 func (b *bench) measureOCI(r *results) error {
 	var bundled []peer
 	for _, p := range peers {
@@ -120,7 +122,7 @@ func (b *bench) measureOCI(r *results) error {
 	return err
 }
 
-// measurePeers compares whole commands of those that are there.
+// measurePeers measures whole commands of those peers that this machine has.
 func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error) {
 	for _, p := range all {
 		if err := p.ready(b); err != nil {
@@ -141,7 +143,7 @@ func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error)
 	return present, nil
 }
 
-// measureRuns compares everybody, and looks closer at clove.
+// measureRuns compares all peers, and then measures clove's steps and memory.
 func (b *bench) measureRuns(r *results) error {
 	present, err := b.measurePeers(r, peers)
 	if err != nil {
@@ -154,8 +156,8 @@ func (b *bench) measureRuns(r *results) error {
 	return err
 }
 
-// compare lets the peers take turns for all rounds. base is the name of the one
-// that the others are divided by.
+// compare runs the peers in turn in every round, so that a change of the machine's load
+// affects all of them. base is the name of the peer that the others are divided by.
 func (b *bench) compare(present []peer, base, what string, n int) ([]figure, error) {
 	taken := make([][]sample, len(present))
 	for round := range warmups + b.rounds {
@@ -172,8 +174,8 @@ func (b *bench) compare(present []peer, base, what string, n int) ([]figure, err
 	return figuresOf(present, base, what, n, taken), nil
 }
 
-// figuresOf has a line for each peer; taken are their samples in the order of
-// the rounds, n in each.
+// figuresOf has a line for each peer. taken are their samples in the order of the
+// rounds, n in each round.
 func figuresOf(present []peer, base, what string, n int, taken [][]sample) []figure {
 	var theirs []float64
 	if i := slices.IndexFunc(present, func(p peer) bool { return p.name == base }); i >= 0 {
@@ -190,7 +192,7 @@ func figuresOf(present []peer, base, what string, n int, taken [][]sample) []fig
 	return figures
 }
 
-// sample is one run, in milliseconds.
+// sample is one run: its time and its CPU time, in milliseconds.
 type sample struct{ took, cpu float64 }
 
 func times(samples []sample) []float64 {
@@ -201,6 +203,7 @@ func cpuTimes(samples []sample) []float64 {
 	return column(samples, func(s sample) float64 { return s.cpu })
 }
 
+// column takes one value out of each sample.
 func column(samples []sample, of func(sample) float64) []float64 {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
@@ -209,7 +212,8 @@ func column(samples []sample, of func(sample) float64) []float64 {
 	return values
 }
 
-// runTogether starts n commands as fast as it can and waits for all of them.
+// runTogether starts n commands as fast as possible and waits for all of them, also
+// after a failure: a command that is left would disturb the next round.
 func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
 	type ended struct {
 		sample
@@ -217,6 +221,7 @@ func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
 	}
 	all := make(chan ended, n)
 	for range n {
+		// Here and not in the goroutine: prepare counts without a lock.
 		cmd := b.prepare(p, programOf(what))
 		go func() {
 			s, err := b.runOne(cmd, what)
@@ -235,6 +240,8 @@ func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
 	return samples, failure
 }
 
+// programOf is date where the moment of the first instruction is measured: it prints
+// the time.
 func programOf(what string) []string {
 	if what == whatFirst {
 		return programDate
@@ -242,7 +249,7 @@ func programOf(what string) []string {
 	return programTrue
 }
 
-// prepare makes the command of the next run; its id is a name that no other has.
+// prepare makes the command of the next run, with an id that no other run has.
 func (b *bench) prepare(p peer, program []string) *exec.Cmd {
 	b.serial++
 	argv := p.command(b, fmt.Sprintf("%s-%d", path.Base(b.scratch), b.serial), program...)
@@ -252,7 +259,8 @@ func (b *bench) prepare(p peer, program []string) *exec.Cmd {
 	return cmd
 }
 
-// runOne runs a command from its start to its end.
+// runOne runs a command from its start to its end. It starts it on the thread in whose
+// mount namespace the host's root is bound.
 func (b *bench) runOne(cmd *exec.Cmd, what string) (sample, error) {
 	var said, stderr tail
 	cmd.Stdout, cmd.Stderr = &said, &stderr

@@ -14,14 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is what one peer holds of the host's memory beside each idle agent.
+// memory is the host's memory that one peer uses for each idle agent, without the
+// agent.
 type memory struct {
 	Peer     string  `json:"peer"`
 	Together int     `json:"together"`
 	MiB      float64 `json:"mib_per_agent"`           // mean of the proportional set sizes
-	Own      float64 `json:"anonymous_mib_per_agent"` // of that, what no file backs: each further agent costs this
+	Own      float64 `json:"anonymous_mib_per_agent"` // of that, anonymous memory: what each further agent costs
 }
 
+// memories leaves out peers whose work is another process's, and the bare command,
+// which has nothing beside it.
 func (b *bench) memories(present []peer) ([]memory, error) {
 	var all []memory
 	for _, n := range together {
@@ -39,7 +42,7 @@ func (b *bench) memories(present []peer) ([]memory, error) {
 	return all, nil
 }
 
-// idle holds n agents at once and looks at what stands beside them.
+// idle keeps n agents at once and measures what belongs to each.
 func (b *bench) idle(p peer, n int) (m memory, err error) {
 	agents := make([]*idleAgent, 0, n)
 	defer func() {
@@ -49,6 +52,7 @@ func (b *bench) idle(p peer, n int) (m memory, err error) {
 			}
 		}
 	}()
+	// One after the other: the start is not measured here.
 	for range n {
 		a, err := b.startIdle(p)
 		if err != nil {
@@ -68,13 +72,14 @@ func (b *bench) idle(p peer, n int) (m memory, err error) {
 	return m, nil
 }
 
-// idleAgent is a command whose agent said that it idles.
+// idleAgent is a command whose agent has printed that it idles.
 type idleAgent struct {
 	cmd    *exec.Cmd
 	stdout io.ReadCloser
 	agent  int // its pid on the host
 }
 
+// startIdle waits for the agent's line, so that nothing of the start is measured.
 func (b *bench) startIdle(p peer) (a *idleAgent, err error) {
 	a = &idleAgent{cmd: b.prepare(p, programIdle)}
 	if a.stdout, err = a.cmd.StdoutPipe(); err != nil {
@@ -93,8 +98,8 @@ func (b *bench) startIdle(p peer) (a *idleAgent, err error) {
 	return a, err
 }
 
-// end kills the agent, not the command: everything else ends by itself, and
-// cleans up.
+// end kills the agent and not the command: the command then cleans up and ends as it
+// always does.
 func (a *idleAgent) end() error {
 	if err := unix.Kill(a.agent, unix.SIGKILL); err != nil {
 		return err
@@ -104,7 +109,8 @@ func (a *idleAgent) end() error {
 	return nil
 }
 
-// besides sums up the command and its descendants without the agent, in KiB.
+// besides adds up the memory of the command and its descendants without the agent, in
+// KiB.
 func (a *idleAgent) besides() (all, anonymous int64, err error) {
 	for _, pid := range family(a.cmd.Process.Pid) {
 		if pid == a.agent {
@@ -127,8 +133,8 @@ func (a *idleAgent) besides() (all, anonymous int64, err error) {
 	return all, anonymous, nil
 }
 
-// find returns the one descendant that has no children: the agent, at the end
-// of the line. The news that it runs comes from itself, so it is there.
+// find returns the last descendant, which has no children: the agent. It has printed a
+// line, so it exists.
 func find(root int) (int, error) {
 	all := family(root)
 	if len(all) < 2 {
@@ -137,7 +143,8 @@ func find(root int) (int, error) {
 	return all[len(all)-1], nil
 }
 
-// family lists a process and its descendants, parents first.
+// family lists a process and its descendants, parents first. Children belong to
+// threads, so each thread's list is read.
 func family(root int) []int {
 	all := []int{root}
 	for i := 0; i < len(all); i++ {

@@ -24,18 +24,19 @@ const (
 	unitAnswers = "per second"
 )
 
-// errand is one row of the network's table.
+// errand is one row of the network table: what the client does, and the unit of what it
+// measures.
 type errand struct {
 	what string
 	unit string
 	does order // for the client; Tag is set in each round
 }
 
+// many is the number of connections at once in the second row.
 const many = 64
 
-// errands fit together into what a gate allows: all questions of a round are
-// answered at the pace of its limit (200 a second, 400 in a burst), because the
-// other errands take longer than a second.
+// errands fit into what a gate allows. It answers 200 questions a second, 400 in a
+// burst, and the other errands of a round take more than a second.
 var errands = []errand{
 	{whatOne, unitRate, order{Connections: 1, Bytes: 512 << 20, Address: serverAddress + ":" + portByAddress}},
 	{whatMany, unitRate, order{Connections: many, Bytes: 512 << 20 / many, Address: serverAddress + ":" + portByAddress}},
@@ -47,7 +48,7 @@ var errands = []errand{
 	{whatKnown, unitAnswers, order{Questions: 100, Name: siteName}},
 }
 
-// networkFigure is one line of the network's table.
+// networkFigure is one line of the network table.
 type networkFigure struct {
 	Peer   string `json:"peer"`
 	What   string `json:"what"`
@@ -71,11 +72,12 @@ type network struct {
 	Figures []networkFigure   `json:"figures"`
 }
 
-// taken are the samples of one peer on one errand, a slice for each round.
+// taken are the samples of one peer on one errand, in a slice for each round.
 type taken [][]float64
 
 func (t taken) all() []float64 { return slices.Concat(t...) }
 
+// medians has one value for each round, so that peers can be compared round by round.
 func (t taken) medians() []float64 {
 	medians := make([]float64, len(t))
 	for i, round := range t {
@@ -84,7 +86,7 @@ func (t taken) medians() []float64 {
 	return medians
 }
 
-// measureNetwork lets all ways out take turns at all errands.
+// measureNetwork lets all ways out perform all errands in turn.
 func (b *bench) measureNetwork() (n *network, err error) {
 	w, err := newWorld(b)
 	if err != nil {
@@ -115,7 +117,7 @@ func (b *bench) measureNetwork() (n *network, err error) {
 	return n, nil
 }
 
-// takeTurns returns samples by errand and peer.
+// takeTurns returns the samples by errand and peer.
 func (b *bench) takeTurns(ways []*way) (map[string]map[string]taken, error) {
 	samples := map[string]map[string]taken{}
 	for _, e := range errands {
@@ -123,6 +125,7 @@ func (b *bench) takeTurns(ways []*way) (map[string]map[string]taken, error) {
 	}
 	for round := range warmups + b.rounds {
 		for _, e := range errands {
+			// The ways follow each other directly, so that they meet the same load.
 			for _, w := range ways {
 				if !w.can(e.does) {
 					continue
@@ -142,7 +145,8 @@ func (b *bench) takeTurns(ways []*way) (map[string]map[string]taken, error) {
 	return samples, nil
 }
 
-// judge makes the figures of one errand, in the order of wayKinds.
+// judge computes the figures of one errand, in the order of wayKinds. For latencies the
+// direct connection is subtracted first: only what a way adds is compared.
 func judge(e errand, byPeer map[string]taken) []networkFigure {
 	gain := func(peer string) []float64 { return byPeer[peer].medians() }
 	if e.unit == unitLatency {
@@ -167,7 +171,8 @@ func judge(e errand, byPeer map[string]taken) []networkFigure {
 	return figures
 }
 
-// bestProxy is the one that clove is compared with, "" where none was measured.
+// bestProxy is the proxy that clove is compared with: the one with the higher rate or
+// the smaller added latency. It is empty if none was measured.
 func bestProxy(unit string, byPeer map[string]taken, gain func(string) []float64) string {
 	best := ""
 	for _, name := range proxies {
@@ -182,8 +187,8 @@ func bestProxy(unit string, byPeer map[string]taken, gain func(string) []float64
 	return best
 }
 
-// less takes one column from another, round by round; from nothing, where there
-// is no other.
+// less subtracts one column from another, round by round. Without another there is
+// nothing to subtract.
 func less(values, base []float64) []float64 {
 	if len(base) == 0 {
 		return values

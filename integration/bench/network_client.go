@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// order is what the client is told to do, one JSON object a line. Which of the
-// counts is set says what it is about.
+// order is what the client is told to do, one JSON object a line. The count that is set
+// says which kind of measurement it is.
 type order struct {
 	Tag         string // makes names new in each round
 	Address     string
@@ -29,23 +29,23 @@ type order struct {
 	Questions   int  // names to be resolved
 }
 
-// report is the client's answer.
+// report is the client's answer to one order.
 type report struct {
 	Values []float64
 	Error  string
 }
 
-// ready is the client's first line.
+// ready is the client's first line: it is started, and its start is in no measurement.
 const ready = "ready"
 
-// client does the same work whatever way its connections take.
+// client does the same work whichever way its connections take.
 type client struct {
-	proxy  string // "" connects itself
+	proxy  string // address; "": the client connects itself
 	server string // for names, ADDRESS:PORT
 }
 
-// serveOrders is the program that runs on each way out: this binary with the
-// arguments "client PROXY SERVER".
+// serveOrders is the client's loop. It stays for all rounds, so that the start of a
+// process, and of a sandbox, is in no sample.
 func serveOrders(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("client wants a proxy and a name server")
@@ -60,6 +60,7 @@ func serveOrders(args []string, in io.Reader, out io.Writer) error {
 		}
 		var r report
 		values, err := c.obey(o)
+		// An error is an answer: the client stays for the next order.
 		if r.Values = values; err != nil {
 			r.Error = err.Error()
 		}
@@ -70,6 +71,7 @@ func serveOrders(args []string, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
+// obey carries out one order.
 func (c *client) obey(o order) ([]float64, error) {
 	switch {
 	case o.Connections > 0:
@@ -78,7 +80,8 @@ func (c *client) obey(o order) ([]float64, error) {
 		return c.resolve(o)
 	}
 	if o.Name != "" && !o.Lookup && c.proxy == "" {
-		// A gate lets through who was told where the name is.
+		// The gate allows an address only after it has answered a query for a name that
+		// leads there.
 		if _, err := c.lookUp(o.Name); err != nil {
 			return nil, err
 		}
@@ -94,7 +97,7 @@ func (c *client) obey(o order) ([]float64, error) {
 	return values, nil
 }
 
-// once times one new connection.
+// once measures one new connection, from connect(2) to the first byte of an answer.
 func (c *client) once(o order, i int) (time.Duration, error) {
 	if o.Denied {
 		return c.denied(o.Address)
@@ -123,7 +126,7 @@ func (c *client) once(o order, i int) (time.Duration, error) {
 		return 0, err
 	}
 	took := time.Since(began)
-	// The end of this connection is not to run beside the beginning of the next.
+	// The end of this connection must not overlap with the beginning of the next.
 	if err := conn.CloseWrite(); err != nil {
 		return 0, err
 	}
@@ -131,8 +134,7 @@ func (c *client) once(o order, i int) (time.Duration, error) {
 	return took, err
 }
 
-// reach connects as a program would: a proxy is told the name and looks it up
-// itself.
+// reach connects as a program would: a proxy is given the name and resolves it itself.
 func (c *client) reach(o order, name string) (*net.TCPConn, error) {
 	address := o.Address
 	if o.Lookup {
@@ -150,6 +152,7 @@ func (c *client) reach(o order, name string) (*net.TCPConn, error) {
 	return c.connect(address)
 }
 
+// connect takes the client's way: its own connection, or a proxy's tunnel.
 func (c *client) connect(address string) (*net.TCPConn, error) {
 	if c.proxy == "" {
 		return dialTCP(address)
@@ -170,7 +173,7 @@ func dialTCP(address string) (*net.TCPConn, error) {
 	return net.DialTCP("tcp", nil, to)
 }
 
-// tunnel asks the proxy for a connection, RFC 9110 section 9.3.6.
+// tunnel asks the proxy for a connection to address, RFC 9110 section 9.3.6.
 func (c *client) tunnel(address string) (*net.TCPConn, int, error) {
 	conn, err := dialTCP(c.proxy)
 	if err != nil {
@@ -180,7 +183,8 @@ func (c *client) tunnel(address string) (*net.TCPConn, int, error) {
 		conn.Close()
 		return nil, 0, err
 	}
-	// The server says nothing unasked, so that no byte after the head is lost.
+	// The reader may read more than the head. Nothing is lost: the server sends nothing
+	// before it is asked.
 	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		conn.Close()
@@ -189,7 +193,7 @@ func (c *client) tunnel(address string) (*net.TCPConn, int, error) {
 	return conn, response.StatusCode, nil
 }
 
-// denied times a connection until its refusal.
+// denied measures the time until a connection is refused.
 func (c *client) denied(address string) (time.Duration, error) {
 	began := time.Now()
 	if c.proxy != "" {
@@ -216,7 +220,8 @@ func (c *client) denied(address string) (time.Duration, error) {
 	return took, nil
 }
 
-// hello is a TLS hello that shows name.
+// hello is a TLS hello that contains name. It is made by the TLS library, so that a
+// gate that parses it sees what real clients send.
 func hello(name string) ([]byte, error) {
 	var sent bytes.Buffer
 	conn := tls.Client(recording{into: &sent}, &tls.Config{ServerName: name})
@@ -226,7 +231,8 @@ func hello(name string) ([]byte, error) {
 	return sent.Bytes(), nil
 }
 
-// recording keeps what a TLS client says first, and answers nothing.
+// recording is a connection that keeps the first bytes of a TLS client and answers
+// nothing.
 type recording struct {
 	net.Conn
 	into *bytes.Buffer
@@ -236,7 +242,8 @@ func (r recording) Write(p []byte) (int, error) { return r.into.Write(p) }
 func (recording) Read([]byte) (int, error)      { return 0, io.EOF }
 func (recording) Close() error                  { return nil }
 
-// carry fetches bytes over connections that all stand before the first asks.
+// carry fetches bytes over several connections. All of them are established before the
+// first transfer, so that only the transfer is measured.
 func (c *client) carry(o order) ([]float64, error) {
 	conns := make([]*net.TCPConn, 0, o.Connections)
 	defer func() {
@@ -249,6 +256,8 @@ func (c *client) carry(o order) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		// One byte there and back shows that the server has the connection: the gate
+		// accepts before it has connected.
 		conns = append(conns, conn)
 		if _, err := conn.Write([]byte{opRead}); err != nil {
 			return nil, err
@@ -268,9 +277,10 @@ func (c *client) carry(o order) ([]float64, error) {
 	return []float64{rate}, errors.Join(errs...)
 }
 
-// fetchBytes is a usual size of reads of a program that has much to read.
+// fetchBytes is how much a program that has much to read usually reads at once.
 const fetchBytes = 256 << 10
 
+// fetch asks for size bytes and reads them.
 func fetch(conn *net.TCPConn, size int64) error {
 	if _, err := conn.Write(requestFor(size)); err != nil {
 		return err
@@ -285,5 +295,5 @@ func fetch(conn *net.TCPConn, size int64) error {
 	return nil
 }
 
-// clientMain is what main does when this binary is a client.
+// clientMain is main of this binary in the role of a client.
 func clientMain(args []string) error { return serveOrders(args, os.Stdin, os.Stdout) }

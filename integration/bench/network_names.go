@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// questionsAtOnce is what a busy program has under way.
+	// questionsAtOnce is how many queries a busy program has under way.
 	questionsAtOnce = 8
 	questionTimeout = 5 * time.Second
 	maxPlainBytes   = 512 // RFC 1035 section 2.3.4
 	answerTTL       = 300
 )
 
-// resolve measures answers per second: of new names, or of one that is known.
+// resolve measures answers per second, of new names or of one that is known. New names
+// differ in each round: a cache would answer them otherwise.
 func (c *client) resolve(o order) ([]float64, error) {
 	names := make(chan string, o.Questions)
 	for i := range o.Questions {
@@ -48,7 +49,8 @@ func (c *client) resolve(o order) ([]float64, error) {
 	return []float64{float64(o.Questions) / time.Since(began).Seconds()}, errors.Join(errs...)
 }
 
-// lookUp asks for an address, as a program's own resolver does.
+// lookUp asks for an address as a program's own resolver does: a socket of its own for
+// each question.
 func (c *client) lookUp(name string) (netip.Addr, error) {
 	conn, err := net.Dial("udp", c.server)
 	if err != nil {
@@ -73,6 +75,8 @@ func (c *client) lookUp(name string) (netip.Addr, error) {
 	return addressIn(buffer[:n])
 }
 
+// questionFor is a query for an IPv4 address. The id may be fixed, because each
+// question has its own socket.
 func questionFor(name string) ([]byte, error) {
 	qname, err := dnsmessage.NewName(name + ".")
 	if err != nil {
@@ -96,7 +100,7 @@ func addressIn(message []byte) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("an answer without an address (%s)", m.RCode)
 }
 
-// serveNames is the name server of the benchmark's world, until conn is closed.
+// serveNames is the name server of the benchmark's network, until conn is closed.
 func serveNames(conn net.PacketConn) {
 	buffer := make([]byte, maxPlainBytes)
 	for {
@@ -105,13 +109,14 @@ func serveNames(conn net.PacketConn) {
 			return
 		}
 		if answer, err := answerTo(buffer[:n]); err == nil {
-			_, _ = conn.WriteTo(answer, from) // who asked asks again
+			_, _ = conn.WriteTo(answer, from) // if it is lost, the client asks again
 		}
 	}
 }
 
-// answerTo says where a name is. Names that are only resolved have many
-// addresses, so that no connection has to look at all of them.
+// answerTo answers a query. Names that are only resolved get one of many addresses, so
+// that no address collects thousands of names that a connection to it would be checked
+// against.
 func answerTo(message []byte) ([]byte, error) {
 	var m dnsmessage.Message
 	if err := m.Unpack(message); err != nil {
@@ -131,9 +136,11 @@ func answerTo(message []byte) ([]byte, error) {
 	return answer.Pack()
 }
 
-// freshAddresses are those of the server that new names have, .64 to .127.
+// freshAddresses is the number of the server's addresses for new names, .64 to .127.
 const freshAddresses = 64
 
+// addressOf spreads new names over the addresses by a hash, so that a repeated query
+// has the same answer.
 func addressOf(name string) netip.Addr {
 	if strings.EqualFold(name, siteName+".") {
 		return netip.MustParseAddr(serverAddress)

@@ -6,7 +6,8 @@ import (
 	"text/tabwriter"
 )
 
-// writeNetwork is the second table.
+// writeNetwork writes the second table. The row's name is printed once for all its
+// peers.
 func writeNetwork(text *strings.Builder, n *network) {
 	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "network\tunit\tpeer\tp50\tp95\tp99\tadded p50\tadded p99\tratio to the better proxy (quarters)")
@@ -37,6 +38,7 @@ func (a *added) String() string {
 	return fmt.Sprintf("%.0f\t%.0f", a.P50, a.P99)
 }
 
+// against is empty for the proxy that the others are compared with.
 func against(f networkFigure) string {
 	if f.Ratio == nil || f.Best == f.Peer {
 		return "-"

@@ -22,10 +22,11 @@ const (
 	peerSquid     = "squid"
 )
 
-// proxies are what clove is compared with.
+// proxies are the peers that clove is compared with.
 var proxies = []string{peerTinyproxy, peerSquid}
 
-// wayKind is one way to reach a server.
+// wayKind is one way to reach a server. open starts it, or returns why this machine
+// does not have it.
 type wayKind struct {
 	name string
 	does string
@@ -39,7 +40,7 @@ var wayKinds = []wayKind{
 	{peerSquid, "CONNECT, the same rules as access lists; no cache, no log; remembers names", openSquid},
 }
 
-// way is an opened one, with a client on it.
+// way is an opened way with a client on it.
 type way struct {
 	name   string
 	client *remote
@@ -47,19 +48,20 @@ type way struct {
 	gated  bool
 }
 
-// can tells what makes sense: a proxy answers no DNS question, and nobody
-// denies a direct connection anything.
+// can reports whether an order makes sense on this way: a proxy answers no DNS queries,
+// and nothing denies a direct connection.
 func (w *way) can(o order) bool {
 	return (o.Questions == 0 || !w.proxy) && (!o.Denied || w.proxy || w.gated)
 }
 
-// program is a process that this benchmark started in its world.
+// program is a process that the benchmark started in its network.
 type program struct {
 	cmd    *exec.Cmd
 	stderr tail
 }
 
-// start keeps track of cmd, which ends with its thread whatever happens.
+// start starts cmd and keeps it for close. It is killed with its thread, so nothing is
+// left after a crash of the bench.
 func (w *world) start(cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
 	cmd.Stderr = &p.stderr
@@ -76,8 +78,8 @@ func (w *world) start(cmd *exec.Cmd) (*program, error) {
 	return p, nil
 }
 
-// end is SIGTERM, upon which clove ends its agent and cleans up, and the
-// proxies end at once.
+// end sends SIGTERM: clove then ends its agent and cleans up, and the proxies end at
+// once.
 func (p *program) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -88,16 +90,18 @@ func (p *program) end() error {
 	return nil
 }
 
+// endPatience bounds that; then comes SIGKILL.
 const endPatience = 20 * time.Second
 
-// remote is a client in another process.
+// remote is a client in another process, with its pipes.
 type remote struct {
 	program *program
 	in      io.Writer
 	out     *bufio.Reader
 }
 
-// client starts one by argv, which ends with this binary's name.
+// client starts a client by argv, which ends with this binary's path. For clove, argv
+// starts the sandbox around it.
 func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
 	argv = append(argv, "client", proxy, server)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -119,7 +123,7 @@ func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
 	return r, nil
 }
 
-// run gives an order and waits for what was measured.
+// run sends an order and waits for the report.
 func (r *remote) run(o order) ([]float64, error) {
 	if err := json.NewEncoder(r.in).Encode(o); err != nil {
 		return nil, err
@@ -143,10 +147,11 @@ func openDirect(w *world) (*way, error) {
 	return &way{name: peerDirect, client: c}, err
 }
 
-// gateName is where the agent finds its name server.
+// gateName is the address at which an agent reaches its name server.
 const gateName = "127.0.0.11:53"
 
-// openClove runs the client in a sandbox.
+// openClove runs the client in a sandbox, with a rule by address, one by name, and a
+// rate that does not limit the benchmark.
 func openClove(w *world) (*way, error) {
 	const inside = "/client"
 	c, err := w.client("", gateName, w.bench.clove, "run", "--rm", "--name", "bench-network", "-v", w.bench.self+":"+inside+":ro",
@@ -162,13 +167,15 @@ const (
 	startPatience    = 20 * time.Second
 )
 
-// openProxy starts a proxy from a configuration, as nobody, in the foreground.
+// openProxy starts a proxy from a configuration file, as an unprivileged user and in
+// the foreground, so that it is this process's child.
 func (w *world) openProxy(name, address, config string, argv func(file string) []string) (*way, error) {
 	dir := filepath.Join(w.scratch, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "conf")
+	// The proxy reads its files as the unprivileged user.
 	for path, text := range map[string]string{file: config, filepath.Join(dir, "filter"): tinyproxyFilter} {
 		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, nobody, nobody)); err != nil {
 			return nil, err
@@ -191,8 +198,7 @@ func (w *world) openProxy(name, address, config string, argv func(file string) [
 	return &way{name: name, client: c, proxy: true}, err
 }
 
-// await tries again and again: a program that was not written for it tells
-// nobody that it listens.
+// await connects until somebody accepts: these proxies do not report that they listen.
 func (w *world) await(address string) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := w.here.Do(func() error {
@@ -222,12 +228,13 @@ func openSquid(w *world) (*way, error) {
 	})
 }
 
-// tinyproxyFilter are the rules as tinyproxy.conf(5) has them: a filter of hosts,
-// ports apart.
+// tinyproxyFilter are the rules in the form of tinyproxy.conf(5), which filters hosts
+// and ports separately.
 const tinyproxyFilter = `^93\.184\.216\.34$
 \.bench\.example$
 `
 
+// tinyproxyConfig has the same rules as clove's run, and as little logging as possible.
 func tinyproxyConfig(dir string) string {
 	return `Port 8888
 Listen 127.0.0.1
@@ -244,6 +251,8 @@ LogFile "` + dir + `/log"
 `
 }
 
+// squidConfig turns off what squid does besides: cache, logs, statistics of the
+// network.
 func squidConfig(dir string) string {
 	return `http_port ` + squidAddress + `
 acl CONNECT method CONNECT

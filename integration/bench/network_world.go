@@ -19,7 +19,7 @@ import (
 )
 
 // The benchmark's world. A name leads to public addresses only, so these are
-// such; the two namespaces have no way out to who has them.
+// such; the two namespaces have no way out to their real owners.
 const (
 	hostAddress   = "93.184.216.1"
 	serverAddress = "93.184.216.34"
@@ -32,8 +32,8 @@ const (
 	portDenied    = "9"
 )
 
-// world is a host, in which clove, the proxies and the clients run, and beyond
-// one cable the servers.
+// world has two network namespaces: a host, in which clove, the proxies and the clients
+// run, and the servers behind a veth pair.
 type world struct {
 	bench    *bench
 	here     *nsthread.Thread // the host, with an /etc/hosts and resolv.conf of its own
@@ -43,6 +43,8 @@ type world struct {
 	closers  []io.Closer
 }
 
+// newWorld makes both namespaces and starts the servers. After an error nothing is
+// left.
 func newWorld(b *bench) (w *world, err error) {
 	w = &world{bench: b, scratch: filepath.Join(b.scratch, "network")}
 	defer func() {
@@ -53,6 +55,7 @@ func newWorld(b *bench) (w *world, err error) {
 	if err := os.Mkdir(w.scratch, 0o711); err != nil {
 		return w, err
 	}
+	// First: plug needs the namespace to put one end of the cable there.
 	if w.there, err = nsthread.Start(unix.CLONE_NEWNET); err != nil {
 		return w, err
 	}
@@ -68,7 +71,7 @@ func newWorld(b *bench) (w *world, err error) {
 	return w, w.serve()
 }
 
-// close ends the programs first: the others' ends are then quiet.
+// close ends the programs first, so that they do not report the loss of their servers.
 func (w *world) close() error {
 	var errs []error
 	for _, p := range w.programs {
@@ -85,7 +88,7 @@ func (w *world) close() error {
 	return errors.Join(errs...)
 }
 
-// plug joins the two namespaces.
+// plug connects the two namespaces by a veth pair and gives the ends their addresses.
 func (w *world) plug() error {
 	var there string
 	if err := w.there.Do(func() error {
@@ -106,7 +109,8 @@ func (w *world) plug() error {
 	return batch(w.there, beyond)
 }
 
-// batch gives ip(8) several commands.
+// batch runs several commands of ip(8) in one process: a process for each of the 64
+// addresses would take long.
 func batch(thread *nsthread.Thread, commands string) error {
 	var out bytes.Buffer
 	cmd := exec.Command("ip", "-batch", "-")
@@ -120,8 +124,9 @@ func batch(thread *nsthread.Thread, commands string) error {
 	return nil
 }
 
-// ownFiles tell the proxies of the site without a question, and whom to ask for
-// other names.
+// ownFiles gives the proxies an /etc/hosts, which has the site's address, and a
+// resolv.conf with the name server. They are bound over the host's in the thread's own
+// mount namespace.
 func (w *world) ownFiles() error {
 	for name, text := range map[string]string{
 		"hosts":       "127.0.0.1 localhost\n" + serverAddress + " " + siteName + "\n",
@@ -138,6 +143,8 @@ func (w *world) ownFiles() error {
 	return nil
 }
 
+// serve opens the servers' sockets in the other namespace. The goroutines that use them
+// may run on any thread: a socket keeps its namespace.
 func (w *world) serve() error {
 	for _, port := range []string{portByAddress, portByName} {
 		var listener net.Listener
@@ -161,8 +168,8 @@ func (w *world) serve() error {
 	return nil
 }
 
-// What a client may ask the server for: one byte, whatever else it said first,
-// and then a number of bytes.
+// opRead is the one byte that the server answers with, whatever was sent first. Then it
+// expects a number and sends that many bytes.
 const opRead = 1
 
 func requestFor(size int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(size)) }
@@ -181,9 +188,10 @@ func serveBytes(listener net.Listener) {
 	}
 }
 
-// sentAtOnce is what a server that sends a file writes at a time.
+// sentAtOnce is how much a server that sends a file usually writes at once.
 const sentAtOnce = 256 << 10
 
+// answerBytes reads the first message in one piece: a TLS hello, or one byte.
 func answerBytes(conn io.ReadWriter) {
 	first := make([]byte, 16<<10)
 	if _, err := conn.Read(first); err != nil {

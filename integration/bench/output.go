@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// tail keeps the end of what a command says.
+// tail keeps the end of a command's output.
 type tail struct{ text []byte }
 
-// tailBytes are enough for clove's --debug of one run.
+// tailBytes is enough for clove's --debug output of one run.
 const tailBytes = 64 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -22,7 +22,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// moment is what `date +%s%N` said.
+// moment is the time that `date +%s%N` has printed.
 func (t *tail) moment() (time.Time, error) {
 	ns, err := strconv.ParseInt(strings.TrimSpace(string(t.text)), 10, 64)
 	if err != nil {
@@ -31,7 +31,7 @@ func (t *tail) moment() (time.Time, error) {
 	return time.Unix(0, ns), nil
 }
 
-// output is one line that a program says of itself, or nothing.
+// output is the last line that a program prints about itself, empty if it fails.
 func output(name string, args ...string) string {
 	text, err := exec.Command(name, args...).Output()
 	if err != nil {

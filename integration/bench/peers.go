@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// peer is one way to run a program apart from the host.
+// peer is one way to run a program isolated from the host.
 type peer struct {
 	name string
-	does string // of the work: what a reader must know to compare
-	// ready makes what every run needs, or tells why the peer cannot be measured.
+	does string // what it does of clove's work, for the reader of the table
+	// ready prepares what every run needs, or returns why the peer cannot be measured.
 	ready func(*bench) error
 	// command is the argument vector that runs program; id is new for each run.
 	command func(b *bench, id string, program ...string) []string
-	// foreign peers do the work in a daemon: neither CPU time nor memory of
-	// the command say anything.
+	// foreign peers do the work in a daemon: CPU time and memory of the command mean
+	// nothing.
 	foreign bool
 }
 
+// The peers do different amounts of work, so each says what it does; the table prints
+// that.
 var peers = []peer{
 	{name: "clove", does: "everything", ready: (*bench).readyClove, command: cloveCommand},
 	{name: "runc", does: "same namespaces, ids, limits, filter; host's / read-only, no writable layer, no record",
@@ -35,16 +37,18 @@ var peers = []peer{
 		command: func(_ *bench, _ string, program ...string) []string { return program }},
 }
 
-// reference is the peer whose median others are divided by.
+// reference is the peer that the others' medians are divided by: it does most of the
+// same work, with the same library.
 const reference = "runc"
 
 const peerOCI = "clove-oci"
 
-// peerNamed is one of peers.
+// peerNamed is the peer of that name.
 func peerNamed(name string) peer {
 	return peers[slices.IndexFunc(peers, func(p peer) bool { return p.name == name })]
 }
 
+// inPath is ready for a peer that is one program.
 func inPath(program string) func(*bench) error {
 	return func(*bench) error {
 		_, err := exec.LookPath(program)
@@ -57,15 +61,16 @@ func (b *bench) readyClove() error {
 	return err
 }
 
-// cloveCommand relies on CLOVE_ROOT and CLOVE_RUN_DIR, see environment.
+// cloveCommand uses the state in scratch, by the variables of environment.
 func cloveCommand(b *bench, _ string, program ...string) []string {
 	return append([]string{b.clove, "run", "--rm", "--"}, program...)
 }
 
-// runcVersion is that of the library which clove itself is built with.
+// runcVersion is that of the library that clove itself is built with, so that the ratio
+// compares programs and not versions.
 const runcVersion = "v1.5.2"
 
-// readyRunc has runc and writes the bundles.
+// readyRunc builds runc and writes the bundles.
 func (b *bench) readyRunc() error {
 	if err := b.buildRunc(); err != nil {
 		return err
@@ -73,7 +78,8 @@ func (b *bench) readyRunc() error {
 	return b.writeBundles()
 }
 
-// buildRunc builds runc unless an earlier bench did.
+// buildRunc builds runc, unless an earlier bench has. The tag seccomp makes it load
+// filters, as clove does.
 func (b *bench) buildRunc() error {
 	dir := filepath.Join(b.cache, "runc-"+runcVersion)
 	b.runc = filepath.Join(dir, "runc")
@@ -91,7 +97,7 @@ func runcCommand(b *bench, id string, program ...string) []string {
 	return []string{b.runc, "--root", filepath.Join(b.scratch, "runc"), "run", "--bundle", b.bundle(program), id}
 }
 
-// readyOCI comes behind readyRunc, whose bundle it takes.
+// readyOCI comes after readyRunc, whose bundles it uses.
 func (b *bench) readyOCI() error {
 	_, err := os.Stat(b.oci())
 	_, bundle := os.Stat(b.bundle(programTrue))
@@ -109,9 +115,10 @@ func bubblewrapCommand(_ *bench, _ string, program ...string) []string {
 		"--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}, program...)
 }
 
-// dockerImage is small and has the programs that are run.
+// dockerImage is a small image that has the programs which are run.
 const dockerImage = "debian:bookworm-slim"
 
+// readyDocker downloads nothing: an image that is missing is reported.
 func readyDocker(*bench) error {
 	if _, err := exec.LookPath("docker"); err != nil {
 		return err
@@ -130,6 +137,7 @@ func dockerCommand(_ *bench, id string, program ...string) []string {
 		"--security-opt", "no-new-privileges", "--user", "1000:1000", dockerImage}, program...)
 }
 
+// lastLine is the last line of a program's output, which is mostly its error.
 func lastLine(out []byte) string {
 	text := strings.TrimSpace(string(out))
 	return text[strings.LastIndexByte(text, '\n')+1:]

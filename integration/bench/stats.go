@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// spread is what is said of many samples, in their own unit.
+// spread describes many samples, in their own unit.
 type spread struct {
 	P50     float64 `json:"p50"`
 	P95     float64 `json:"p95"`
@@ -19,8 +19,8 @@ func spreadOf(values []float64) spread {
 
 func median(values []float64) float64 { return quantile(values, 0.5) }
 
-// quantile is the smallest value that at least the share q of all values do
-// not exceed: always one that was measured.
+// quantile is the smallest value that at least the share q of all values does not
+// exceed. It is always one of the samples: nothing is interpolated.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -30,7 +30,7 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[max(rank, 1)-1]
 }
 
-// ratio compares two peers: the quotient of medians, and the quarters of the
+// ratio compares two peers: the quotient of the medians, and the quartiles of the
 // quotients of single rounds.
 type ratio struct {
 	Medians float64 `json:"medians"`
@@ -38,13 +38,14 @@ type ratio struct {
 	High    float64 `json:"p75"`
 }
 
-// ratioOf takes n samples a round, in the order of the rounds. Without
-// anything to compare with there is no ratio.
+// ratioOf takes n samples for each round, in the order of the rounds. It is nil if
+// there is nothing to compare with.
 func ratioOf(values, base []float64, n int) *ratio {
 	if len(base) == 0 || len(base) != len(values) {
 		return nil
 	}
 	var quotients []float64
+	// Quotients within a round, because both peers ran under the same load there.
 	for mine, theirs := slices.Chunk(values, n), slices.Collect(slices.Chunk(base, n)); len(theirs) > 0; {
 		for round := range mine {
 			quotients = append(quotients, median(round)/median(theirs[0]))

@@ -5,14 +5,15 @@ import (
 	"strconv"
 )
 
-// stepLine is a line of `clove run --debug`: since the start, the step, its time.
+// stepLine is a line of `clove run --debug`: time since the start, the step's name, its
+// duration.
 var stepLine = regexp.MustCompile(`(?m)^clove: +([0-9.]+) ms +(\S+) +([0-9.]+) ms$`)
 
-// agentStep is the time between the orders and the tear-down: the agent itself,
-// its exec and the news of its end.
+// agentStep is the time between the step orders and the teardown: the agent's execve,
+// the agent itself, and the report of its end.
 const agentStep = "agent"
 
-// steps are the medians of what clove says of itself.
+// steps are the medians of the durations that clove reports.
 func (b *bench) steps() (map[string]float64, error) {
 	all := map[string][]float64{}
 	for range b.rounds {
@@ -41,7 +42,7 @@ func debugCommand(b *bench, _ string, program ...string) []string {
 	return append([]string{b.clove, "run", "--rm", "--debug", "--"}, program...)
 }
 
-// parseSteps reads one run's lines. A line that is none of these is the plan's.
+// parseSteps reads the lines of one run. Other lines are the plan's and are skipped.
 func parseSteps(text []byte) map[string]float64 {
 	steps := map[string]float64{}
 	var before float64 // when the last step ended

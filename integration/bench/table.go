@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// table is what people read of the results.
+// table is the results for people.
 func table(r *results) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds, load %s before and %s after\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, r.Load[0], r.Load[1])
@@ -29,6 +29,7 @@ func table(r *results) string {
 	return text.String()
 }
 
+// writeRuns writes the first table: commands, memory, steps, and what each peer does.
 func writeRuns(text *strings.Builder, r *results) {
 	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "measured (ms)\tat once\tpeer\tp50\tp95\tp99\tCPU\tratio to "+reference+" (quarters)")
@@ -74,7 +75,7 @@ func writeMemories(text *strings.Builder, memories []memory) {
 	w.Flush()
 }
 
-// writeSteps puts what dominates first.
+// writeSteps puts the longest step first.
 func writeSteps(text *strings.Builder, steps map[string]float64) {
 	names := slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
 		return cmp.Or(cmp.Compare(steps[b], steps[a]), cmp.Compare(a, b))
@@ -86,7 +87,7 @@ func writeSteps(text *strings.Builder, steps map[string]float64) {
 	fmt.Fprintf(text, "\nwhere clove's time goes, the longest first: %s\n", strings.Join(parts, ", "))
 }
 
-// writePeers says of each peer once what it does, and why it is not in the table.
+// writePeers says once for each peer what it does, and why it was not measured.
 func writePeers(text *strings.Builder, r *results) {
 	text.WriteString("\n")
 	shown := map[string]bool{}

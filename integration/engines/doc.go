@@ -1,10 +1,11 @@
-// Package engines runs real engines over clove-oci, each row of a table also
-// over runc, so that a difference is seen as one: Docker, Podman, containerd's
-// ctr, and containerd's CRI as a kubelet uses it.
+// Package engines runs real engines over clove-oci: Docker, Podman, containerd's
+// ctr, and containerd's CRI as a kubelet uses it. Each row of a table also runs over
+// runc, so that a difference between the two runtimes is found, and not one between
+// two machines.
 //
 // The engines come from the machine's own packages (integration/install.sh),
-// and none of the machine's own daemons is asked. Each test runs again, with
-// the same name, as the only program of a world of its own:
+// and none of the machine's own daemons is used. Each test runs again, with
+// the same name, as the only program of an isolated environment, its world:
 //
 //	go test: TestDocker                 the machine: lock, residue, verdict
 //	  testdata/container.sh             namespaces, overlay over /, cgroup
@@ -14,11 +15,12 @@
 //
 // Bridges, packet filters, mounts and sockets are therefore the world's, and
 // the cgroup namespace's root keeps every container below the world's cgroup.
-// The end of process 1 ends everything at once, whatever an engine forgot; the
-// machine's side then looks for what stayed.
+// The end of process 1 ends everything at once, whatever an engine has left behind; the
+// test on the machine then looks for residue.
 //
-// Images are archives written here from the machine's static busybox. Nothing
-// is pulled. A script of a table waits for an engine's event, never for a time.
+// Images are archives that the tests make of the machine's static busybox, so that
+// nothing is downloaded. A script of a table waits for an engine's event, never for a
+// fixed time: the same test must pass on a slow machine.
 //
 // A sample of the tests (go test -short) runs every third row. The virtual machine
 // (pure cgroup v2, interpreted) runs the rows that a cgroup decides, and

@@ -1,6 +1,6 @@
-// Package oci tries clove-oci as engines call it: the built program, real
-// bundles, and what can be seen inside of a container and outside. Each limit and
-// each wall is shown to be missing where the bundle does not ask for it.
+// Package oci tests clove-oci as engines call it: the built program, real
+// bundles, and what can be seen inside a container and outside. Each test of a limit or
+// a wall has a control: without the bundle's request, the same attack succeeds.
 //
 // It holds root tests only.
 package oci

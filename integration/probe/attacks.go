@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Attack is one attempt that must fail inside, for the agent and for root
-// inside alike, under the standard profile.
+// Attack is one attempt that must fail inside, under the standard profile, both for the
+// agent and for root inside.
 type Attack struct {
-	Name string   // of the program's line
-	Held []string // the outcomes that show it held; none of them may be the control's
-	// MayLack: the thing attacked may be absent outside too, and then there
-	// is no attack.
+	Name string   // the name in the program's output
+	Held []string // outcomes that show that the attack failed; none of them may be the control's
+	// MayLack: what is attacked may not exist outside either, on this kernel or
+	// machine. Then there is no attack to compare.
 	MayLack bool
 }
 
-// Command is one run of the program and the attacks that it attempts.
+// Command is one run of the program with the attacks that it attempts.
 type Command struct {
 	Args    []string
 	Attacks []Attack
 	Passes  []string // lines that must succeed inside: the sandbox is not just broken
 }
 
-// Problem compares the two runs of a command and says what is wrong, line by
-// line; nil when every attack works outside and is held inside.
+// Problem compares a command's run outside with its run inside, and describes what is
+// wrong, line by line. nil: every attack works outside and fails inside.
 func (c Command) Problem(outside, inside map[string]Result) []string {
 	var problems []string
 	for _, a := range c.Attacks {
@@ -31,6 +31,8 @@ func (c Command) Problem(outside, inside map[string]Result) []string {
 		if a.MayLack && (out == "ENOENT" || out == "ENXIO") {
 			continue
 		}
+		// The control: an attack that fails outside in the same way proves nothing
+		// about the sandbox.
 		if out == "" || slices.Contains(a.Held, out) {
 			problems = append(problems, fmt.Sprintf("control: %s: outside %q", a.Name, out))
 		}
@@ -38,6 +40,7 @@ func (c Command) Problem(outside, inside map[string]Result) []string {
 			problems = append(problems, fmt.Sprintf("%s: inside %q (%s), want one of %q", a.Name, in, inside[a.Name].Detail, a.Held))
 		}
 	}
+	// A sandbox in which nothing works would hold every attack.
 	for _, name := range c.Passes {
 		for where, results := range map[string]map[string]Result{"outside": outside, "inside": inside} {
 			if got := results[name].Outcome(); got != Succeeded {
@@ -48,7 +51,7 @@ func (c Command) Problem(outside, inside map[string]Result) []string {
 	return problems
 }
 
-// held names attacks of one command that fail in the same way.
+// held are attacks of one command that must all fail with the same error.
 func held(outcome, command string, variants ...string) []Attack {
 	var attacks []Attack
 	for _, variant := range variants {
@@ -57,9 +60,8 @@ func held(outcome, command string, variants ...string) []Attack {
 	return attacks
 }
 
-// Commands returns the table. target is a process id that the attacks on
-// another process go for: inside it is 1, outside a child of the test.
-// scratch is a directory that may be written.
+// Commands returns the table. target is the process id that attacks on another process
+// use: inside it is 1, outside a child of the test. scratch is a writable directory.
 func Commands(target, scratch string) []Command {
 	commands := kernelCommands()
 	return append(commands,
@@ -68,8 +70,8 @@ func Commands(target, scratch string) []Command {
 			Attacks: held("EPERM", "mknod", "null", "mem", "disk", "loop", "whiteout", "whiteout-by-rename", "null-high-bit"),
 			Passes:  []string{"mknod fifo"}},
 		Command{Args: []string{"setns", target}, Attacks: refusals("setns", "mnt", "net", "pid", "user", "uts", "pidfd-net")},
-		// Root inside may list the names in /proc/1/fd, signal init, which
-		// ignores it, and offer it to the OOM killer: none is in the table.
+		// Root inside may list the names in /proc/1/fd, signal PID 1, which ignores
+		// signals, and raise its OOM score: these are not in the table.
 		Command{Args: append([]string{"other", target}, otherWays...), Attacks: refusals("other", otherWays...)},
 		Command{Args: append([]string{"read"}, secrets...), Attacks: paths("read", secrets)},
 		Command{Args: append([]string{"write"}, levers...), Attacks: paths("write", levers)},
@@ -77,7 +79,7 @@ func Commands(target, scratch string) []Command {
 	)
 }
 
-// kernelCommands are those that the filter alone would hold.
+// kernelCommands are the attacks that the filter alone would stop.
 func kernelCommands() []Command {
 	return []Command{
 		{Args: []string{"unshare"},
@@ -108,11 +110,12 @@ func kernelCommands() []Command {
 	}
 }
 
-// audit is answered by standard as a kernel without it would, since programs
-// that add users stop on EPERM.
+// audit sockets fail as on a kernel without audit: with EPERM, programs that add users
+// would stop.
 var audit = []Attack{{Name: "socket audit", Held: []string{"EPROTONOSUPPORT", "EPERM"}}}
 
-// refusals fail by the filter or by the file system, whichever comes first.
+// refusals fail by the filter or by the file system's permissions, whichever the kernel
+// checks first.
 func refusals(command string, variants ...string) []Attack {
 	var attacks []Attack
 	for _, variant := range variants {
@@ -121,8 +124,8 @@ func refusals(command string, variants ...string) []Attack {
 	return attacks
 }
 
-// paths are files that are refused, hidden, masked by an empty one, or
-// read-only inside.
+// paths are attacks on files. Inside, a file is refused, hidden, replaced by an empty
+// one, or read-only.
 func paths(command string, names []string) []Attack {
 	var attacks []Attack
 	for _, name := range names {
@@ -132,17 +135,17 @@ func paths(command string, names []string) []Attack {
 	return attacks
 }
 
-// otherWays are attacks on another process that fail for root inside too.
+// otherWays are the attacks on another process. They fail for root inside as well.
 var otherWays = []string{"ptrace", "vm-read", "vm-write", "pidfd-getfd", "prlimit", "madvise", "exe-write", "mem-write", "environ", "root", "cwd", "maps"}
 
-// secrets tell about the host or other agents.
+// secrets are files that reveal something about the host or other agents.
 var secrets = []string{
 	"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/interrupts", "/proc/scsi",
 	"/sys/firmware", "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/tracing",
 	"/sys/devices/virtual/powercap", "/dev/mem", "/dev/kmsg", "/dev/port", "/boot",
 }
 
-// levers steer the host.
+// levers are files that change the host.
 var levers = []string{
 	"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
 	"/proc/sys/kernel/ns_last_pid", "/proc/sys/vm/drop_caches", "/proc/sys/vm/overcommit_memory",

@@ -12,10 +12,10 @@ import (
 	"runtime"
 )
 
-// Name is the program's file name in the folder of clove's binaries.
+// Name is the file name of the program, in the folder of clove's binaries.
 const Name = "clove-probe"
 
-// Result is one line of the program: how one attempt ended.
+// Result is one line of the program's output: how one attempt ended.
 type Result struct {
 	Probe  string `json:"probe"`
 	OK     bool   `json:"ok"`    // the attack succeeded
@@ -34,8 +34,8 @@ func (r Result) Outcome() string {
 	return r.Errno
 }
 
-// Path returns the program: the one in CLOVE_BIN_DIR where there is one, else
-// a fresh build in dir. A machine without gcc needs the first.
+// Path returns the path of the program: the one in CLOVE_BIN_DIR if it exists,
+// otherwise a fresh build in dir. A machine without gcc needs the first.
 func Path(dir string) (string, error) {
 	if bin := os.Getenv("CLOVE_BIN_DIR"); bin != "" {
 		path := filepath.Join(bin, Name)
@@ -52,7 +52,8 @@ func Path(dir string) (string, error) {
 	return path, nil
 }
 
-// Parse reads the program's lines by their names.
+// Parse reads the program's output, one result by name. An unknown field is an error:
+// the program and this package must be of one version.
 func Parse(output []byte) (map[string]Result, error) {
 	results := map[string]Result{}
 	decoder := json.NewDecoder(bytes.NewReader(output))

@@ -16,6 +16,8 @@ import (
 // process that is killed leaves at most a file .clove-RANDOM beside it.
 func Replace(path string, mode fs.FileMode, fill func(*os.File) error) error {
 	folder := filepath.Dir(path)
+	// In the same folder, because rename(2) does not cross file systems. With O_EXCL, a
+	// link that somebody has put there is not followed.
 	temporary := filepath.Join(folder, ".clove-"+rand.Text())
 	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -39,7 +41,7 @@ func Write(path string, mode fs.FileMode, text []byte) error {
 }
 
 // Sync is fsync(2) of the file or folder at path. For a folder it makes the names in it
-// survive a power cut.
+// survive a power cut: a rename alone is in memory until the kernel writes the folder back.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -35,6 +35,7 @@ func OpenPlace(dir *os.File, path string) (*os.File, error) {
 	return openat2(dir, path, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
 }
 
+// openat2 opens path below dir by the rules of resolve (openat2(2)), and checks what it is.
 func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
 	var fd int
@@ -46,6 +47,7 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	file := os.NewFile(uintptr(fd), path)
+	// Of the open file and not of the path, which may lead elsewhere by now.
 	if err := checkFilesystem(file); err != nil {
 		file.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -65,6 +67,9 @@ var pseudo = []int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_
 // mqueueMagic is MQUEUE_MAGIC of the kernel's ipc/mqueue.c.
 const mqueueMagic = 0x19800202
 
+// checkFilesystem refuses files of the kernel's own file systems. RESOLVE_NO_XDEV would
+// refuse them, too, and with them a sandbox's own mounts, such as a tmpfs or the target of
+// -v.
 func checkFilesystem(file *os.File) error {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(file.Fd()), &s); err != nil {
@@ -76,8 +81,9 @@ func checkFilesystem(file *os.File) error {
 	return nil
 }
 
-// Reopen opens a place that was opened with O_PATH and checked: it is the same
-// file, whatever has its name now.
+// Reopen opens a place that was opened with O_PATH and checked: it is the same file,
+// whatever has its name now. O_NONBLOCK, because the open of a FIFO would wait for its
+// other side.
 func Reopen(place *os.File, flags int) (*os.File, error) {
 	return os.OpenFile("/proc/thread-self/fd/"+strconv.Itoa(int(place.Fd())), flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }

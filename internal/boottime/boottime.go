@@ -40,6 +40,7 @@ func New() (*Alarm, error) {
 	return a, nil
 }
 
+// wait passes each expiration on. It ends with Close, which ends the read.
 func (a *Alarm) wait() {
 	var expirations [8]byte // timerfd_create(2)
 	for {
@@ -50,7 +51,8 @@ func (a *Alarm) wait() {
 	}
 }
 
-// Set makes the alarm fire at a moment; at once if it has passed.
+// Set makes the alarm fire at a moment; at once if it has passed. A moment that has fired
+// already may still be in Fired.
 func (a *Alarm) Set(dueNS int64) {
 	a.DueNS = max(dueNS, 1) // 0 would disarm it
 	when := unix.ItimerSpec{Value: unix.NsecToTimespec(a.DueNS)}

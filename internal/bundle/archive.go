@@ -36,6 +36,7 @@ type Missing struct {
 func Write(ctx context.Context, to io.Writer, dir, intro string, parts []Part) ([]Missing, error) {
 	made, errs := make([][]byte, len(parts)), make([]error, len(parts))
 	var all sync.WaitGroup
+	// At once, so that parts that hang cost PartTime together and not one after the other.
 	for i, part := range parts {
 		all.Go(func() { made[i], errs[i] = within(ctx, part.Make) })
 	}

@@ -31,6 +31,7 @@ var harmless = set(`
 // maps are the objects whose keys vary.
 var maps = set(`spec.labels lease.cgroups record.enforced`)
 
+// set makes a set of words that blanks separate.
 func set(words string) map[string]bool {
 	all := map[string]bool{}
 	for _, word := range strings.Fields(words) {
@@ -63,6 +64,7 @@ func Redact(stored []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// redact replaces the strings below path that are not harmless. Numbers and booleans pass.
 func redact(path string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -92,8 +94,10 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
+// redactList is redact for a list, whose elements have the path of the list and "[]".
 func redactList(path string, list []any) any {
 	switch path {
+	// Lists with a rule of their own: of these a part is harmless.
 	case "spec.command", "record.command":
 		return program(list)
 	case "spec.env":

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Use calls f with the descriptor of file, which stays open meanwhile and keeps its mode.
+// Use calls f with the descriptor of file, which stays open meanwhile and keeps its mode:
+// File.Fd would make it blocking, and deadlines and Close would not end its reads any more.
 func Use(file syscall.Conn, f func(fd int) error) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

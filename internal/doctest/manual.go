@@ -22,6 +22,7 @@ func Terms(t *testing.T, file string) []string {
 	return termsIn(string(page))
 }
 
+// termsIn is Terms of a page's text. \- is man(7)'s dash.
 func termsIn(page string) []string {
 	var terms []string
 	for _, match := range bold.FindAllStringSubmatch(page, -1) {

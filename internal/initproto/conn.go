@@ -147,12 +147,15 @@ func (c *Conn) Receive() (Message, error) {
 	return m, nil
 }
 
+// readBody reads the rest of a frame. The size is checked before memory is taken for it:
+// neither side trusts the other (doc.go).
 func (c *Conn) readBody(size int64) (Message, error) {
 	if size > MaxMessageBytes {
 		return Message{}, fmt.Errorf("cannot receive message: %d bytes are more than %d", size, MaxMessageBytes)
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(c.socket, data); err != nil {
+		// The end of file in the middle of a frame is no end of the conversation.
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

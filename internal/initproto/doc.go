@@ -1,4 +1,4 @@
-// Package initproto is what a supervisor and clove-init say to each other.
+// Package initproto is the protocol between a supervisor and clove-init.
 //
 // clove-init is PID 1 of a sandbox. It inherits its half of a stream socket
 // as ControlFD and a write-only regular file as ExitFD; 0, 1 and 2 are the

@@ -64,6 +64,7 @@ func (o *Orders) Validate() error {
 	return nil
 }
 
+// checkCommand rejects what execve(2) or chdir(2) could not take as it was meant.
 func checkCommand(o *Orders) error {
 	if len(o.Argv) == 0 || o.Argv[0] == "" {
 		return errors.New("no command")
@@ -75,6 +76,8 @@ func checkCommand(o *Orders) error {
 	return nil
 }
 
+// checkIDs rejects clove-init's own id and those above it (maxID), and what is no
+// capability.
 func checkIDs(o *Orders) error {
 	for _, id := range append([]uint32{o.UID, o.GID}, o.Groups...) {
 		if id > maxID {
@@ -89,6 +92,8 @@ func checkIDs(o *Orders) error {
 	return nil
 }
 
+// checkLimits rejects limits that setrlimit(2) would refuse, and orders without nofile (see
+// Rlimits).
 func checkLimits(o *Orders) error {
 	seen := map[string]bool{}
 	for _, limit := range o.Rlimits {
@@ -109,6 +114,7 @@ func checkLimits(o *Orders) error {
 	return nil
 }
 
+// checkTimes accepts 0 for each: no deadline, no grace, SIGTERM.
 func checkTimes(o *Orders) error {
 	if o.WallClock < 0 || o.StopGrace < 0 {
 		return errors.New("a duration is negative")

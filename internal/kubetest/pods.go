@@ -49,6 +49,7 @@ func checkPod(template corev1.PodTemplateSpec) error {
 	return errors.Join(problems...)
 }
 
+// checkMounts notes in used which volumes the container mounts.
 func checkMounts(c corev1.Container, volumes, used map[string]bool) error {
 	targets := map[string]bool{}
 	for _, m := range c.VolumeMounts {

@@ -42,6 +42,8 @@ func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) stri
 	return ""
 }
 
+// explain lists the last operations of an order, the state behind them, and those that
+// could have come next.
 func explain(pair []porcupine.Operation, order []int) string {
 	var text strings.Builder
 	state := Model.Init()
@@ -62,6 +64,8 @@ func explain(pair []porcupine.Operation, order []int) string {
 		}
 	}
 	for index, o := range pair {
+		// What was called after another one had returned cannot come before it in any
+		// order.
 		if !done[index] && o.Call <= first {
 			describe(&text, "open", o)
 		}

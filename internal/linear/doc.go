@@ -1,6 +1,6 @@
-// Package linear tells whether many callers at once saw one cloved, or several:
-// it asks for runs from many workers, keeps what each asked, when, and what
-// came back, and looks for an order of all of it in which every answer is right.
+// Package linear checks that concurrent callers see one order of answers: it calls
+// cloved from many workers, keeps each request with its times and its answer, and
+// looks for an order of all of them in which every answer is right.
 //
 //	Load.Run ── client ── cloved        workers, each with one question at a time
 //	   │ history

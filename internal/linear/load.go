@@ -54,6 +54,7 @@ func (l Load) Run(ctx context.Context, system System) ([]porcupine.Operation, er
 	defer giveUp()
 	for worker := range l.Workers {
 		all.Go(func() {
+			// A worker's questions depend on the seed alone; how they interleave does not.
 			dice := rand.New(rand.NewPCG(l.Seed, uint64(worker)))
 			share := l.Operations / l.Workers
 			if worker < l.Operations%l.Workers {
@@ -88,7 +89,8 @@ func (l Load) name(group, index int) string {
 	return fmt.Sprintf("%spair%d-%c", l.Prefix, group, 'a'+index)
 }
 
-// ask calls one operation, and returns it in the parts that the model judges.
+// ask calls one operation, and returns it in the parts that the model judges. All parts
+// have the times of the whole.
 func (l Load) ask(ctx context.Context, system System, dice *rand.Rand, group int) ([]porcupine.Operation, error) {
 	in := Input{Op: roll(dice), Group: group, Name: dice.IntN(Pair)}
 	name := l.name(in.Group, in.Name)
@@ -148,6 +150,7 @@ func (l Load) create(ctx context.Context, system System, in Input) ([]porcupine.
 	return []porcupine.Operation{{Input: in, Output: out}}, nil
 }
 
+// isNameTaken reports that the store refused the name, and so never had the run.
 func isNameTaken(err error) bool {
 	var known *agent.Error
 	return errors.As(err, &known) && known.Kind == agent.KindConflict && known.Step == "name"
@@ -177,6 +180,7 @@ func (l Load) show(run agent.Run, group int) Output {
 	return out
 }
 
+// roll chooses an operation by the weights of mix.
 func roll(dice *rand.Rand) Op {
 	total := 0
 	for _, m := range mix {

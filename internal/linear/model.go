@@ -98,6 +98,7 @@ var Model = porcupine.Model{
 	},
 	Init: func() any { return group{} },
 	Step: func(state, input, output any) (bool, any) {
+		// A copy, because group is an array: porcupine goes back to earlier states.
 		next := state.(group)
 		legal := next.apply(input.(Input), output.(Output))
 		return legal, next

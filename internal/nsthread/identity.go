@@ -13,9 +13,9 @@ type Identity struct {
 	Groups   []uint32 // the supplementary ones
 }
 
-// StartAs makes a thread with another user's ids for files and sockets. It may open what
-// the kernel lets that user open, whoever planted the paths, and its sockets belong to the
-// user (iptables -m owner, ss -e). It has no capability. For root it is an ordinary thread.
+// StartAs makes a thread with another user's ids for files and sockets. It can open what
+// that user can open, wherever a path leads, and its sockets belong to the user (iptables
+// -m owner, ss -e). It has no capability. For root it is an ordinary thread.
 //
 // Its real, effective and saved ids stay root's. With the user's ids, the user could kill
 // this whole process by a signal to the thread (kill(2) accepts a thread's id), and change
@@ -31,6 +31,7 @@ func StartAs(who Identity) (*Thread, error) {
 
 // StartBesideAs makes such a thread in the mount namespace of the calling one.
 func StartBesideAs(who Identity) (*Thread, error) {
+	// thread-self and not self, which is the first thread's namespace.
 	namespace, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a mount namespace: %w", err)
@@ -47,6 +48,7 @@ func StartBesideAs(who Identity) (*Thread, error) {
 	return beside.become(who)
 }
 
+// become ends the thread where it cannot become the user: a half of it must not be used.
 func (t *Thread) become(who Identity) (*Thread, error) {
 	if who.UID == 0 {
 		return t, nil

@@ -1,16 +1,16 @@
 // Package nsthread runs functions on an operating system thread that left its
 // process's namespaces.
 //
-// A Thread owns one locked OS thread. It unshares what it is told and then
-// serves Do calls in order. Nothing else in clove changes a thread's
+// A Thread owns one locked OS thread. It unshares the namespaces of its flags and
+// then serves Do calls in order. Nothing else in clove changes a thread's
 // namespaces, so no goroutine can find itself on a thread that sees another
 // file system or network. The thread is never given back to the Go scheduler:
 // Close ends it, and with it every namespace that nobody else holds.
 //
-// A thread can also be somebody else (StartAs) for files and sockets: where root
-// acts for a user, the kernel itself then says what that user may do, and no check
-// can be outrun by whoever moves a path behind it. Signals go by other ids, which
-// stay root's.
+// A thread can also have a user's ids for files and sockets (StartAs): where root
+// acts for a user, the kernel itself then decides what that user may do, and no path
+// can be exchanged between a check and its use. Signals go by other ids, which stay
+// root's.
 //
 // A process that is started inside Do inherits the thread's namespaces, and
 // its parent-death signal (prctl(2), PR_SET_PDEATHSIG) is tied to this thread,
@@ -31,7 +31,8 @@ import (
 // and /proc/self would show them as the process's own.
 func init() { runtime.LockOSThread() }
 
-// Thread is one locked OS thread in namespaces of its own.
+// Thread is one locked OS thread in namespaces of its own. Any goroutine may call Do; the
+// calls run one after the other.
 type Thread struct {
 	calls chan call
 	ended chan struct{}
@@ -70,6 +71,8 @@ func (t *Thread) serve(flags int, started chan<- error) {
 	}
 }
 
+// unshare gives the calling thread, which is locked and never given back, namespaces of its
+// own.
 func unshare(flags int) error {
 	// CLONE_FS too: a thread cannot leave its mount namespace while it shares its working
 	// directory with other threads (unshare(2)).

@@ -33,6 +33,7 @@ func Rootfs(t testing.TB, directory string) {
 	check(t, os.WriteFile(filepath.Join(directory, "etc/passwd"), []byte("root:x:0:0:root:/root:/bin/sh\n"), 0o644))
 }
 
+// copyFile copies and does not link: a container may write to its root.
 func copyFile(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -57,6 +57,8 @@ func JoinNetwork(t testing.TB) *Network {
 	return newNetwork(t, 0)
 }
 
+// newNetwork makes the namespaces, the wire between them and the servers. IPv6 addresses
+// are added with nodad, or they could not be used for a second.
 func newNetwork(t testing.TB, inside int) *Network {
 	t.Helper()
 	n := &Network{t: t, inside: space(t, inside), outside: space(t, unix.CLONE_NEWNET)}
@@ -72,6 +74,7 @@ func newNetwork(t testing.TB, inside int) *Network {
 	return n
 }
 
+// space is a thread in namespaces of its own, which end with the test.
 func space(t testing.TB, flags int) *nsthread.Thread {
 	t.Helper()
 	thread, err := nsthread.Start(flags)
@@ -100,6 +103,7 @@ func (n *Network) Path() string { return path(n.held) }
 // Outside names the servers' namespace.
 func (n *Network) Outside() string { return path(n.there) }
 
+// path names a namespace that has no name, by a descriptor of this process.
 func path(held *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), held.Fd()) }
 
 // Do runs f in the containers' namespace, as its engine would.
@@ -114,6 +118,7 @@ func (n *Network) DoOutside(f func() error) {
 	check(n.t, n.outside.Do(f))
 }
 
+// ip runs commands of ip(8) in the namespace of a thread.
 func (n *Network) ip(where *nsthread.Thread, lines ...string) {
 	n.t.Helper()
 	for _, line := range lines {
@@ -127,7 +132,8 @@ func (n *Network) ip(where *nsthread.Thread, lines ...string) {
 	}
 }
 
-// serve runs in the servers' namespace.
+// serve runs in the servers' namespace. A socket stays in the namespace in which it was
+// made, so the goroutines that serve it may run on any thread.
 func (n *Network) serve() error {
 	for _, port := range []string{"80", "8080"} {
 		listener, err := net.Listen("tcp", ":"+port)
@@ -156,6 +162,7 @@ func (n *Network) serve() error {
 	return nil
 }
 
+// whoAmI answers with the address that the caller connected to.
 func whoAmI(w http.ResponseWriter, r *http.Request) {
 	local := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
 	if at, err := netip.ParseAddrPort(local); err == nil {
@@ -167,6 +174,7 @@ func whoAmI(w http.ResponseWriter, r *http.Request) {
 // answers knows names, each with an IPv4 address.
 type answers map[string]string
 
+// ServeDNS answers A. For any other type of a known name the answer is empty.
 func (a answers) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	reply := new(dns.Msg).SetReply(question)
 	address, known := a[strings.ToLower(question.Question[0].Name)]

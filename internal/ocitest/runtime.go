@@ -83,7 +83,8 @@ type Result struct {
 	Status   int
 }
 
-// Command prepares one; it is not started.
+// Command prepares one; it is not started. The global flags come before the command, as in
+// runc's command line.
 func (r *Runtime) Command(ctx context.Context, args ...string) *exec.Cmd {
 	args = append(append([]string{"--root", r.Root}, r.Flags...), args...)
 	return exec.CommandContext(ctx, r.Binary, args...)
@@ -142,6 +143,7 @@ func (r *Runtime) Await(what string, condition func() bool) {
 	}
 }
 
+// file is a new one in the test's directory.
 func (r *Runtime) file() *os.File {
 	r.t.Helper()
 	file, err := os.CreateTemp(r.directory, "output")

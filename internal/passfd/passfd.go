@@ -26,6 +26,7 @@ func TrySend(socket syscall.Conn, data []byte, files ...*os.File) (n int, err er
 	})
 }
 
+// send is one sendmsg(2), tried by with: again when the socket has room, or once.
 func send(socket syscall.Conn, data []byte, files []*os.File, with func(syscall.RawConn, func(fd uintptr) bool) error) (n int, err error) {
 	rights, err := rightsOf(files)
 	if err != nil {
@@ -61,9 +62,11 @@ func rightsOf(files []*os.File) ([]byte, error) {
 	return unix.UnixRights(fds...), nil
 }
 
-// Receive is one recvmsg(2) into data, and of most descriptors at most, which are
-// the caller's then, and closed on exec. Where more come, all are closed, so that no
-// sender can fill the table. io.EOF: the other side is gone; os.ErrClosed: this one.
+// Receive is one recvmsg(2) into data, and of most descriptors at most, which are the
+// caller's then, and closed on exec. Where more come, all are closed, so that no sender can
+// fill the table. io.EOF: the other side is gone; os.ErrClosed: this one. The descriptors
+// are closed on exec from the first moment (MSG_CMSG_CLOEXEC), so that no program that
+// another goroutine starts inherits them.
 func Receive(socket syscall.Conn, data []byte, most int) (n int, fds []int, err error) {
 	control := make([]byte, unix.CmsgSpace(4*most))
 	var length, flags int
@@ -99,6 +102,8 @@ func Receive(socket syscall.Conn, data []byte, most int) (n int, fds []int, err 
 	return n, fds, nil
 }
 
+// descriptors are all that came: the kernel has installed them already, and they stay open
+// until they are closed.
 func descriptors(control []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	for i := range messages {
@@ -115,6 +120,7 @@ func closeAll(fds []int) {
 	}
 }
 
+// retry repeats a call that a signal interrupted.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()

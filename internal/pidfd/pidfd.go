@@ -70,6 +70,8 @@ func (p *Process) Ended() bool { return readable(p.fd) }
 // Wait waits until the process has ended, or returns false when ctx ends. Only one
 // goroutine may wait at a time.
 func (p *Process) Wait(ctx context.Context) bool {
+	// Closed behind the deadline, which could otherwise be set after the reset below, and
+	// end the next Wait at once.
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { _ = p.file.SetReadDeadline(time.Unix(1, 0)); close(done) })
 	defer func() {
@@ -92,7 +94,8 @@ func (p *Process) WaitFor(patience time.Duration) bool {
 	return p.Wait(ctx)
 }
 
-// readable reports that the process of fd has ended.
+// readable reports that the process of fd has ended: a pidfd is readable then
+// (pidfd_open(2)), also of a process that is not a child.
 func readable(fd int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
@@ -109,7 +112,8 @@ func Gone(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT)
 }
 
-// StartTime is the start time of a process in clock ticks since boot (field 22).
+// StartTime is the start time of a process in clock ticks since boot (field 22). With the
+// pid it names one process for good, also in a file.
 func StartTime(pid int) (uint64, error) {
 	fields, err := Stat(pid)
 	if err != nil {
@@ -132,6 +136,7 @@ func Stat(pid int) ([]string, error) {
 // ParseStat splits a line of proc_pid_stat(5) into the name, which may have blanks and
 // brackets in it, and the fields behind the name: the first is field 3, the state.
 func ParseStat(text string) (name string, fields []string, err error) {
+	// The last bracket, because the process chooses its name: "x) R 1" is one.
 	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if end >= open && open >= 0 {
 		name, fields = text[open+1:end], strings.Fields(text[end+1:])

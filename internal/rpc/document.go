@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nested objects and arrays of a document.
+// maxDepth bounds the nested objects and arrays of a document: json.Unmarshal recurses into
+// them.
 const maxDepth = 64
 
 // folded is how deep keys are compared without their case: a batch, a request,
@@ -29,6 +30,7 @@ func ExamineWithin(line []byte, depth int) (elements int, err error) {
 		return 0, errors.New("it is not UTF-8")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
+	// Numbers are not looked at, and one that no float64 holds is no mistake here.
 	decoder.UseNumber()
 	w := walker{depth: depth}
 	for begun := false; ; begun = true {

@@ -60,6 +60,8 @@ func readRequest(text json.RawMessage) (r Request) {
 			r.Fault = &Fault{code, message}
 		}
 	}
+	// null is taken for no id: JSON-RPC keeps it for the answer to a message whose id is
+	// not known.
 	if id, there := present(fields, "id"); there && (id[0] == '{' || id[0] == '[' || id[0] == 't' || id[0] == 'f') {
 		fail(CodeRequest, "the id is neither a string nor a number")
 	} else if there {

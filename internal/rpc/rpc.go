@@ -42,7 +42,7 @@ type Message struct {
 	Error  json.RawMessage `json:"error,omitempty"`
 }
 
-// ErrTooLong says that a line passed MaxLine.
+// ErrTooLong says that a line passed its reader's limit.
 var ErrTooLong = errors.New("the message is too long")
 
 // ErrGone says that the other side ended the conversation before it answered.
@@ -95,6 +95,8 @@ func (c *Conn) LineWithin(limit int, room func(bytes int) error) ([]byte, error)
 	var line []byte
 	for {
 		part, err := c.lines.ReadSlice('\n')
+		// Before the part is kept: a line without an end never takes more memory than the
+		// limit.
 		if len(line)+len(part) > limit {
 			return nil, ErrTooLong
 		}
@@ -128,6 +130,8 @@ func (c *Conn) Receive() (m Message, err error) {
 	return m, err
 }
 
+// decode reads a message of clove's own side, which was not examined: see Examine for
+// others.
 func decode(line []byte, m any) error {
 	if err := json.Unmarshal(line, m); err != nil {
 		return fmt.Errorf("cannot read a message: %w", err)
@@ -219,11 +223,12 @@ func (m Message) parts(line net.Buffers) net.Buffers {
 // Notify sends what needs no answer.
 func (c *Conn) Notify(method string, params any) error { return c.say(nil, method, params) }
 
-// Request sends a request with id 1: there is one at a time.
+// Request sends a request with id 1: there is one at a time, so the answer needs no search.
 func (c *Conn) Request(method string, params any) error {
 	return c.say(json.RawMessage("1"), method, params)
 }
 
+// say encodes the parameters and sends a message.
 func (c *Conn) say(id json.RawMessage, method string, params any) error {
 	text, err := json.Marshal(params)
 	if err != nil {
@@ -291,7 +296,8 @@ func (c *Conn) Respond(id json.RawMessage, result any, fault any) error {
 	return c.Deliver(false, m)
 }
 
-// CloseWrite ends what this side says.
+// CloseWrite ends what this side says; it can still receive. It does nothing on a
+// connection without a half-close.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -299,5 +305,6 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// sendTimeout bounds the wait for a peer that does not read.
+// sendTimeout bounds the wait for a peer that does not read. It is of one message: a slow
+// reader of a long stream is not cut off.
 const sendTimeout = 30 * time.Second

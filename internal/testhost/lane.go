@@ -41,6 +41,8 @@ func Lane() string {
 // Cgroup reports how this host mounts its cgroup file systems.
 func Cgroup() string { return cgroupOf("/sys/fs/cgroup") }
 
+// cgroupOf tells the layouts apart by where cgroup v2 is mounted: at the root, below a
+// folder of systemd's beside v1 (hybrid), or not at all.
 func cgroupOf(root string) string {
 	if isCgroup2(root) {
 		return CgroupV2
@@ -51,6 +53,7 @@ func cgroupOf(root string) string {
 	return CgroupV1
 }
 
+// isCgroup2 asks statfs(2): the name of a folder does not say what is mounted there.
 func isCgroup2(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC

@@ -46,6 +46,7 @@ func listMounts([]string) ([]string, error) {
 // the kernel wrote them: they are only compared and shown.
 type mount struct{ root, point, kind, source string }
 
+// mounts lists the mounts of this process's namespace.
 func mounts() ([]mount, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -62,6 +63,7 @@ func mounts() ([]mount, error) {
 	return all, nil
 }
 
+// listCgroups leaves out the parents that stay on the host.
 func listCgroups([]string) ([]string, error) {
 	found, err := agentCgroups("/sys/fs/cgroup")
 	return slices.DeleteFunc(found, parentCgroup.MatchString), err
@@ -82,6 +84,7 @@ func agentCgroups(root string) ([]string, error) {
 	return found, err
 }
 
+// listCgroupProcesses lists the pids, each with its cgroup: endLeft reads them.
 func listCgroupProcesses([]string) ([]string, error) {
 	groups, err := agentCgroups("/sys/fs/cgroup")
 	var lines []string
@@ -151,6 +154,7 @@ func listNetworkNamespaces([]string) ([]string, error) {
 	return lines, nil
 }
 
+// listFiles lists everything below the test's own directories.
 func listFiles(dirs []string) ([]string, error) {
 	var lines []string
 	for _, dir := range dirs {
@@ -168,6 +172,8 @@ func listFiles(dirs []string) ([]string, error) {
 	return lines, nil
 }
 
+// listOwnFiles lists what this process has open. Descriptors that an earlier test left are
+// there before as well, so only new ones count.
 func listOwnFiles([]string) ([]string, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	var lines []string

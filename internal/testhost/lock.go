@@ -51,6 +51,8 @@ func flockBlocking(fd int) error {
 	}
 }
 
+// writeHolder notes this process for the message of those that wait. Truncated first:
+// digits of a longer number could be left.
 func writeHolder(fd int) error {
 	if err := unix.Ftruncate(fd, 0); err != nil {
 		return err

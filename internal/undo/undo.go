@@ -14,7 +14,7 @@ type Stack struct {
 	actions []action
 }
 
-// action undoes one acquisition.
+// action undoes one acquisition. The name is for the error of a failed undo.
 type action struct {
 	name string
 	undo func() error

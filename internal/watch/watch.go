@@ -30,7 +30,8 @@ type Watcher struct {
 	alone      bool // the source is this one's
 }
 
-// Writes are changes of files' content, new names and names that vanish.
+// writes are changes of files' content, new names and names that vanish. A directory that
+// is itself removed reports IN_IGNORED without being asked.
 const writes = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE
 
 // Source is one inotify instance for any number of Watchers. The zero value is ready;
@@ -73,6 +74,7 @@ func (s *Source) Dir(path string) (*Watcher, error) {
 	return w, nil
 }
 
+// open makes the instance when the first directory is watched; s.mu is held.
 func (s *Source) open() error {
 	if s.closed {
 		return os.ErrClosed
@@ -128,7 +130,8 @@ func (s *Source) leave(w *Watcher) bool {
 	return true
 }
 
-// listen ends when the file is closed.
+// listen ends when the file is closed. Its buffer is larger than any event (16 bytes and a
+// name), or read(2) would fail with EINVAL (inotify(7)).
 func (s *Source) listen(file *os.File) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -159,6 +162,7 @@ func (s *Source) wake(events []byte) {
 	}
 }
 
+// wakeAll never waits: a Watcher that has not looked yet has its notification already.
 func wakeAll(watchers []*Watcher) {
 	for _, w := range watchers {
 		select {

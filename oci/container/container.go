@@ -34,24 +34,25 @@ type Engine struct {
 	Hooks         Hooks  // nil: none
 }
 
-// Container is one that exists in a directory of the engine's root.
+// Container is an existing container: a directory below the engine's root.
 type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
 	notify *notify // nil: there is no service manager
-	unborn bool    // its first process was not made yet, and libcontainer cannot be asked for its state
+	unborn bool    // its first process does not exist yet, and libcontainer must not be asked for its state
 }
 
-// Options are what create's command line says of the container itself.
+// Options are what create's command line says of the container itself. The runtime
+// specification has no fields for them.
 type Options struct {
 	NoPivot      bool   // the root is on a ramdisk, which pivot_root(2) cannot leave
 	NoNewKeyring bool   // the container has the caller's session keyring
 	NotifySocket string // the service manager's; "": none
 }
 
-// Create checks spec and makes the container's directory. Relative paths in
-// spec are below the working directory, which becomes the bundle's in State.
-// After an error there is no directory, but for one that the id had already.
+// Create checks spec and makes the container's directory. Relative paths in spec are
+// relative to the working directory, which State reports as the bundle. After an error
+// there is no directory, except one that existed before under the same id.
 func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, error) {
 	notify := e.notifyOf(id, o.NotifySocket)
 	if notify != nil {
@@ -69,7 +70,7 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 		return nil, err
 	}
 	c := &Container{engine: e, lib: lib, notify: notify, unborn: true}
-	// Only now: libcontainer wants to make the container's directory itself.
+	// After libcontainer.Create, which refuses a directory that exists.
 	if notify != nil {
 		if err := os.Mkdir(notify.directory, 0o755); err != nil {
 			c.destroy(false)
@@ -79,8 +80,8 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	return c, nil
 }
 
-// Load finds a container again, or gives ErrNotExist. A hooks that is gone comes
-// back with it.
+// Load finds a container by its directory; without one the error is ErrNotExist. It calls
+// Hooks.Loaded, which restarts what enforces the container's rules if that was killed.
 func (e Engine) Load(id string) (*Container, error) {
 	if id == "" {
 		return nil, errors.New("container id cannot be empty")
@@ -94,8 +95,9 @@ func (e Engine) Load(id string) (*Container, error) {
 	return c, nil
 }
 
-// RemoveUnfinished removes what a create left that died before it wrote its
-// state: a directory that Load does not see. id is one that Load took.
+// RemoveUnfinished removes the directory of a create that was killed before it wrote
+// state.json, which Load does not find. The caller must have passed id to Load first: Load
+// rejects ids that lead out of the root.
 func (e Engine) RemoveUnfinished(id string) error {
 	return os.RemoveAll(filepath.Join(e.Root, id))
 }
@@ -120,12 +122,14 @@ func (c *Container) Exec(notifySocket string) error {
 	}
 }
 
+// exec listens on the container's notify socket before the process can write to it. Only
+// create knows whether there is one: the directory is mounted in the container.
 func (c *Container) exec(notifySocket string) error {
 	notify := c.engine.notifyOf(c.lib.ID(), notifySocket)
 	if notify != nil {
 		err := notify.listen()
 		if errors.Is(err, os.ErrNotExist) {
-			return c.release() // create made no place for it: the socket is somebody else's
+			return c.release() // create got no NOTIFY_SOCKET, so the container has no such directory
 		}
 		if err != nil {
 			return err
@@ -138,18 +142,20 @@ func (c *Container) exec(notifySocket string) error {
 	return notify.await(c)
 }
 
-// Signal reaches the container's first process, and with KILL all of them where
-// they share the pid namespace of others. ErrNotRunning: there is none to reach.
+// Signal signals the container's first process. KILL ends all its processes if they share a
+// pid namespace with others: their first process is then no init whose end would end them.
+// The error is ErrNotRunning if no process is left.
 func (c *Container) Signal(signal unix.Signal) error { return c.lib.Signal(signal) }
 
-// Delete removes a container that is not running. One that was never started
-// is killed first, and with force any other too. It waits ten seconds at most for
-// the killed process. After an error the container is still there, for another try.
+// Delete removes a container that is not running. One that was never started is killed
+// first, and with force a running one too. It waits for the killed process, ten seconds at
+// most. After an error the container still exists, and Delete may be called again.
 func (c *Container) Delete(force bool) error {
 	status, err := c.lib.Status()
 	switch {
 	case force:
-		// A stopped one as well: processes without a pid namespace of their own may be left.
+		// A stopped container as well: without a pid namespace of its own, processes may be
+		// left in its cgroup, which could then not be removed.
 		return c.kill()
 	case err != nil:
 		return err
@@ -161,16 +167,18 @@ func (c *Container) Delete(force bool) error {
 	return fmt.Errorf("cannot delete container %s that is not stopped: %s", c.lib.ID(), status)
 }
 
-// killPatience is runc's: behind it, a process hangs in the kernel.
+// killPatience is as long as runc waits. A process that is still there after KILL hangs in
+// the kernel.
 const killPatience = 10 * time.Second
 
-// kill ends all processes and removes the container.
+// kill ends all processes and removes the container. The pidfd is opened before the signal,
+// so that the wait cannot be for another process with the same number.
 func (c *Container) kill() error {
 	process, err := c.watch()
 	if err != nil {
 		return err
 	}
-	_ = c.lib.Signal(unix.SIGKILL) // it may be gone already, which the next lines see
+	_ = c.lib.Signal(unix.SIGKILL) // it may have ended already, which the next lines notice
 	if process != nil {
 		defer process.Close()
 		if !process.WaitFor(killPatience) {
@@ -180,14 +188,15 @@ func (c *Container) kill() error {
 	return c.remove()
 }
 
-// watch holds the first process before it is killed, so that its end is an event
-// and no other process can be taken for it. It is nil where that is gone.
+// watch opens a pidfd of the first process, so that its end is an event, where runc polls.
+// It returns nil if the process has ended.
 func (c *Container) watch() (*pidfd.Process, error) {
 	state, err := c.lib.State()
 	if err != nil {
 		return nil, err
 	}
-	// libcontainer compares start times: after it, the pidfd is of that process or of none.
+	// The number may have been reused before pidfd.Open. Status compares the start time
+	// after it: if the container is not stopped, the pidfd is of its process.
 	process, err := pidfd.Open(state.InitProcessPid)
 	status, statusErr := c.lib.Status()
 	switch {

@@ -16,19 +16,20 @@ type Event struct {
 	Data any    `json:"data,omitempty"` // of stats: numbers of the container's cgroups, in runc's form
 }
 
-// Pids are the processes in the container's cgroup and below it, as the host
-// counts them; none is no error.
+// Pids are the processes in the container's cgroup and below it, as the host counts them. A
+// container without any is no error.
 func (c *Container) Pids() ([]int, error) { return c.lib.Processes() }
 
 // Pause stops every process of the container until Resume, with the cgroup's
 // freezer. ErrNotRunning: it has none, or is paused already.
 func (c *Container) Pause() error { return c.lib.Pause() }
 
-// Resume lets them go on; of a container that is not paused it is an error.
+// Resume thaws the container's processes. It is an error for a container that is not
+// paused.
 func (c *Container) Resume() error { return c.lib.Resume() }
 
-// Stats is the container's use of everything until now, in the units of runc's
-// events (CPU time in nanoseconds, memory in bytes). Of one that has ended it is an error.
+// Stats is what the container has used so far, in the units of runc's events (CPU time in
+// nanoseconds, memory in bytes). It is an error for a container that has ended.
 func (c *Container) Stats() (Event, error) {
 	if err := c.checkAlive(); err != nil {
 		return Event{}, err
@@ -36,6 +37,7 @@ func (c *Container) Stats() (Event, error) {
 	return c.stats()
 }
 
+// checkAlive has the message that runc's events gives for a stopped container.
 func (c *Container) checkAlive() error {
 	status, err := c.lib.Status()
 	if err == nil && status == libcontainer.Stopped {
@@ -44,13 +46,16 @@ func (c *Container) checkAlive() error {
 	return err
 }
 
-// Follow calls emit with the container's use after each interval, and of every
-// time that the kernel ended a process of it for want of memory, until the container
-// ends, ctx does, or emit fails; only the last is an error. interval is more than 0.
+// Follow calls emit with the container's usage after each interval, and with an oom event
+// each time that the kernel kills a process of it for lack of memory. It returns when the
+// container ends, ctx ends, or emit fails; only the last is an error. interval must be
+// positive.
 func (c *Container) Follow(ctx context.Context, interval time.Duration, emit func(Event) error) error {
 	if err := c.checkAlive(); err != nil {
 		return err
 	}
+	// The container may end between the first check and the subscription, whose error then
+	// means nothing.
 	ooms, err := c.lib.NotifyOOM()
 	if c.checkAlive() != nil {
 		return nil // an end before the watch is not reported
@@ -74,7 +79,7 @@ func (c *Container) Follow(ctx context.Context, interval time.Duration, emit fun
 				if c.checkAlive() != nil {
 					return nil // cgroup v2 reports no end if the cgroup is removed at once
 				}
-				logrus.Error(err) // one look that failed ends nothing
+				logrus.Error(err) // a single failure does not end the command
 				continue
 			}
 		}

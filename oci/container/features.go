@@ -18,10 +18,11 @@ func SeccompVersion() string {
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch)
 }
 
-// Features is what the features command prints: what libcontainer knows, whatever
-// this host has of it, and unsafe, the beginnings of annotations that change what
-// happens. An engine must not let images set those.
+// Features is what the features command prints: what libcontainer supports, whether or not
+// this host does. unsafe are prefixes of annotations that change what a container may do;
+// an engine must not let images set those.
 func Features(unsafe ...string) features.Features {
+	// The specification's fields are pointers: absent means unknown, not false.
 	yes := new(bool)
 	*yes = true
 	return features.Features{

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signalsHeld is how many signals may wait: none is lost while one is dealt with.
+// signalsHeld is how many signals can be pending, as in runc. os/signal drops what does not
+// fit, and a dropped signal would never reach the container.
 const signalsHeld = 2048
 
 // watcher passes signals to a process in the foreground.
@@ -19,10 +20,13 @@ type watcher struct {
 	signals chan os.Signal
 }
 
+// newWatcher returns nil for a detached process, which nobody follows.
 func newWatcher(o Start) *watcher {
 	if o.Detach {
 		return nil
 	}
+	// Orphans of the container become this program's children, so their exit is reaped
+	// here. That needs to be set before the first process exists.
 	if o.Subreaper {
 		if err := system.SetSubreaper(1); err != nil {
 			logrus.Warn(err)
@@ -36,21 +40,22 @@ func newWatcher(o Start) *watcher {
 	return w
 }
 
-// catchIgnored catches what this program was started to ignore (nohup(1) does that):
-// execve(2) keeps what is ignored, so the container's process would ignore it as
-// well, and gives what is caught its default. Of what is ignored, Go's runtime
-// leaves only these two so.
+// catchIgnored stops ignoring signals that this program was started to ignore, as nohup(1)
+// does for its command. execve(2) keeps ignored signals ignored, so the container's process
+// would ignore them too; caught signals get their default action there. SIGHUP and SIGINT
+// are the only two whose ignoring Go's runtime preserves.
 func catchIgnored() {
 	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s) // and does nothing, as before
+			// The channel is never read: the signal has no effect here, as before.
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 }
 
-// follow passes every signal on until the process ends, and returns its status.
-// resize is called when the window's size changes. Signals stay held after it, so that
-// none interrupts the container's removal.
+// follow passes every signal on until the process ends, and returns its status. resize is
+// called when the size of the caller's window changes. After it returns, signals stay
+// caught, so that none interrupts the container's removal.
 func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, error) {
 	pid, err := process.Pid()
 	if err != nil {
@@ -60,7 +65,7 @@ func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, err
 		switch s {
 		case unix.SIGCHLD:
 			if status, ended := reap(pid); ended {
-				_, _ = process.Wait() // the status is known; the rest of it is libcontainer's own
+				_, _ = process.Wait() // the status is known; this lets libcontainer finish
 				return status, nil
 			}
 		case unix.SIGWINCH:
@@ -75,7 +80,8 @@ func (w *watcher) follow(process *libcontainer.Process, resize func()) (int, err
 	return -1, nil
 }
 
-// reap reaps every child that has ended, and returns the status of awaited.
+// reap reaps every child that has ended, orphans of the container included, and returns the
+// status of awaited. It loops, because one SIGCHLD may stand for several children.
 func reap(awaited int) (status int, ended bool) {
 	for {
 		var how unix.WaitStatus

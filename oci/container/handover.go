@@ -16,11 +16,12 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// firstExtra is the first descriptor behind the standard streams.
+// firstExtra is the first descriptor after the standard streams.
 const firstExtra = 3
 
-// handDownListeners gives the first process the sockets that systemd made for
-// this program (sd_listen_fds(3)). The process is 1 where it looks at LISTEN_PID.
+// handDownListeners gives the first process the sockets that systemd opened for this
+// program (sd_listen_fds(3)). LISTEN_PID is 1, the process's own number in its pid
+// namespace: a process ignores sockets meant for another one.
 func handDownListeners(process *libcontainer.Process) {
 	listeners := activation.Files(false)
 	if len(listeners) == 0 {
@@ -30,11 +31,14 @@ func handDownListeners(process *libcontainer.Process) {
 	process.Env = append(process.Env, "LISTEN_FDS="+strconv.Itoa(len(listeners)), "LISTEN_PID=1")
 }
 
-// preserve adds count descriptors that this program was started with.
+// preserve adds count descriptors that this program was started with. They follow systemd's
+// sockets, which are descriptors 3 and up as well.
 func preserve(process *libcontainer.Process, count int) error {
 	first := firstExtra + len(process.ExtraFiles)
 	for i := range count {
 		fd := first + i
+		// os.NewFile accepts any number; a closed descriptor would only fail in the
+		// container's start, with an error that names none.
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
 			return fmt.Errorf("unable to stat preserved-fd %d (of %d): %w", i, count, err)
 		}
@@ -43,8 +47,8 @@ func preserve(process *libcontainer.Process, count int) error {
 	return nil
 }
 
-// dial connects to a socket of the engine's. libcontainer wants the second of
-// the two, which is the same connection.
+// dial connects to one of the engine's sockets. libcontainer takes the connection as a
+// file, which is a duplicate: the caller closes both.
 func dial(path string) (net.Conn, *os.File, error) {
 	connection, err := net.Dial("unix", path)
 	if err != nil {
@@ -58,8 +62,8 @@ func dial(path string) (net.Conn, *os.File, error) {
 	return connection, socket, nil
 }
 
-// writePidFile leaves nobody half a number to read. The name in between is runc's, which
-// an engine sees in the error for a folder that is not there.
+// writePidFile renames a complete file into place, so that a shim never reads half a
+// number. The temporary name is runc's: the error for a missing folder contains it.
 func writePidFile(path string, process *libcontainer.Process) error {
 	if path == "" {
 		return nil
@@ -80,7 +84,7 @@ func writePidFile(path string, process *libcontainer.Process) error {
 	return os.Rename(temporary, path)
 }
 
-// terminate ends a process whose start failed.
+// terminate ends and reaps a process whose start failed.
 func terminate(process *libcontainer.Process) error {
 	if err := process.Signal(unix.SIGKILL); err != nil {
 		return err
@@ -89,9 +93,9 @@ func terminate(process *libcontainer.Process) error {
 	return nil
 }
 
-// checkSockets refuses descriptors for a process with network rules that reach into
-// the network of who called: no rule is where they send. Those that are given by
-// path name no network.
+// checkSockets refuses to pass a process with network rules a socket of the caller's
+// network: what is sent through such a socket leaves by the caller's network, past all
+// rules. Unix sockets are allowed: they belong to no network.
 func checkSockets(process *libcontainer.Process, streams bool) error {
 	files := slices.Clone(process.ExtraFiles)
 	if streams {

@@ -5,8 +5,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Hooks are called at the turning points of a container's life, for rules that
-// libcontainer does not know. An Engine without them has no such rules.
+// Hooks are called at fixed points of a container's life, for rules that libcontainer does
+// not know. An Engine without Hooks has no such rules.
 type Hooks interface {
 	// Created is called when a container's process waits to execute command. An error
 	// removes the container.
@@ -26,11 +26,12 @@ type Hooks interface {
 type Kept struct {
 	ID, Directory string            // Directory is absolute, below the engine's root
 	Pid           int               // on the host
-	StartTime     uint64            // proc_pid_stat(5): numbers come again
+	StartTime     uint64            // proc_pid_stat(5), because pids are reused
 	Cgroups       map[string]string // controller, "" for the v2 tree, to directory
 }
 
-// Kept is that of a container whose process has been made; before, Pid is 0.
+// Kept returns what state.json has of the first process. Before that process exists, Pid is
+// 0.
 func (c *Container) Kept() (Kept, error) {
 	state, err := c.lib.State()
 	if err != nil {
@@ -40,8 +41,9 @@ func (c *Container) Kept() (Kept, error) {
 		StartTime: state.InitProcessStartTime, Cgroups: state.CgroupPaths}, nil
 }
 
-// created calls Hooks.Created. A process that a hook starts must not inherit this
-// program's descriptors: the engine waits until all copies of its streams are closed.
+// created calls Hooks.Created. A process that a hook starts must not inherit this program's
+// descriptors: an engine waits until every copy of its streams is closed, so a long-lived
+// monitor would keep it waiting.
 func (c *Container) created(command []string) error {
 	if c.engine.Hooks == nil {
 		return nil
@@ -52,8 +54,8 @@ func (c *Container) created(command []string) error {
 	return c.engine.Hooks.Created(c, command)
 }
 
-// loaded logs an error and goes on: a container whose hooks fail must still be one
-// that can be killed and removed. Hooks.Starting keeps it from being started.
+// loaded logs an error and goes on: it must always be possible to kill and remove a
+// container. Hooks.Starting prevents the start of one whose rules are not enforced.
 func (c *Container) loaded() {
 	if c.engine.Hooks == nil {
 		return
@@ -63,7 +65,8 @@ func (c *Container) loaded() {
 	}
 }
 
-// release lets the waiting process execute, after Hooks.Starting.
+// release lets the waiting process execute, after Hooks.Starting. libcontainer opens the
+// fifo that the process waits at.
 func (c *Container) release() error {
 	if c.engine.Hooks != nil {
 		if err := c.engine.Hooks.Starting(c); err != nil {
@@ -73,9 +76,11 @@ func (c *Container) release() error {
 	return c.lib.Exec()
 }
 
-// remove takes away what is left of a container whose process is gone.
+// remove removes the cgroup and the directory of a container whose process is gone.
+// Hooks.Ended comes first: it reads the cgroup's counters, and its files are in the
+// directory.
 func (c *Container) remove() error {
-	// Without a process Hooks.Created was not called.
+	// Without a process, Hooks.Created was not called.
 	if c.engine.Hooks != nil && !c.unborn {
 		if err := c.engine.Hooks.Ended(c); err != nil {
 			return err

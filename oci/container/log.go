@@ -15,7 +15,7 @@ type Log struct {
 	Debug bool
 }
 
-// LogFormat reports whether a format's name means JSON, or that it means nothing.
+// LogFormat reports whether the format is JSON, or that there is no such format.
 func LogFormat(name string) (json bool, err error) {
 	switch name {
 	case "", "text":
@@ -26,8 +26,9 @@ func LogFormat(name string) (json bool, err error) {
 	return false, errors.New("invalid log-format: " + name)
 }
 
-// Open makes it the log of this process, for as long as that lives. Lines are
-// appended and synced: a shim reads them when this program is gone, however it ended.
+// Open makes l the log of this process. Lines are appended, because several calls for one
+// container share a file, and synced: a shim reads them after this program has ended,
+// however it ended.
 func (l Log) Open() error {
 	if l.Debug {
 		logrus.SetLevel(logrus.DebugLevel)

@@ -16,10 +16,10 @@ import (
 	"clove.run/clove/internal/passfd"
 )
 
-// notify reports to the service manager that the container's process is ready
-// (sd_notify(3)). The manager knows this program, not that process, and its
-// socket is not in the container's file system: so a socket of the container's
-// own stands between the two.
+// notify passes the readiness of the container's process on to the service manager
+// (sd_notify(3)). The manager accepts messages from this program, not from the container's
+// process, and its socket is not in the container's file system. So the container gets a
+// socket of its own:
 //
 //	process ─▶ /run/notify/notify.sock ═ ROOT/ID/notify/notify.sock ─▶ host
 type notify struct {
@@ -33,7 +33,7 @@ const (
 	notifyInside     = "/run/notify"
 )
 
-// notifyOf is nil without a service manager.
+// notifyOf returns nil without a service manager.
 func (e Engine) notifyOf(id, host string) *notify {
 	if host == "" {
 		return nil
@@ -41,26 +41,29 @@ func (e Engine) notifyOf(id, host string) *notify {
 	return &notify{host: host, directory: filepath.Join(e.Root, id, "notify")}
 }
 
-// mount makes the socket's directory part of the container.
+// mount adds the socket's directory to the container. The directory and not the socket,
+// because the socket is made by start, after the mounts.
 func (n *notify) mount(spec *specs.Spec) {
 	spec.Mounts = append(spec.Mounts, specs.Mount{Destination: notifyInside, Source: n.directory,
 		Options: []string{"bind", "nosuid", "noexec", "nodev", "ro"}})
 	spec.Process.Env = append(spec.Process.Env, "NOTIFY_SOCKET="+filepath.Join(notifyInside, notifySocketName))
 }
 
+// listen makes the socket that the container writes to.
 func (n *notify) listen() (err error) {
 	path := filepath.Join(n.directory, notifySocketName)
 	if n.socket, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o777) // whoever the process is
+	// The container's process may have any user id.
+	return os.Chmod(path, 0o777)
 }
 
 func (n *notify) close() { _ = n.socket.Close() }
 
-// announce hands the readiness of the process that Run started on. In the
-// foreground this program stays the manager's main process. Detached it waits
-// until the process, which becomes the main one, is ready or has ended.
+// announce passes on the readiness of the process that Run has started. In the foreground
+// this program stays the manager's main process. Detached, it waits until the process,
+// which becomes the main one, is ready or has ended.
 func (c *Container) announce(o Start) {
 	switch {
 	case c.notify == nil || o.Wait: // then Exec does it
@@ -77,7 +80,8 @@ func (c *Container) announce(o Start) {
 	}
 }
 
-// await is forward, until the container's process ends.
+// await is forward that ends with the container's process: one that dies before it is ready
+// would never send anything.
 func (n *notify) await(c *Container) error {
 	state, err := c.lib.State()
 	if err != nil {
@@ -97,14 +101,15 @@ func (n *notify) await(c *Container) error {
 	return n.forward(state.InitProcessPid)
 }
 
-// forward waits for the word READY and hands it on, with main as the process to
-// watch from now on. It is over when the socket is closed.
+// forward waits for READY= and passes it on, with main as the process that the manager
+// watches from then on. It returns nil when the socket is closed.
 func (n *notify) forward(main int) error {
 	host, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.host, Net: "unixgram"})
 	if err != nil {
 		return err
 	}
 	defer host.Close()
+	// Other lines (STATUS=, WATCHDOG=) are dropped, as runc drops them.
 	datagram := make([]byte, 4096)
 	for {
 		length, err := n.socket.Read(datagram)
@@ -123,12 +128,15 @@ func (n *notify) forward(main int) error {
 	}
 }
 
-// barrierPatience is sd_notify_barrier(3)'s: an old manager does not know it.
+// barrierPatience is as long as runc waits: a manager before systemd 246 does not know
+// barriers.
 const barrierPatience = 30 * time.Second
 
-// announceTo ends when the manager has read everything: the pid may belong to
-// nobody when this program is gone.
+// announceTo returns when the manager has read both messages: it looks up who sent them by
+// the sender's pid, which may be unknown once this program has ended. The manager closes
+// the pipe's end when everything before it is processed.
 func announceTo(host *net.UnixConn, ready string, main int) error {
+	// Two datagrams, as runc sends them.
 	for _, message := range []string{ready, "MAINPID=" + strconv.Itoa(main)} {
 		if _, err := host.Write([]byte(message + "\n")); err != nil {
 			return err

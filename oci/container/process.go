@@ -8,8 +8,8 @@ import (
 	"github.com/opencontainers/selinux/go-selinux"
 )
 
-// CheckProcess refuses a process that could only fail inside, where nobody can
-// say why any more. Its words are runc's.
+// CheckProcess refuses a process that could only fail after the container exists, with an
+// error that names no cause. The messages are runc's, which callers compare.
 func CheckProcess(p *specs.Process) error {
 	switch {
 	case p == nil:

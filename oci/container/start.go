@@ -12,24 +12,24 @@ import (
 	"clove.run/clove/oci/convert"
 )
 
-// Start is how a process of a container comes to be.
+// Start says how a process of a container is started.
 type Start struct {
-	Wait          bool              // it waits for Exec
+	Wait          bool              // the process waits for Exec
 	Detach        bool              // Run returns at once; implied by Wait
-	Keep          bool              // the container stays when its process ended
+	Keep          bool              // the container is not removed when its process ends
 	Subreaper     bool              // Run reaps the orphans of the process
 	PidFile       string            // absolute; "": none
 	ConsoleSocket string            // path of a Unix socket that gets the terminal's master; "": none
-	PidfdSocket   string            // path of one that gets the process's pidfd; "": none
-	PreserveFDs   int               // so many descriptors behind the standard streams and systemd's are the process's
-	NetworkRules  bool              // no socket of the caller's network is handed on
+	PidfdSocket   string            // path of a Unix socket that gets the process's pidfd; "": none
+	PreserveFDs   int               // how many descriptors, after the standard streams and systemd's, the process inherits
+	NetworkRules  bool              // sockets of the caller's network are refused
 	Cgroups       map[string]string // below the container's own, by controller; "" is the key on cgroup v2
 }
 
-// Run starts the first process, which CheckProcess took, and unless it is detached stays
-// until it ends and gives its status as a shell would: 128 and the number of a signal
-// that ended it, 0 where it is detached, -1 beside an error. After that, and after
-// an error, the container is gone unless it is to be kept.
+// Run starts the first process, which CheckProcess has accepted. Unless it is detached, Run
+// stays until the process ends and returns its status as a shell would: 128 and the number
+// of the signal that ended it. The status is 0 for a detached process and -1 with an error.
+// After that, and after an error, the container is removed unless Keep is set.
 func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	o.Detach = o.Detach || o.Wait
 	defer func() {
@@ -43,6 +43,7 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	}
 	process.Init = true
 	handDownListeners(process)
+	// Without Wait nothing else makes the socket; with it, Exec does.
 	if c.notify != nil && !o.Wait {
 		if err := c.notify.listen(); err != nil {
 			return -1, err
@@ -52,9 +53,9 @@ func (c *Container) Run(p *specs.Process, o Start) (status int, err error) {
 	return c.launch(process, p.Terminal, o)
 }
 
-// Join starts one more process, which CheckProcess took, in a container that
-// runs, as Run does. Of a paused container it is refused unless paused is true: it
-// would not come to its first instruction.
+// Join starts one more process, which CheckProcess has accepted, in a running container, as
+// Run does. In a paused container it is refused unless paused is true: the process would be
+// frozen before its first instruction.
 func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, err error) {
 	switch status, err := c.lib.Status(); {
 	case err != nil:
@@ -72,11 +73,14 @@ func (c *Container) Join(p *specs.Process, o Start, paused bool) (status int, er
 	return c.launch(process, p.Terminal, o)
 }
 
+// launch is what Run and Join share. Everything that can be refused is refused before the
+// process exists.
 func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start) (int, error) {
 	if err := checkTerminal(terminal, o); err != nil {
 		return -1, err
 	}
 	catchIgnored()
+	// The process logs through this program's pipe until it executes.
 	process.LogLevel = strconv.Itoa(int(logrus.GetLevel()))
 	if err := preserve(process, o.PreserveFDs); err != nil {
 		return -1, err
@@ -86,7 +90,7 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 			return -1, err
 		}
 	}
-	// Before the process exists, or its end could be missed.
+	// Before the process exists: SIGCHLD of a process that ends at once would be missed.
 	watcher := newWatcher(o)
 	streams, err := c.connect(process, terminal, o)
 	if err != nil {
@@ -108,13 +112,15 @@ func (c *Container) launch(process *libcontainer.Process, terminal bool, o Start
 	}
 	status, err := watcher.follow(process, streams.resize)
 	if process.Init && !o.Keep {
-		// Without a pid namespace of its own it leaves processes, and one that has its output
-		// open would keep this program waiting.
+		// Without a pid namespace of its own the container may have processes left. One
+		// that holds the output open would keep this program waiting for its end.
 		_ = c.lib.Signal(unix.SIGKILL) // there may be none
 	}
 	return status, err
 }
 
+// start connects to the engine's pidfd socket just for the time of the start: libcontainer
+// sends the pidfd from inside.
 func (c *Container) start(process *libcontainer.Process, o Start) error {
 	if o.PidfdSocket != "" {
 		connection, socket, err := dial(o.PidfdSocket)
@@ -128,8 +134,9 @@ func (c *Container) start(process *libcontainer.Process, o Start) error {
 	return c.lib.Start(process)
 }
 
-// setOff completes the start of a process that exists. The container's first process
-// waits: the hooks are called before it executes, here or by Exec.
+// setOff completes the start of a process that exists. The first process still waits: the
+// hooks run before it executes, here or in Exec. The pid file comes last, so that it never
+// names a process whose start failed.
 func (c *Container) setOff(process *libcontainer.Process, streams *streams, o Start) error {
 	if err := streams.started(); err != nil {
 		return err
@@ -148,8 +155,8 @@ func (c *Container) setOff(process *libcontainer.Process, streams *streams, o St
 	return writePidFile(o.PidFile, process)
 }
 
-// destroy logs its own error, where the engine looks: the caller returns the failure
-// that made it necessary.
+// destroy logs its error and does not return it: the caller already returns the failure
+// that made the removal necessary.
 func (c *Container) destroy(keep bool) {
 	if keep {
 		return
@@ -159,6 +166,7 @@ func (c *Container) destroy(keep bool) {
 	}
 }
 
+// checkTerminal has runc's conditions and messages.
 func checkTerminal(terminal bool, o Start) error {
 	switch {
 	case o.Detach && terminal && o.ConsoleSocket == "":

@@ -15,8 +15,8 @@ import (
 	"github.com/opencontainers/runc/libcontainer/utils"
 )
 
-// State is what the runtime specification calls a container's state, with what
-// runc adds to it. The order of the fields is runc's, too.
+// State is a container's state as the runtime specification defines it, with runc's
+// additions. The order of the fields is runc's, so that the JSON is the same.
 type State struct {
 	OCIVersion  string            `json:"ociVersion"` // of the specification, as this runtime knows it
 	ID          string            `json:"id"`
@@ -29,8 +29,9 @@ type State struct {
 	Owner       string            `json:"owner"` // of the directory; only List sets it
 }
 
-// State is the container's state now: what the kernel says of its process, and
-// the rest from state.json.
+// State is the container's state now: what the kernel says of its process, and the rest
+// from state.json. A process counts as the container's only with the start time that is
+// stored there.
 func (c *Container) State() (State, error) {
 	status, err := c.lib.Status()
 	if err != nil {
@@ -51,20 +52,20 @@ func (c *Container) State() (State, error) {
 	}, nil
 }
 
-// execFifo is libcontainer's, in the container's directory: the first process
-// waits behind it.
+// execFifo is libcontainer's file in the container's directory at which the first process
+// waits. It is removed when the process executes.
 const execFifo = "exec.fifo"
 
-// Waits reports whether the first process has not executed yet. Of a container that
-// is paused State does not.
+// Waits reports whether the first process has not executed yet. State cannot tell for a
+// paused container: its status is then paused, started or not.
 func (c *Container) Waits() bool {
 	_, err := os.Lstat(filepath.Join(c.Directory(), execFifo))
 	return err == nil
 }
 
-// List is the state of every container below the root. One that cannot be read
-// is reported to warnings, and does not hide the others. A root that is not there is
-// an error of os.ErrNotExist.
+// List is the state of every container below the root. One that cannot be read is reported
+// to warnings and does not hide the others. The error is fs.ErrNotExist if the root does
+// not exist.
 func (e Engine) List(warnings io.Writer) ([]State, error) {
 	entries, err := os.ReadDir(e.Root)
 	if err != nil {
@@ -93,6 +94,8 @@ func (e Engine) List(warnings io.Writer) ([]State, error) {
 	return states, nil
 }
 
+// stateOf loads the container as every command does, so `list` also restarts monitors that
+// were killed.
 func (e Engine) stateOf(id string) (State, error) {
 	c, err := e.Load(id)
 	if err != nil {
@@ -101,7 +104,8 @@ func (e Engine) stateOf(id string) (State, error) {
 	return c.State()
 }
 
-// ownerOf is a user's name, or # and the id of one who has none.
+// ownerOf is the name of the directory's owner, or # and the id of a user without a name,
+// as runc shows it.
 func ownerOf(info os.FileInfo) string {
 	id := strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Uid), 10)
 	if known, err := user.LookupId(id); err == nil {

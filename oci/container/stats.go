@@ -6,8 +6,8 @@ import (
 	"github.com/opencontainers/runc/types"
 )
 
-// statsOf brings a cgroup's numbers into the form that callers of runc read,
-// which is types.Stats: its names in JSON are the contract.
+// statsOf converts a cgroup's counters to types.Stats, whose JSON names are what callers of
+// runc parse.
 func statsOf(from *cgroups.Stats) *types.Stats {
 	stats := &types.Stats{
 		CPU:    cpuStatsOf(&from.CpuStats),
@@ -24,6 +24,7 @@ func statsOf(from *cgroups.Stats) *types.Stats {
 	return stats
 }
 
+// Times are in nanoseconds. The values for each CPU exist on cgroup v1 only.
 func cpuStatsOf(from *cgroups.CpuStats) types.Cpu {
 	usage := &from.CpuUsage
 	return types.Cpu{
@@ -37,6 +38,7 @@ func cpuStatsOf(from *cgroups.CpuStats) types.Cpu {
 	}
 }
 
+// Sizes are in bytes; raw is memory.stat, whose names differ between cgroup v1 and v2.
 func memoryStatsOf(from *cgroups.MemoryStats) types.Memory {
 	entry := func(data cgroups.MemoryData) types.MemoryEntry {
 		return types.MemoryEntry{Limit: data.Limit, Usage: data.Usage, Max: data.MaxUsage, Failcnt: data.Failcnt}
@@ -47,6 +49,8 @@ func memoryStatsOf(from *cgroups.MemoryStats) types.Memory {
 	}
 }
 
+// On cgroup v2 only io_service_bytes and io_serviced have entries: io.stat knows no queues
+// and times.
 func blockStatsOf(from *cgroups.BlkioStats) types.Blkio {
 	entries := func(all []cgroups.BlkioStatEntry) []types.BlkioEntry {
 		converted := make([]types.BlkioEntry, 0, len(all))
@@ -63,7 +67,7 @@ func blockStatsOf(from *cgroups.BlkioStats) types.Blkio {
 	}
 }
 
-// rdtStatsOf is empty on a machine without Intel's resource director.
+// rdtStatsOf is empty on a machine without Intel's Resource Director Technology.
 func rdtStatsOf(from *intelrdt.Stats) types.IntelRdt {
 	if from == nil {
 		return types.IntelRdt{}

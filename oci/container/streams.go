@@ -10,14 +10,16 @@ import (
 
 // streams are this program's ends of what the process reads and writes.
 type streams struct {
-	handedOver []io.Closer // the process has its own once it started
+	handedOver []io.Closer // closed after the start: the process has its own
 	ours       []io.Closer
 	terminal   *terminal      // nil: none in the foreground
-	copying    sync.WaitGroup // the copies of what it writes
+	copying    sync.WaitGroup // the goroutines that copy the process's output
 }
 
-// connect gives the process its input and output: the caller's own descriptors
-// when nobody stays, the engine's console socket, the caller's terminal, or pipes.
+// connect gives the process its input and output. Detached with a terminal, the engine's
+// console socket gets the master. In the foreground with a terminal, this program shows it
+// in the caller's. Detached without one, the process inherits the caller's descriptors. In
+// the foreground without one, this program copies between pipes.
 func (c *Container) connect(process *libcontainer.Process, wanted bool, o Start) (s *streams, err error) {
 	s = &streams{}
 	switch {
@@ -42,6 +44,8 @@ func (c *Container) connect(process *libcontainer.Process, wanted bool, o Start)
 	return s, c.connectPipes(s, process)
 }
 
+// connectPipes makes pipes that belong to the container's root on the host, so that a
+// process inside may open them again through /dev/stdout.
 func (c *Container) connectPipes(s *streams, process *libcontainer.Process) error {
 	config := c.lib.Config()
 	uid, err := config.HostRootUID()
@@ -62,7 +66,8 @@ func (c *Container) connectPipes(s *streams, process *libcontainer.Process) erro
 		}
 	}
 	s.ours = []io.Closer{pipes.Stdin, pipes.Stdout, pipes.Stderr}
-	// Nothing waits for this one: it ends with the caller's input, or with this program.
+	// Nothing waits for this goroutine: it ends with the caller's input, or with this
+	// program.
 	go func() {
 		_, _ = io.Copy(pipes.Stdin, os.Stdin)
 		_ = pipes.Stdin.Close()
@@ -72,15 +77,16 @@ func (c *Container) connectPipes(s *streams, process *libcontainer.Process) erro
 	return nil
 }
 
-// drain copies until either end is gone, and lets the process know of it: it
-// would wait for ever for room in a pipe that nobody reads.
+// drain copies until either end is closed. It then closes the reading end, so that the
+// process gets SIGPIPE: it would otherwise wait for ever for room in a pipe that nobody
+// reads.
 func drain(to io.Writer, from io.ReadCloser) {
 	_, _ = io.Copy(to, from)
 	_ = from.Close()
 }
 
-// started lets go of the process's ends, so that its end is seen, and takes over
-// its terminal.
+// started closes this program's copies of the process's ends, so that the end of the
+// process is seen as the end of its output, and takes over its terminal.
 func (s *streams) started() error {
 	s.release()
 	if s.terminal == nil {
@@ -93,6 +99,7 @@ func (s *streams) started() error {
 	return nil
 }
 
+// release may be called again: close calls it after a start that failed.
 func (s *streams) release() {
 	for _, end := range s.handedOver {
 		_ = end.Close()
@@ -106,7 +113,7 @@ func (s *streams) resize() {
 	}
 }
 
-// close waits for what the process still had to say.
+// close waits for output that is still in the pipes or the terminal.
 func (s *streams) close() {
 	s.release()
 	if s.terminal != nil {

@@ -14,18 +14,18 @@ import (
 	"clove.run/clove/internal/passfd"
 )
 
-// terminal joins the caller's terminal with the process's, for as long as this
-// program stays in the foreground.
+// terminal connects the caller's terminal with the process's, as long as this program stays
+// in the foreground.
 type terminal struct {
-	host   console.Console // raw meanwhile: what ^C means is decided inside
+	host   console.Console // raw during the session: the terminal inside decides what ^C means
 	waits  bool            // the process executes nothing until attach has returned
-	socket *os.File        // the master comes through it
+	socket *os.File        // libcontainer sends the master through it
 	master *os.File
 	pty    console.Console
 }
 
-// newTerminal needs a terminal of the caller's, whose size the process's has from
-// the beginning. The process's end of the socket is to be handed over.
+// newTerminal needs a terminal of the caller's. The process's terminal has its size from
+// the beginning, because a program may ask before attach. theirs is passed to the process.
 func newTerminal(process *libcontainer.Process) (t *terminal, theirs *os.File, err error) {
 	host, err := hostConsole()
 	if err != nil {
@@ -41,8 +41,8 @@ func newTerminal(process *libcontainer.Process) (t *terminal, theirs *os.File, e
 	return &terminal{host: host, waits: process.Init, socket: socket}, theirs, nil
 }
 
-// hostConsole is the first of the streams that is a terminal: any of them may
-// be redirected.
+// hostConsole is the first of the standard streams that is a terminal, because any of them
+// may be redirected, or else the controlling terminal.
 func hostConsole() (console.Console, error) {
 	for _, stream := range []*os.File{os.Stderr, os.Stdout, os.Stdin} {
 		found, err := console.ConsoleFromFile(stream)
@@ -57,13 +57,14 @@ func hostConsole() (console.Console, error) {
 	return console.ConsoleFromFile(tty)
 }
 
-// attach takes over the master of a process that has started.
+// attach takes over the master from a process that has started.
 func (t *terminal) attach() error {
 	fd, err := receive(t.socket)
 	if err != nil {
 		return fmt.Errorf("cannot have the container's terminal: %w", err)
 	}
-	// With it set, reads can be ended from outside.
+	// A non-blocking descriptor is watched by Go's poller, so that stop can end a read by a
+	// deadline.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return os.NewSyscallError("fcntl", err)
@@ -76,14 +77,16 @@ func (t *terminal) attach() error {
 		return fmt.Errorf("failed to set the terminal from the stdin: %w", err)
 	}
 	t.resize()
-	// Nothing waits for this one: it ends with the caller's input, or with this program.
+	// Nothing waits for this goroutine: it ends with the caller's input, or with this
+	// program.
 	go func() { _, _ = io.Copy(t.master, os.Stdin) }()
 	return nil
 }
 
-// setModes makes the caller's terminal raw and has one of the two add carriage returns:
-// the caller's, as runc does it, so that what is redirected has none. A process that is
-// executed in a container may write already, so there its own terminal goes on adding them.
+// setModes makes the caller's terminal raw. One of the two terminals has to add carriage
+// returns. For the first process that is the caller's, as with runc, so that redirected
+// output has none. A process of exec may have written already when its terminal arrives
+// here, so there its own terminal keeps adding them.
 func (t *terminal) setModes() error {
 	if err := t.host.SetRaw(); err != nil {
 		return err
@@ -99,7 +102,7 @@ func (t *terminal) setModes() error {
 	return unix.IoctlSetTermios(int(t.host.Fd()), unix.TCSETS, mode)
 }
 
-// receive reads one descriptor, and its name.
+// receive reads one descriptor. libcontainer sends the terminal's name with it.
 func receive(socket *os.File) (int, error) {
 	_, fds, err := passfd.Receive(socket, make([]byte, 4096), 1)
 	if err != nil || len(fds) != 1 {
@@ -108,15 +111,16 @@ func receive(socket *os.File) (int, error) {
 	return fds[0], nil
 }
 
-// pump copies what the process writes until nobody has the terminal any more.
-// When stop was called it still copies what is there: the process wrote it
-// before it ended.
+// pump copies the process's output until the last process has closed the terminal. After
+// stop it still copies what is there: the process wrote it before it ended.
 func (t *terminal) pump() {
 	_, _ = io.Copy(os.Stdout, t.master)
 	raw, err := t.master.SyscallConn()
 	if err != nil {
 		return
 	}
+	// The deadline has ended io.Copy for good, so the rest is read from the descriptor
+	// itself.
 	_ = raw.Control(func(fd uintptr) {
 		buffer := make([]byte, 4096)
 		for {
@@ -132,14 +136,14 @@ func (t *terminal) pump() {
 	})
 }
 
-// stop ends pump even where a process that was left behind keeps the terminal.
+// stop ends pump even if a process that outlives the first one keeps the terminal open.
 func (t *terminal) stop() {
 	if t.master != nil {
 		_ = t.master.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-// close gives the caller its terminal back as it was.
+// close restores the caller's terminal.
 func (t *terminal) close() {
 	_ = t.socket.Close()
 	if t.master != nil {
@@ -150,6 +154,6 @@ func (t *terminal) close() {
 
 func (t *terminal) resize() {
 	if t.pty != nil {
-		_ = t.pty.ResizeFrom(t.host) // one without a size leaves the old one
+		_ = t.pty.ResizeFrom(t.host) // a terminal without a size changes nothing
 	}
 }

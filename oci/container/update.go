@@ -10,20 +10,21 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Change is what an update asks for. What is absent stays as it is.
+// Change is what an update asks for. An absent value stays as it is.
 type Change struct {
 	Resources     specs.LinuxResources
 	L3CacheSchema string // Intel RDT, resctrl's form; "": as it is
-	MemBwSchema   string // the same
+	MemBwSchema   string // as L3CacheSchema
 }
 
-// Update changes the limits of a container that is not stopped. Before it does,
-// allowed sees what would hold afterwards of memory, pids and CPU time, and may
-// refuse: its error is returned, and nothing was done. A change that the kernel
-// refuses is taken back. ErrNotRunning: the container has ended.
+// Update changes the limits of a container that is not stopped. Before it writes anything,
+// it calls allowed with the memory, pids and CPU limits that would hold afterwards; an
+// error of allowed is returned, and nothing is changed. If the kernel refuses a value, the
+// old ones are restored. The error is ErrNotRunning if the container has ended.
 func (c *Container) Update(change Change, allowed func(after *specs.LinuxResources) error) error {
 	config := c.lib.Config()
-	// Copies all the way down: what the kernel refuses libcontainer takes back with the old ones.
+	// Everything is copied: if the kernel refuses a value, libcontainer writes the old ones
+	// again, and they must be unchanged.
 	resources := *config.Cgroups.Resources
 	cgroup := *config.Cgroups
 	cgroup.Resources, config.Cgroups = &resources, &cgroup
@@ -33,6 +34,7 @@ func (c *Container) Update(change Change, allowed func(after *specs.LinuxResourc
 	if pids := change.Resources.Pids; pids != nil && pids.Limit != nil {
 		resources.PidsLimit = pids.Limit
 	}
+	// Only the change's own: earlier ones are in the cgroup already.
 	resources.Unified = change.Resources.Unified
 	if err := allowed(effective(&resources)); err != nil {
 		return err
@@ -40,12 +42,13 @@ func (c *Container) Update(change Change, allowed func(after *specs.LinuxResourc
 	if err := mergeRdt(&config, change); err != nil {
 		return err
 	}
-	// What a plugin added to the device rules is not known here.
+	// An engine's plugin, for a GPU for instance, may have added device rules to the
+	// cgroup. They are not known here and would be lost.
 	resources.SkipDevices = true
 	return c.lib.Set(config)
 }
 
-// effective is a cgroup's limits in config.json's words.
+// effective returns a cgroup's limits in the types of config.json, as allowed expects them.
 func effective(r *cgroups.Resources) *specs.LinuxResources {
 	return &specs.LinuxResources{
 		Memory:  &specs.LinuxMemory{Limit: &r.Memory, Swap: &r.MemorySwap},
@@ -55,14 +58,16 @@ func effective(r *cgroups.Resources) *specs.LinuxResources {
 	}
 }
 
-// set takes over what a change names. Zero means to libcontainer that nothing
-// is to be written, so that the old value would hold, unseen in the state.
+// set takes over a value that the change names. libcontainer writes no zero, so a zero in
+// the config would leave the old limit in the kernel while the state shows none.
 func set[T comparable](value *T, to *T) {
 	if zero := *new(T); to != nil && *to != zero {
 		*value = *to
 	}
 }
 
+// mergeMemory sets what is named. On cgroup v1 the kernel refuses a limit of memory and
+// swap together that is below the memory limit.
 func mergeMemory(r *cgroups.Resources, m *specs.LinuxMemory) {
 	if m == nil {
 		return
@@ -71,14 +76,15 @@ func mergeMemory(r *cgroups.Resources, m *specs.LinuxMemory) {
 	set(&r.MemoryReservation, m.Reservation)
 	set(&r.MemorySwap, m.Swap)
 	r.MemoryCheckBeforeUpdate = m.CheckBeforeUpdate != nil && *m.CheckBeforeUpdate
-	// An old limit of swap, which counts memory too, does not fit every new memory:
-	// with zero the kernel keeps what it has.
+	// The old sum of memory and swap may not fit the new memory limit. Zero tells
+	// libcontainer not to write it.
 	if m.Limit != nil && *m.Limit != 0 && (m.Swap != nil && *m.Swap == 0 || m.Swap == nil && *m.Limit == -1) {
 		r.MemorySwap = 0
 	}
 }
 
-// mergeCPU keeps quota and period together: systemd and cgroup v2 write both.
+// mergeCPU keeps quota and period together: systemd and cgroup v2 write both, and a quota
+// means something else with another period.
 func mergeCPU(r *cgroups.Resources, cpu *specs.LinuxCPU) {
 	if cpu == nil {
 		return
@@ -98,6 +104,7 @@ func mergeCPU(r *cgroups.Resources, cpu *specs.LinuxCPU) {
 	}
 }
 
+// mergeBlockIO merges device by device: a change names only some of them.
 func mergeBlockIO(r *cgroups.Resources, b *specs.LinuxBlockIO) {
 	if b == nil {
 		return
@@ -122,8 +129,8 @@ func mergeBlockIO(r *cgroups.Resources, b *specs.LinuxBlockIO) {
 	}
 }
 
-// mergeWeight leaves the list that it is given alone: a change that fails is
-// taken back with it. Of two for one device the kernel took the last.
+// mergeWeight returns a new list, because the old one is needed if the change fails. If the
+// old list has a device twice, the last entry counts, as in the kernel.
 func mergeWeight(devices []*cgroups.WeightDevice, change specs.LinuxWeightDevice) []*cgroups.WeightDevice {
 	device := cgroups.NewWeightDevice(change.Major, change.Minor, 0, 0)
 	devices = slices.DeleteFunc(slices.Clone(devices), func(d *cgroups.WeightDevice) bool {
@@ -138,6 +145,7 @@ func mergeWeight(devices []*cgroups.WeightDevice, change specs.LinuxWeightDevice
 	return append(devices, device)
 }
 
+// mergeThrottle replaces a device's rate. It returns a new list, as mergeWeight does.
 func mergeThrottle(devices []*cgroups.ThrottleDevice, change specs.LinuxThrottleDevice) []*cgroups.ThrottleDevice {
 	devices = slices.DeleteFunc(slices.Clone(devices), func(d *cgroups.ThrottleDevice) bool {
 		return d.Major == change.Major && d.Minor == change.Minor
@@ -145,6 +153,8 @@ func mergeThrottle(devices []*cgroups.ThrottleDevice, change specs.LinuxThrottle
 	return append(devices, cgroups.NewThrottleDevice(change.Major, change.Minor, change.Rate))
 }
 
+// mergeRdt changes Intel RDT's schemas. A container that was created without RDT has no
+// group there, and libcontainer cannot add one.
 func mergeRdt(config *configs.Config, change Change) error {
 	switch {
 	case change.L3CacheSchema == "" && change.MemBwSchema == "":

@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// Process is config.json's process in libcontainer's words. Streams, a terminal
-// and whether it is the container's first are left to the caller. The error says
-// which resource or CPU list is unknown, in runc's words.
+// Process converts a process of config.json for libcontainer. Streams, a terminal, and
+// whether it is the container's first process are left to the caller. An error names the
+// resource or CPU list that is unknown, in runc's words.
 func Process(p *specs.Process) (*libcontainer.Process, error) {
 	limits, err := resourceLimits(p.Rlimits)
 	if err != nil {
@@ -43,6 +43,8 @@ func Process(p *specs.Process) (*libcontainer.Process, error) {
 	return process, nil
 }
 
+// resourceLimits uses the names of the specification (RLIMIT_NOFILE), which rlimits maps to
+// numbers.
 func resourceLimits(limits []specs.POSIXRlimit) ([]configs.Rlimit, error) {
 	var converted []configs.Rlimit
 	for _, l := range limits {

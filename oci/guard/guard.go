@@ -18,16 +18,18 @@ import (
 	"clove.run/clove/netns"
 )
 
-// askTime is longer than a guard takes to begin on a busy node.
+// askTime bounds a start's wait for cloved and the guard. A guard on a busy node begins
+// well within it.
 const askTime = time.Minute
 
-// Ask has the cloved at socket start the guard of a container, and returns when the
-// rules are in force, within a minute. The container must not execute before. Ask may
-// be called again, because a start may fail or be killed after it. waits returns an
-// error for a container that does not wait any more: then another start's guard is in
-// charge. Between Ask and the execution a second start may still replace the guard; the
-// container then has no network until the new one is ready.
-// The error is of KindUnenforceable if no cloved listens, else cloved's own.
+// Ask lets the cloved at socket start the guard of a container, and returns when the rules
+// are in force, within a minute. The container must not execute before that. Ask may be
+// called again, because a start may fail or be killed after it.
+//
+// waits returns an error for a container that no longer waits: then the guard of another
+// start is in charge. Between Ask and the execution a second start may still replace the
+// guard; the container then has no network until the new one is ready. The error is of
+// KindUnenforceable if no cloved listens, otherwise cloved's own.
 func Ask(socket string, order agent.Guard, waits func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -39,6 +41,8 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 	if err := waits(); err != nil {
 		return err
 	}
+	// Under the lock and after waits: the guard that is killed here cannot be that of a
+	// container that executes.
 	if err := endEarlier(order.Directory); err != nil {
 		return err
 	}
@@ -76,8 +80,8 @@ func lock(ctx context.Context, directory string) (*os.File, error) {
 	return file, nil
 }
 
-// endEarlier kills the guard before this one. The rules stay, and the new guard takes
-// them over: the namespace is never without them in between.
+// endEarlier kills the guard of an earlier start. Its rules stay until the new guard takes
+// them over, so the namespace is never without rules.
 func endEarlier(directory string) error {
 	state, err := agent.ReadGuardState(directory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,6 +102,8 @@ func Ruled(order agent.Guard) error {
 	}
 	defer n.Close()
 	defer process.Close()
+	// Two errors, because their remedies differ: no rules at all mean that the engine kept
+	// the annotations from the sandbox; other rules that the pod's containers disagree.
 	ruled, err := n.Ruled()
 	if err != nil {
 		return err
@@ -124,7 +130,7 @@ const endTime = 10 * time.Second
 // What is gone already is no error. After an error Release may be called again: the
 // file with the state is removed last.
 func Release(directory, path string) error {
-	// Before the lock: a start may have it and wait for this very guard.
+	// Before the lock is taken: a start may hold it while it waits for this very guard.
 	if err := endEarlier(directory); err != nil {
 		return err
 	}
@@ -145,6 +151,7 @@ func Release(directory, path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read what holds the network rules: %w", err)
 	}
+	// Again, under the lock: a start may have begun a new guard after the first look.
 	if err := end(state); err != nil {
 		return err
 	}
@@ -154,8 +161,10 @@ func Release(directory, path string) error {
 	return os.Remove(filepath.Join(directory, agent.GuardStateFile))
 }
 
-// end kills the guard, if the process is still that guard. Its gate dies with it.
+// end kills the guard, unless the process with its number is another one by now. Its gate
+// ends with it, because its channel closes.
 func end(state agent.GuardState) error {
+	// The rules of mode none need no guard.
 	if state.PID == 0 {
 		return nil
 	}
@@ -176,14 +185,15 @@ func end(state agent.GuardState) error {
 	return nil
 }
 
-// clear removes the rules from the namespace at path, unless that is another one by now.
+// clear removes the rules from the namespace at path. If the path names another namespace
+// by now, there is nothing to remove: an engine reuses names.
 func clear(state agent.GuardState, path string) error {
 	if path == "" {
 		return nil
 	}
 	n, err := netns.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, netns.ErrNoNamespace) {
-		return nil // the engine took it down first
+		return nil // the engine has removed it already
 	}
 	if err != nil {
 		return err

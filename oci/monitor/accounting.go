@@ -9,12 +9,13 @@ import (
 // to cloved may hang, so each has a goroutine of its own: the deadline also applies to
 // processes that outlive the first one, and a hanging disk must not delay it.
 type accounting struct {
+	// The record that still has to be written.
 	unwritten ownedRecord
-	logged    bool             // that it cannot be written
-	again     <-chan time.Time // the next try; nil: there is none to wait for
-	tried     chan attempt     // has room for the one that goes on
+	logged    bool             // a failure to write it was logged
+	again     <-chan time.Time // the next attempt; nil: none is waited for
+	tried     chan attempt     // has room for the attempt in progress
 	reporting bool
-	reported  chan error    // has room for the one
+	reported  chan error    // has room for the one report
 	patience  time.Duration // for cloved's answer
 }
 
@@ -27,8 +28,8 @@ type attempt struct {
 // accounted reports whether the record is written and reported.
 func (m *monitor) accounted() bool { return m.order.Phase == phaseEnded && !m.reporting }
 
-// conclude writes the record of the container. One whose process never executed has
-// none.
+// conclude begins to write the container's record. A container whose process never executed
+// has no record.
 func (m *monitor) conclude(e end) {
 	if m.order.Record == "" || m.order.Phase == phaseCreated {
 		m.close()
@@ -38,8 +39,8 @@ func (m *monitor) conclude(e end) {
 	m.write()
 }
 
-// write tries once; wrote gets the result. What a killed monitor wrote of this end
-// stays, because it saw more.
+// write starts one attempt to write the record; wrote gets the result. A record of this end
+// that an earlier, killed monitor has written stays, because that monitor saw more.
 func (m *monitor) write() {
 	m.again = nil
 	go func(path string, a ownedRecord) {
@@ -51,12 +52,13 @@ func (m *monitor) write() {
 	}(m.order.Record, m.unwritten)
 }
 
-// writePause is between two tries to write a record.
+// writePause is the time between two attempts to write a record.
 const writePause = time.Second
 
 // wrote tries again until it works: space may be freed on a full disk. A caller that
 // wants to remove the container gets the error.
 func (m *monitor) wrote(a attempt) {
+	// The container is gone, with its directory. Its record belongs to no container any more.
 	if !m.owns() {
 		m.order.Phase = phaseEnded
 		return

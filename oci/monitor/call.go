@@ -20,10 +20,12 @@ const (
 	verbFinish = "finish" // the container is about to be removed: answer when all is written, and end
 )
 
+// request is one line of JSON. A connection carries one request.
 type request struct {
 	Verb string `json:"verb"`
 }
 
+// answer has no failure if the request was carried out.
 type answer struct {
 	Failure string `json:"failure,omitempty"`
 }
@@ -53,13 +55,16 @@ func ask(directory, verb string, patience time.Duration) error {
 	if got.Failure != "" {
 		return errors.New(got.Failure)
 	}
+	// The monitor keeps this connection open until its process ends, so the end of file is
+	// the end of the process.
 	if verb == verbFinish {
 		_, err = io.Copy(io.Discard, connection)
 	}
 	return err
 }
 
-// reachPause is between two tries to reach a monitor that does not listen yet.
+// reachPause is the time between two attempts to connect to a monitor that does not listen
+// yet.
 const reachPause = 10 * time.Millisecond
 
 // reach waits for a monitor that another call of clove-oci is starting: it has the
@@ -81,6 +86,8 @@ func reach(directory string, until time.Time) (net.Conn, error) {
 	}
 }
 
+// dial connects to the monitor's socket. A refused connection and a missing file both mean
+// errNobody: a killed monitor leaves the file.
 func dial(directory string) (net.Conn, error) {
 	path, close, err := short(directory)
 	if err != nil {
@@ -112,11 +119,12 @@ type call struct {
 	answered chan struct{} // closed when the caller has its answer
 }
 
-// askPatience is how long a caller may take to say what it wants.
+// askPatience bounds how long a connected caller may take to send its request, so that one
+// that hangs does not hold a goroutine for ever.
 const askPatience = 10 * time.Second
 
-// listen takes requests until the listener is closed. The directory is the
-// monitor's by its lock, so a socket that is there was left by a dead one.
+// listen accepts requests until the listener is closed. A socket file that exists was left
+// by a killed monitor, because this one holds the lock.
 func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
 	path, close, err := short(directory)
 	if err != nil {
@@ -130,7 +138,7 @@ func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false) // it goes with the directory
+	listener.SetUnlinkOnClose(false) // the file is removed with the directory
 	go func() {
 		for {
 			connection, err := listener.Accept()

@@ -41,6 +41,8 @@ func (c Client) Created(made *container.Container, command []string) error {
 		}
 		o.Socket = c.Socket
 	}
+	// The lock is taken before the order is on disk: whoever finds the order and a free
+	// lock would start a second monitor.
 	held, err := lock(kept.Directory)
 	if err != nil || held == nil {
 		return errors.Join(err, errors.New("cannot lock the container's directory"))
@@ -49,6 +51,7 @@ func (c Client) Created(made *container.Container, command []string) error {
 	if err := o.save(kept.Directory); err != nil {
 		return err
 	}
+	// The error names an annotation that the author of the container wrote.
 	key := oci.AnnotationTimeout
 	if c.Rules.Limits.WallClock == 0 {
 		key = oci.AnnotationRecord
@@ -59,6 +62,8 @@ func (c Client) Created(made *container.Container, command []string) error {
 // Needed reports whether the rules need a monitor.
 func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.Record != "" }
 
+// prepareRecord finds out now whether a record can be written at all: at the end it is too
+// late to refuse.
 func (c Client) prepareRecord(whose owner) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
 	if errors.Is(err, errStatus) {
@@ -107,7 +112,8 @@ func (c Client) Loaded(found *container.Container) error {
 	return spawn(directory, held)
 }
 
-// startPatience is ample: the monitor only writes a file.
+// startPatience bounds the wait for the monitor, which only writes one file before it
+// answers.
 const startPatience = 30 * time.Second
 
 // Starting returns when the monitor has begun the deadline and written it to disk; the
@@ -148,8 +154,8 @@ func checkUnneeded(found *container.Container) error {
 		Hint: "delete it, and create it again"}
 }
 
-// finishPatience is for what the record still waits for: the parent of the
-// container's process has to reap it.
+// finishPatience bounds the wait of a removal. A record may still wait for the parent of
+// the container's process to reap it, which the exit status depends on.
 const finishPatience = 10 * time.Second
 
 // Ended returns when the monitor of an ended container has written its record and

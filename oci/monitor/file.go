@@ -16,8 +16,8 @@ import (
 	"clove.run/clove/oci"
 )
 
-// owner is the container that a record is of. An id is one container's only below
-// one engine's root, which its directory is in.
+// owner identifies the container that a record belongs to. An id is unique only below one
+// engine's root, so the directory is part of it.
 type owner struct{ id, directory string }
 
 // ownedRecord is a record as it is on disk, with the container that it is of.
@@ -89,7 +89,10 @@ func writtenBefore(path string, a ownedRecord) (there ownedRecord, found bool) {
 // errNoRecord means that the file is not a record of clove's.
 var errNoRecord = errors.New("it is no record")
 
+// readRecord returns errNoRecord for a file that is not JSON, and for a link.
 func readRecord(path string) (a ownedRecord, err error) {
+	// O_NOFOLLOW and O_NONBLOCK: the directory is root's, but a link or a FIFO with a
+	// record's name must neither lead elsewhere nor hang this process.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP {
 		return a, errNoRecord
@@ -130,12 +133,15 @@ func temporaryName(directory string) string {
 	return fmt.Sprintf(".record-%x", sum[:16])
 }
 
+// writeTemporary overwrites a file of the same name: it is what a killed monitor of this
+// container has left.
 func writeTemporary(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
+	// Synced before the rename, so that a crash of the host leaves a whole record or none.
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
@@ -153,6 +159,9 @@ func place(temporary, path string, whose owner) error {
 	return fmt.Errorf("%s and the name with its id behind it are other containers': remove one", path)
 }
 
+// placeAt renames without replacing first, because two monitors may choose one name at the
+// same time. The second rename replaces only the container's own record of an earlier
+// start.
 func placeAt(temporary, path string, whose owner) (placed bool, err error) {
 	err = unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, fs.ErrExist) {

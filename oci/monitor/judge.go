@@ -51,6 +51,7 @@ func judge(limits agent.Limits, s seen) ending {
 	return ending{status: agent.StatusExited, exitCode: s.code()}
 }
 
+// byLimit is an end for which a limit was the reason.
 func (s seen) byLimit(status agent.Status, code int, name string, value int64) ending {
 	return ending{status: status, exitCode: code, signal: s.signal(), limit: &agent.LimitHit{Name: name, Value: value}}
 }
@@ -63,6 +64,7 @@ func (s seen) code() int {
 	return s.status.ExitStatus()
 }
 
+// signal is the name of the signal that ended the process, nil for none.
 func (s seen) signal() *string {
 	if s.unknown != nil || !s.status.Signaled() {
 		return nil

@@ -26,15 +26,17 @@ type monitor struct {
 	process   *pidfd.Process  // the first; nil: it had ended before the monitor started
 	listener  *listener       // nil: the status comes from elsewhere, or is not needed
 	memory    <-chan struct{} // reports OOM kills; nil: they can be counted at the end
-	oomKills  int64           // that memory reported
+	oomKills  int64           // counted by the channel memory
 	alarm     *boottime.Alarm
-	fired     <-chan struct{} // the alarm's, until it did
+	fired     <-chan struct{} // the alarm's channel; nil after the deadline
 	calls     chan call
 	ended     chan end
 	leaving   []call // callers that wait for the monitor's end
 	accounting
 }
 
+// newMonitor makes the channels. Those with room for one value let their goroutine end even
+// if the loop has ended before.
 func newMonitor(directory string, held *os.File, o order) *monitor {
 	return &monitor{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1),
 		accounting: accounting{tried: make(chan attempt, 1), reported: make(chan error, 1), patience: reportPatience}}
@@ -69,6 +71,8 @@ func arm(directory string, held *os.File) (*monitor, error) {
 	if err := m.listen(); err != nil {
 		return nil, err
 	}
+	// On v1 the monitor leaves the cgroups of the engine's shim, in which it would end with
+	// the engine's service.
 	if m.host, err = cgroups.Detect(); err != nil {
 		return nil, err
 	}
@@ -201,6 +205,8 @@ func (m *monitor) owns() bool {
 	return err == nil && os.SameFile(there, ours)
 }
 
+// obey answers a start at once. A finish is answered when the record is written, and this
+// process ends next.
 func (m *monitor) obey(c call) {
 	switch c.verb {
 	case verbStart:
@@ -208,7 +214,7 @@ func (m *monitor) obey(c call) {
 	case verbFinish:
 		m.leaving = append(m.leaving, c)
 		if m.again != nil {
-			m.write() // and it is answered
+			m.write() // the caller gets the result of this attempt
 		}
 	default:
 		c.answer <- fmt.Errorf("the monitor does not know %q", c.verb)
@@ -233,8 +239,8 @@ func (m *monitor) start() error {
 }
 
 const (
-	killPatience = 30 * time.Second // then it is logged
-	killPause    = time.Second      // until the next try
+	killPatience = 30 * time.Second // after this a failed kill is logged
+	killPause    = time.Second      // between two attempts
 )
 
 // expire kills everything in the container's cgroup, as often as it takes: a
@@ -246,7 +252,7 @@ func (m *monitor) expire() {
 	// monitor missed its end.
 	if m.order.Phase == phaseStarted && m.process != nil && !m.process.Ended() {
 		m.order.Phase = phaseExpired
-		m.note(m.order.save(m.directory)) // without it the record says killed, and no more is lost
+		m.note(m.order.save(m.directory)) // if it cannot be saved, the record says killed instead of timeout
 	}
 	for {
 		if m.process != nil {
@@ -267,6 +273,7 @@ func (m *monitor) expire() {
 	}
 }
 
+// note writes to keeper.log in the container's directory.
 func (m *monitor) note(err error) {
 	if err != nil && m.owns() { // nobody reads the log of a removed container
 		log.Print(err)

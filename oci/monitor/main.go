@@ -27,8 +27,9 @@ func Main(args []string) int {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	unix.Umask(0o077)
 	if len(args) == 0 {
-		// The child of a source's try: it waits until the pipe is closed, or it is killed.
-		// Without that descriptor a person has called it, who gets the following.
+		// This is the child that findSource starts to test a source of exit statuses: it
+		// waits until it is killed or the pipe is closed. A person who calls `clove-oci
+		// keep` has no such descriptor, and gets the message below.
 		_, _ = io.Copy(io.Discard, os.NewFile(lasting.OrderFD, "trial"))
 	}
 	ready := os.NewFile(lasting.AnswerFD, "ready")
@@ -51,6 +52,8 @@ func Main(args []string) int {
 	return 0
 }
 
+// begin arms the monitor before it listens: a start that is answered must find the deadline
+// enforceable.
 func begin(directory string) (*monitor, error) {
 	m, err := arm(directory, os.NewFile(lasting.OrderFD, lockName))
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// scopeSuffix ends the name of each cgroup that systemd makes for an engine's
-// container. It is removed once it is empty, maybe before anybody could count in it.
+// scopeSuffix ends the name of each cgroup that systemd makes for an engine's container.
+// systemd removes such a cgroup as soon as it is empty, perhaps before its counters were
+// read.
 const scopeSuffix = ".scope"
 
 // watchMemory counts OOM kills as they happen, if the end may be too late to count

@@ -23,7 +23,8 @@ const (
 	logName    = "keeper.log"
 )
 
-// orderVersion is that of order on disk: a later clove-oci must not guess.
+// orderVersion is the version of order on disk. A clove-oci of another version refuses the
+// file: what it does not know could be a deadline.
 const orderVersion = 1
 
 // phase is how far a container is in its life.
@@ -43,7 +44,7 @@ type order struct {
 	Phase    phase             `json:"phase"`
 	ID       string            `json:"id"`
 	Pid      int               `json:"pid"`       // of the first process, on the host
-	PidStart uint64            `json:"pid_start"` // when it started, proc_pid_stat(5): numbers come again
+	PidStart uint64            `json:"pid_start"` // its start time, proc_pid_stat(5), because pids are reused
 	Cgroups  map[string]string `json:"cgroups"`   // controller to directory
 	Command  []string          `json:"command"`
 	Limits   agent.Limits      `json:"limits"`
@@ -112,6 +113,8 @@ func lock(directory string) (*os.File, error) { return openLock(directory, os.O_
 // (fs.ErrNotExist): a concurrent delete needs an empty directory to remove.
 func lockAgain(directory string) (*os.File, error) { return openLock(directory, 0) }
 
+// openLock does not wait: a lock that is held means that a monitor lives, which is the
+// answer.
 func openLock(directory string, create int) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(directory, lockName), os.O_RDWR|create, 0o600)
 	if err != nil {

@@ -64,6 +64,7 @@ func hiddenFrom(pid int) (bool, error) {
 // nsIdentity is what two descriptors of one namespace share, namespaces(7).
 type nsIdentity struct{ device, inode uint64 }
 
+// identity is that of the namespace that a path of /proc/PID/ns names.
 func identity(path string) (nsIdentity, error) {
 	var about unix.Stat_t
 	if err := unix.Stat(path, &about); err != nil {
@@ -92,6 +93,8 @@ func mapsRoot(path string) (bool, error) {
 		if len(fields) != 3 {
 			return false, fmt.Errorf("cannot parse %s: %q", path, line)
 		}
+		// The second field is the first id of the range outside. 0 is the smallest id, so
+		// a range can contain it only there.
 		outside, err := strconv.ParseUint(fields[1], 10, 32)
 		if err != nil {
 			return false, fmt.Errorf("cannot parse %s: %w", path, err)

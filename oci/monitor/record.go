@@ -37,6 +37,7 @@ func (m *monitor) record(e end) agent.Record {
 	}
 }
 
+// usage leaves out what the cgroup does not count here; absent is not zero.
 func usage(stats cgroups.Stats) agent.Usage {
 	return agent.Usage{
 		CPUMS: millis(stats.CPU), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
@@ -45,6 +46,7 @@ func usage(stats cgroups.Stats) agent.Usage {
 	}
 }
 
+// events are the kernel's counters of limits that were hit.
 func events(stats cgroups.Stats) agent.Events {
 	return agent.Events{
 		OOMKill: stats.OOMKills, PidsMax: stats.PidsMaxEvents,
@@ -77,6 +79,7 @@ func enforced(limits agent.Limits, mode cgroups.Mode) map[string]string {
 	return held
 }
 
+// millis keeps an absent figure absent.
 func millis(d *time.Duration) *int64 {
 	if d == nil {
 		return nil

@@ -93,7 +93,8 @@ func (l *listener) register() error {
 	return err
 }
 
-// findFamily gives the number that the kernel has for the protocol.
+// findFamily asks for the number of the taskstats family: generic netlink assigns numbers
+// at boot.
 func (l *listener) findFamily() (uint16, error) {
 	answer, err := l.ask(unix.GENL_ID_CTRL, unix.CTRL_CMD_GETFAMILY, 1, unix.CTRL_ATTR_FAMILY_NAME, taskstatsName)
 	if err != nil {
@@ -115,14 +116,14 @@ func (l *listener) findFamily() (uint16, error) {
 // genlHeader is the size of struct genlmsghdr.
 const genlHeader = 4
 
-// ask sends one command with one attribute, and gives the attributes of the
-// answer, or nothing where the kernel only agrees.
+// ask sends one command with one attribute. It returns the attributes of the answer, or nil
+// if the kernel only acknowledges.
 func (l *listener) ask(family uint16, command, version uint8, attribute uint16, value string) ([]byte, error) {
 	length := unix.NLMSG_HDRLEN + genlHeader + unix.SizeofNlAttr + len(value)
 	m := binary.NativeEndian.AppendUint32(nil, uint32((length+3)&^3))
 	m = binary.NativeEndian.AppendUint16(m, family)
 	m = binary.NativeEndian.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
-	m = append(m, make([]byte, 8)...) // neither a number nor a sender: one question, one answer
+	m = append(m, make([]byte, 8)...) // sequence number and port id stay 0: there is one request at a time
 	m = append(m, command, version, 0, 0)
 	m = binary.NativeEndian.AppendUint16(m, uint16(unix.SizeofNlAttr+len(value)))
 	m = binary.NativeEndian.AppendUint16(m, attribute)
@@ -143,7 +144,7 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 			return nil, errors.New("the kernel answers with nothing")
 		}
 		switch binary.NativeEndian.Uint16(buffer[atType:]) {
-		case unix.NLMSG_ERROR: // also where there is none: struct nlmsgerr begins with it
+		case unix.NLMSG_ERROR: // also for success: struct nlmsgerr begins with the code
 			if code := int32(binary.NativeEndian.Uint32(buffer[unix.NLMSG_HDRLEN:])); code != 0 {
 				return nil, unix.Errno(-code)
 			}
@@ -155,7 +156,7 @@ func (l *listener) ask(family uint16, command, version uint8, attribute uint16, 
 	}
 }
 
-// messageSize is more than two reports, the most in one message.
+// messageSize has room for two reports, the most in one message.
 const messageSize = 4096
 
 // filter accepts everything that is not a report, and the reports of the process's
@@ -171,10 +172,13 @@ func (l *listener) filter() []unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | how, Jt: yes, Jf: no, K: value}
 	}
 	return []unix.SockFilter{
+		// Not a report of this family, but an answer: accepted.
 		load(unix.BPF_H, atType),
 		jump(unix.BPF_JEQ, family, 0, 6),
+		// The first thread has the process's number: accepted.
 		load(unix.BPF_W, atThread),
 		jump(unix.BPF_JEQ, pid, 4, 0),
+		// Otherwise only the last thread of the process is accepted.
 		load(unix.BPF_B, atFlags),
 		jump(unix.BPF_JSET, flagFinal, 0, 3),
 		load(unix.BPF_W, atProcess),
@@ -194,7 +198,7 @@ func (l *listener) drain() {
 			continue
 		case err == unix.EAGAIN:
 			return
-		case err != nil: // ENOBUFS: what follows is there all the same
+		case err != nil: // after ENOBUFS the queue still has messages
 			l.ends.lost = true
 			if err != unix.ENOBUFS {
 				return

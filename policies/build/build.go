@@ -24,6 +24,7 @@ type builder struct {
 // understood so far: it is for a record of the refusal and must not be run.
 func Spec(asked Request, h host.Host, id agent.ID) (agent.Spec, error) {
 	b := &builder{asked: asked, host: h, spec: policies.Standard()}
+	// First, because the run's name and its CLOVE_ID are made from it.
 	b.spec.ID = id
 	return b.build(specSteps)
 }
@@ -42,6 +43,7 @@ func Network(asked Request) (agent.Spec, error) {
 	return b.build(networkSteps)
 }
 
+// build stops at the first mistake: those behind it may be consequences.
 func (b *builder) build(steps []func(*builder) error) (agent.Spec, error) {
 	for _, step := range steps {
 		if err := step(b); err != nil {
@@ -51,8 +53,9 @@ func (b *builder) build(steps []func(*builder) error) (agent.Spec, error) {
 	return b.spec, nil
 }
 
-// specSteps are in the order in which a user wants to learn of mistakes. The command decides
-// over prefixes and PATH, so the environment comes after it.
+// specSteps are in the order in which a user wants to learn of mistakes. Some depend on
+// others: the command decides over prefixes and PATH, so the environment comes after it,
+// and only with both is the size known that execve(2) gets.
 var specSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
 	(*builder).readSwitches,
@@ -75,7 +78,8 @@ var specSteps = []func(*builder) error{
 	(*builder).checkWhole,
 }
 
-// imageSteps leave out what only this host can hold.
+// imageSteps leave out what only this host can hold: names and environment are the
+// cluster's, and the rest has no counterpart there.
 var imageSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
 	(*builder).readSwitches,
@@ -89,6 +93,7 @@ var imageSteps = []func(*builder) error{
 	(*builder).readCommand,
 }
 
+// networkSteps are for `clove why`, which has no run: they need no file and no environment.
 var networkSteps = []func(*builder) error{
 	(*builder).readPolicy,
 	(*builder).readNetworkMode,
@@ -97,10 +102,12 @@ var networkSteps = []func(*builder) error{
 	(*builder).checkNetwork,
 }
 
-// foreignRoot reports whether the agent's programs are not this host's.
+// foreignRoot reports whether the agent's programs are not this host's, but an image's or
+// those of --rootfs. Interpreters are then named and not looked for here.
 func (b *builder) foreignRoot() bool { return b.image || b.spec.Files.Rootfs != "" }
 
-// invalid is a mistake in a request. field is the field's name on the command line, or empty.
+// invalid is a mistake in a request. field is the field's name on the command line, without
+// dashes, or empty.
 func invalid(field, hint, format string, values ...any) error {
 	if field != "" {
 		field = "--" + field
@@ -131,7 +138,7 @@ func (b *builder) readSwitches() error {
 	return nil
 }
 
-// readPolicy: the only level is the one that the spec began as.
+// readPolicy accepts the name of the only level, which the spec began as.
 func (b *builder) readPolicy() error {
 	if name := b.asked.Policy; name != "" && name != policies.StandardName {
 		return invalid("policy", "leave the flag away, or write --policy "+policies.StandardName, "there is no policy %q", name)
@@ -146,6 +153,8 @@ func (b *builder) readSeccomp() error {
 	if name == "" {
 		return nil
 	}
+	// Names come first, so that a file called "strict" in the working directory changes
+	// nothing.
 	if slices.Contains(seccomp.Names(), name) {
 		b.spec.Seccomp = agent.Seccomp{Profile: name}
 		return nil

@@ -14,7 +14,8 @@ import (
 	"clove.run/clove/policies/interpreter"
 )
 
-// language is a kind of script.
+// language is a kind of script. Its ending decides and not its content: an agent without a
+// #! line must run too.
 type language struct {
 	endings  []string // of a script's name
 	programs []string // on the host, the preferred first
@@ -22,13 +23,16 @@ type language struct {
 }
 
 var languages = []language{
+	// python3 first: `python` may be missing, or be Python 2.
 	{[]string{".py"}, []string{"python3", "python"}, pythonProgram},
+	// nodejs is what Debian called the program before node.
 	{[]string{".js", ".mjs"}, []string{"node", "nodejs"}, "node"},
 	{[]string{".sh"}, []string{"bash", "sh"}, "sh"},
 	{[]string{".rb"}, []string{"ruby"}, "ruby"},
 	{[]string{".pl"}, []string{"perl"}, "perl"},
 }
 
+// pythonProgram is the name that a foreign root must have Python under.
 const pythonProgram = "python3"
 
 // readCommand decides what is executed inside, and what must appear there for it: the
@@ -55,9 +59,9 @@ type scriptFile struct {
 	inside string // path inside
 }
 
-// findScript places the script: in the workspace that was named, else in its
-// own directory, which becomes the workspace. A program of the base system
-// stays where it is.
+// findScript decides where the script appears inside: in the workspace that was named, or
+// in its own directory, which then becomes the workspace. A program of the base system
+// keeps its path.
 func (b *builder) findScript() (scriptFile, error) {
 	given := b.host.Absolute(b.asked.Script)
 	real, err := b.checkScript(given)
@@ -69,7 +73,9 @@ func (b *builder) findScript() (scriptFile, error) {
 		if !b.foreignRoot() && b.isInstalled(real) {
 			return scriptFile{real, real}, nil
 		}
-		// A link keeps its own directory only if that holds the script too.
+		// For a script that is a link, the link's directory is the workspace if the
+		// script's file is in it as well; otherwise the file's directory, since the link
+		// would lead out of the workspace.
 		if workspace, err = filepath.EvalSymlinks(filepath.Dir(given)); err != nil {
 			return scriptFile{}, agent.Failed("script", err)
 		}
@@ -94,11 +100,13 @@ func (b *builder) isInstalled(program string) bool {
 	return b.host.InBase(program) && (!own || slices.Contains(host.SharedDirs, filepath.Dir(program)))
 }
 
-// checkScript rejects what can never be a script and returns its canonical path.
+// checkScript rejects what can never be a script and returns its canonical path. It runs
+// before anything is read, because opening a FIFO would wait for a writer.
 func (b *builder) checkScript(given string) (string, error) {
 	info, err := os.Stat(given)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		// A bare name may be meant as a command.
 		hint := "check the path; a program of the system runs as clove run -- " + b.asked.Script
 		if strings.Contains(b.asked.Script, "/") {
 			hint = "check the path; it is one of the host's"
@@ -114,9 +122,10 @@ func (b *builder) checkScript(given string) (string, error) {
 	return resolve("script", given, b.asked.Script)
 }
 
-// interpretScript returns the words before the script in its command, none for a program.
-// The interpreter is named even where the kernel would find it by the script's first line:
-// the script then need not be executable, and the PATH inside need not be the host's.
+// interpretScript returns the words that come before the script in its command, none for a
+// program. The interpreter is named even where the kernel would find it by the script's
+// first line: the script then need not be executable, and the PATH inside need not be the
+// host's.
 func (b *builder) interpretScript(script scriptFile) ([]string, error) {
 	ending := strings.ToLower(filepath.Ext(script.real))
 	head, err := interpreter.ReadHead(script.real)
@@ -124,9 +133,10 @@ func (b *builder) interpretScript(script scriptFile) ([]string, error) {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "script", Message: "cannot read " + b.asked.Script, Err: err}
 	}
 	line, hasLine := head.Line()
+	// The ending wins over the first line, except for .sh: the line may name another shell.
 	index := slices.IndexFunc(languages, func(l language) bool { return slices.Contains(l.endings, ending) })
 	switch {
-	case index >= 0 && !(hasLine && ending == ".sh"): // a shell script's own line knows which shell
+	case index >= 0 && !(hasLine && ending == ".sh"): // a shell script's first line names its shell
 		return b.languageCommand(languages[index], script)
 	case b.asked.Python != "" && !(hasLine && interpreter.IsPython(line.Program)):
 		return nil, invalid("python", "leave the flag away", "%s is not a Python script", b.asked.Script)
@@ -145,6 +155,7 @@ func (b *builder) languageCommand(l language, script scriptFile) ([]string, erro
 	switch {
 	case choice != "" && l.inside != pythonProgram:
 		return nil, invalid("python", "leave the flag away", "%s is not a Python script", b.asked.Script)
+	// Nothing can be checked: the interpreter is in a root that this host does not run.
 	case b.foreignRoot() && choice != "":
 		return []string{choice}, nil
 	case b.foreignRoot():
@@ -160,6 +171,7 @@ func (b *builder) languageCommand(l language, script scriptFile) ([]string, erro
 	return []string{b.use(found)}, nil
 }
 
+// finder searches from dir for the files that choose a version manager's version.
 func (b *builder) finder(dir string) interpreter.Finder {
 	return interpreter.Finder{Host: b.host, Dir: dir}
 }
@@ -174,8 +186,9 @@ func (b *builder) use(i interpreter.Interpreter) string {
 	return i.Path
 }
 
-// plainCommand leaves the command to the PATH inside, unless the host would
-// run an interpreter from outside the base system by that name.
+// plainCommand leaves the command to the PATH inside. One exception: if the host would run
+// a program outside the base system by that name (pyenv, nvm, a virtual environment), that
+// program is shown inside, or the command would run another version than on the host.
 func (b *builder) plainCommand() error {
 	b.spec.Command = slices.Clone(b.asked.Args)
 	name := b.asked.Args[0]
@@ -204,8 +217,8 @@ func (b *builder) plainCommand() error {
 	default:
 		return nil
 	}
-	// What is not found, or has no prefix that could be shown, is for
-	// clove-init to look up: it may exist inside.
+	// A program that is not found here, or needs no prefix, is left to clove-init: it may
+	// exist inside.
 	if err == nil && (choice != "" || len(found.Prefixes) > 0) {
 		b.spec.Command[0] = b.use(found)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // readCPUs refuses more CPUs than the host has, as docker does: such a limit would limit
-// nothing.
+// nothing. A cluster's node may have more than this host.
 func (b *builder) readCPUs() error {
 	text := b.asked.CPUs
 	if text == "" {
@@ -20,6 +20,7 @@ func (b *builder) readCPUs() error {
 	n, err := strconv.ParseFloat(text, 64)
 	have := len(b.host.CPUs)
 	switch {
+	// n != n is NaN, which ParseFloat accepts as a word.
 	case err != nil || n != n:
 		return invalid("cpus", hint, "%q is not a number", text)
 	case n < 0:

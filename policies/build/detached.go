@@ -18,6 +18,7 @@ func (b *builder) readDetached() (err error) {
 	if err := b.readRestart(); err != nil {
 		return err
 	}
+	// Names are not looked up here: the other runs may not exist yet.
 	b.spec.After = b.asked.After
 	// cloved parses the schedule: it runs in its time zone.
 	b.spec.Schedule, b.spec.KeepFiles = b.asked.Schedule, b.asked.KeepFiles
@@ -32,6 +33,8 @@ func (b *builder) readDetached() (err error) {
 	return nil
 }
 
+// refuseDetached refuses each field by its name: ignored, it would be a restart policy that
+// is not carried out.
 func (b *builder) refuseDetached() error {
 	for _, field := range []struct {
 		name, hint string
@@ -50,7 +53,8 @@ func (b *builder) refuseDetached() error {
 	return nil
 }
 
-// readRestart also reads what goes with a run that somebody else supervises.
+// readRestart reads the restart policy, and whether stdin stays open. In a foreground run
+// stdin is always passed on.
 func (b *builder) readRestart() (err error) {
 	b.spec.Stdin = b.asked.Interactive
 	b.spec.Restart, err = parseRestart(b.asked.Restart)
@@ -71,6 +75,7 @@ func parseRestart(text string) (agent.Restart, error) {
 		return restart, nil
 	}
 	var err error
+	// A count with never is a mistake: there is nothing to count.
 	if restart.Max, err = strconv.Atoi(number); err != nil || restart.Max < 1 || restart.Policy == agent.RestartNever {
 		return restart, invalid("restart", "write on-failure:5 or always:5", "%q is not a restart policy", text)
 	}

@@ -28,10 +28,13 @@ const (
 // not asked for by name.
 func (b *builder) readEnvironment() error {
 	env := map[string]string{
+		// Directories of interpreters come first, so that their tools (pip, npm) are found
+		// before those of the base system.
 		"PATH": strings.Join(append(slices.Clone(b.path), PATH), ":"),
 		"HOME": b.spec.User.Home,
 		"LANG": "C.UTF-8",
 	}
+	// Only with a terminal, as docker does.
 	if b.spec.Terminal {
 		env["TERM"] = "xterm"
 		if term, set := b.host.Lookup("TERM"); set && term != "" {
@@ -51,6 +54,7 @@ func (b *builder) readEnvironment() error {
 	if err != nil {
 		return err
 	}
+	// Last, so that nothing can replace them.
 	for key, value := range b.ownVariables() {
 		env[key] = value
 	}
@@ -58,11 +62,13 @@ func (b *builder) readEnvironment() error {
 	for key, value := range env {
 		b.spec.Env = append(b.spec.Env, key+"="+value)
 	}
+	// Sorted, so that the same request gives the same spec.
 	slices.Sort(b.spec.Env)
 	return nil
 }
 
-// ownVariables are for programs that size themselves by their limits.
+// ownVariables are for programs that choose their memory and threads by their limits.
+// Without them a program sees the whole host in /proc.
 func (b *builder) ownVariables() map[string]string {
 	cpus := float64(len(b.host.CPUs))
 	if set, err := host.ParseCPUs(b.spec.Limits.CPUSet); err == nil {
@@ -86,12 +92,16 @@ func (r Request) EachVariable(h host.Host, set func(step, key, value string, has
 	return (&builder{asked: r, host: h}).eachVariable(set)
 }
 
+// eachVariable reads files before flags: of two values for one name the last wins, so -e
+// overrides a file.
 func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) error) error {
 	own := b.ownVariables()
 	read := func(step, entry string) error {
 		key, value, hasValue := strings.Cut(entry, "=")
 		_, isOwn := own[key]
 		switch {
+		// A zero byte would end the string for execve(2). docker refuses blanks in a name,
+		// too.
 		case key == "" || strings.ContainsAny(key, " \t") || strings.ContainsRune(entry, 0):
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%q is not a variable", shorten(entry)), Hint: "write KEY=VALUE, or KEY for the caller's value"}
 		case isOwn:
@@ -112,10 +122,11 @@ func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) 
 	return nil
 }
 
-// envFileCeiling is more than execve could pass on.
+// envFileCeiling bounds what is read into memory. It is more than execve(2) could pass on.
 const envFileCeiling = 16 << 20
 
-// readEnvFile reads docker's format: one variable a line, # for comments.
+// readEnvFile reads docker's format: one variable a line, # for comments. Quotes have no
+// meaning, as there.
 func (b *builder) readEnvFile(path string, read func(step, entry string) error) error {
 	text, err := host.ReadBounded(b.host.Absolute(path), envFileCeiling)
 	if err == nil && !utf8.Valid(text) {
@@ -125,7 +136,9 @@ func (b *builder) readEnvFile(path string, read func(step, entry string) error) 
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--env-file", Message: "cannot read variables",
 			Hint: "name a text file with one KEY=VALUE a line", Err: err}
 	}
+	// Editors on Windows begin a file with it, and it would become part of the first name.
 	const byteOrderMark = "\ufeff"
+	// Lines are counted for the error: a file may have many.
 	number := 0
 	for line := range strings.Lines(strings.TrimPrefix(string(text), byteOrderMark)) {
 		number++
@@ -152,6 +165,7 @@ const (
 // checkExecSize finds now what execve(2) would refuse inside with E2BIG, without saying which
 // text is too large.
 func (b *builder) checkExecSize() error {
+	// The agent's own limit counts if it has one: clove-init sets rlimits before execve(2).
 	stack := b.host.StackBytes
 	for _, limit := range b.spec.Limits.Rlimits {
 		if limit.Name == "stack" {
@@ -167,6 +181,7 @@ func (b *builder) checkExecSize() error {
 		}
 	}
 	switch {
+	// The kernel's limit includes the zero byte at the end.
 	case len(biggest) >= execStringBytes:
 		return invalid("", "pass it in a file of the workspace", "%s has %d bytes, and the kernel takes at most %d in one string",
 			describe(biggest), len(biggest), execStringBytes-1)
@@ -186,7 +201,8 @@ func describe(text string) string {
 	return "argument " + strconv.Quote(shorten(text))
 }
 
-// shorten keeps a message readable when the mistake has megabytes.
+// shorten keeps a message readable when the mistake has megabytes. The cut may be in the
+// middle of a character, which is dropped.
 func shorten(text string) string {
 	if len(text) > 60 {
 		return strings.ToValidUTF8(text[:60], "") + "…"

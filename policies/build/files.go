@@ -28,7 +28,8 @@ func (b *builder) readFiles() error {
 	return nil
 }
 
-// readRootfs: the tree may be hostile; rootfs resolves everything in it.
+// readRootfs takes any directory but /. The tree may be hostile: rootfs resolves everything
+// in it without following links out of it.
 func (b *builder) readRootfs() (err error) {
 	if text := b.asked.Rootfs; text != "" {
 		b.spec.Files.Rootfs, err = b.directory("rootfs", text)
@@ -49,7 +50,7 @@ func (b *builder) readWorkspace() (err error) {
 	return err
 }
 
-// directory resolves a directory of the host, symbolic links included.
+// directory returns the canonical path of a directory of the host.
 func (b *builder) directory(flag, text string) (string, error) {
 	real, err := resolve("--"+flag, b.host.Absolute(text), text)
 	if err == nil && !host.IsDirectory(real) {
@@ -58,8 +59,8 @@ func (b *builder) directory(flag, text string) (string, error) {
 	return real, err
 }
 
-// resolve returns the canonical path of a host file; shown is how the user
-// wrote it.
+// resolve returns the canonical path of a host file; shown is how the user wrote it, for
+// the error.
 func resolve(step, absolute, shown string) (string, error) {
 	real, err := filepath.EvalSymlinks(absolute)
 	switch {
@@ -73,13 +74,14 @@ func resolve(step, absolute, shown string) (string, error) {
 	return "", &agent.Error{Kind: agent.KindInvalid, Step: step, Message: "cannot use " + shown, Hint: "check the path; it is one of the host's", Err: err}
 }
 
-// isLoop asks the kernel: EvalSymlinks has no error value for it.
+// isLoop asks the kernel, because EvalSymlinks has no error value for a loop of links.
 func isLoop(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, unix.ELOOP)
 }
 
-// checkWorkspace applies rootfs's own rule early, before anything is made.
+// checkWorkspace applies rootfs's own rule early, before anything is made. A directory that
+// many programs or users share would show the agent what nobody meant to show.
 func checkWorkspace(step, dir string) error {
 	if !slices.Contains(host.SharedDirs, dir) && !host.InKernel(dir) {
 		return nil
@@ -116,6 +118,7 @@ func (b *builder) parseVolume(text string) (bind agent.Bind, err error) {
 			bind.ReadOnly = option == "ro"
 		}
 	}
+	// docker takes a word without a slash for the name of a volume, not of a directory.
 	if !strings.Contains(parts[0], "/") && !strings.HasPrefix(parts[0], ".") {
 		return bind, invalid("volume", "for a directory write ./"+parts[0]+":"+parts[1], "%q would be a named volume; clove has none", parts[0])
 	}
@@ -123,7 +126,8 @@ func (b *builder) parseVolume(text string) (bind agent.Bind, err error) {
 	return bind, err
 }
 
-// placeBind resolves both sides of a bind.
+// placeBind resolves both sides of a bind. The source becomes canonical, the target stays a
+// path inside, which this host cannot resolve.
 func (b *builder) placeBind(flag, source, target string, bind *agent.Bind) (err error) {
 	if bind.Source, err = resolve("--"+flag, b.host.Absolute(source), source); err != nil {
 		return err
@@ -135,7 +139,8 @@ func (b *builder) placeBind(flag, source, target string, bind *agent.Bind) (err 
 	return err
 }
 
-// parseTarget returns the canonical form of a path inside.
+// parseTarget returns the canonical form of a path inside. ".." is refused and not cleaned
+// away: behind a link inside it would be another place than it reads.
 func parseTarget(flag, text string) (string, error) {
 	const hint = "write an absolute path inside the sandbox, for example /data"
 	target := path.Clean(text)
@@ -178,9 +183,11 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 	case "rw", "nosuid", "nodev": // they always hold
 		return nil
 	case "size":
+		// One page is the least that a tmpfs can have.
 		mount.SizeBytes, err = ParseSize(flag, value, 4096)
 		return err
 	case "mode":
+		// 0 stands for the default in a spec, and 1777 is the largest: no set-id bits.
 		mode, err := strconv.ParseUint(value, 8, 32)
 		if err != nil || mode == 0 || mode > 0o1777 {
 			return invalid(flag, "write an octal mode, for example mode=1777", "%q is not a mode", value)
@@ -192,7 +199,7 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 }
 
 // checkTargets refuses two mounts at one target: the later would hide the earlier, which
-// cannot be meant.
+// cannot be meant. The workspace counts as a mount at its own target.
 func (b *builder) checkTargets() error {
 	var seen []string
 	for _, bind := range b.spec.Files.Binds {
@@ -212,7 +219,8 @@ func (b *builder) checkTargets() error {
 	return nil
 }
 
-// readWorkdir: the directory need not exist here; clove-init finds out inside.
+// readWorkdir does not look for the directory, which need not exist here: clove-init finds
+// out inside.
 func (b *builder) readWorkdir() error {
 	text := b.asked.Workdir
 	if text == "" {

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// readIdentity reads names: the run's, the user's, the host's and labels.
+// readIdentity reads names: the run's, the user's, the host's and the labels.
 func (b *builder) readIdentity() (err error) {
 	if b.spec.Name = b.asked.Name; b.spec.Name != "" {
 		if err := agent.ValidateName(b.spec.Name); err != nil {
@@ -26,7 +26,8 @@ func (b *builder) readIdentity() (err error) {
 	return b.readLabels()
 }
 
-// readLabels: the last of two labels with one key wins, as with -e.
+// readLabels keeps the last of two labels with one key, as -e does. Characters that do not
+// print are refused, because listings show labels on terminals.
 func (b *builder) readLabels() error {
 	for _, text := range b.asked.Labels {
 		key, value, valued := strings.Cut(text, "=")
@@ -44,8 +45,9 @@ func (b *builder) readLabels() error {
 	return nil
 }
 
-// Stem is the script's or program's name with every letter that a run's name may not have
-// replaced.
+// Stem is the script's or program's name without its ending, with - for every character
+// that a run's name may not have. A name begins with a letter or digit, so other characters
+// are removed from its beginning.
 func (r Request) Stem() string {
 	stem := r.Script
 	if stem == "" {
@@ -66,8 +68,9 @@ func (r Request) Stem() string {
 	return stem
 }
 
-// nameRun gives a run without --name the script's or program's name and the
-// first digits of its ID, which make it unique.
+// nameRun gives a run without --name the script's or program's name and the first digits of
+// its ID, which make it unique. 40 bytes of the stem, a dash and 8 digits fit into the 63
+// bytes of a name.
 func (b *builder) nameRun() error {
 	if b.spec.Name != "" {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// readLimits reads sizes and times, and then what has a rule of its own.
+// readLimits reads sizes and times, and then what has a rule of its own. Memory comes
+// before swap, which is compared with it.
 func (b *builder) readLimits() (err error) {
 	limits := &b.spec.Limits
 	for _, f := range []struct {
@@ -36,6 +37,8 @@ func (b *builder) readLimits() (err error) {
 	return nil
 }
 
+// readTimes refuses 0 for clocks. In a spec it means no limit, but a user who writes
+// --timeout 0 may mean the opposite. For the grace period 0 is a value: KILL at once.
 func (b *builder) readTimes() (err error) {
 	limits := &b.spec.Limits
 	for _, f := range []struct {
@@ -58,6 +61,8 @@ func (b *builder) readTimes() (err error) {
 	return err
 }
 
+// readStartTimeout has a ceiling, because a start that makes no progress keeps one of
+// cloved's start slots.
 func (b *builder) readStartTimeout() (err error) {
 	text := b.asked.StartTimeout
 	if text == "" {
@@ -73,8 +78,8 @@ func (b *builder) readStartTimeout() (err error) {
 	return nil
 }
 
-// readSwap follows docker: the value counts memory and swap together. Unlike
-// there, swap is off unless it is asked for.
+// readSwap follows docker: the value counts memory and swap together. Unlike there, swap is
+// off unless it is asked for: docker would give as much swap as memory.
 func (b *builder) readSwap() (err error) {
 	limits := &b.spec.Limits
 	limits.MemorySwapBytes = limits.MemoryBytes
@@ -94,7 +99,7 @@ func (b *builder) readSwap() (err error) {
 	return err
 }
 
-// readPids always sets a limit: without one, one fork bomb is the host's.
+// readPids always sets a limit: without one, a fork bomb takes the host's process numbers.
 func (b *builder) readPids() error {
 	text := b.asked.Pids
 	if text == "" {

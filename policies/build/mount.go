@@ -27,9 +27,10 @@ type mountWords struct {
 	kind, source, target string
 	readOnly             bool
 	tmpfs                agent.Tmpfs
-	ofTmpfs              bool // a word that only a tmpfs has
+	ofTmpfs              bool // an option of a tmpfs was given
 }
 
+// read takes one key=value. Of two values for one key the last wins, as in docker.
 func (m *mountWords) read(word string) error {
 	key, value, valued := strings.Cut(word, "=")
 	switch {
@@ -52,6 +53,8 @@ func (m *mountWords) read(word string) error {
 	return nil
 }
 
+// addMount checks the words together: which of them belong together depends on the type,
+// which may come last.
 func (b *builder) addMount(text string, m mountWords) (err error) {
 	const form = "write type=bind,source=DIR,target=DIR, with ,readonly where nothing shall change, or type=tmpfs,target=DIR"
 	switch {

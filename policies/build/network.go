@@ -24,7 +24,8 @@ func (b *builder) readNetwork() error {
 	return nil
 }
 
-// readNetworkMode: without a mode, rules mean an allowlist.
+// readNetworkMode keeps the level's mode if none is given. Rules without a mode mean an
+// allowlist: the user named what is to be reached.
 func (b *builder) readNetworkMode() error {
 	mode := b.asked.Network
 	if mode == "" && len(b.asked.Allow)+len(b.asked.Deny) > 0 {
@@ -40,7 +41,7 @@ func (b *builder) readNetworkMode() error {
 	return nil
 }
 
-// readRules leaves the targets' syntax to checkNetwork, which compiles all rules at once.
+// readRules leaves the syntax of targets to checkNetwork, which compiles all rules at once.
 func (b *builder) readRules() error {
 	b.spec.Egress.Rules = rules(b.asked.Allow, b.asked.Deny)
 	return nil
@@ -54,6 +55,8 @@ func ParseRules(allow, deny []string) ([]agent.EgressRule, error) {
 	return list, err
 }
 
+// rules writes each rule's flag beside it, so that `clove why` and records can name where a
+// rule came from.
 func rules(allow, deny []string) (list []agent.EgressRule) {
 	for _, target := range allow {
 		list = append(list, agent.EgressRule{Target: target, Source: "--allow"})
@@ -64,6 +67,8 @@ func rules(allow, deny []string) (list []agent.EgressRule) {
 	return list
 }
 
+// readHostPorts sorts the ports and drops repeated ones: the list is a set, and the same
+// set gives the same spec.
 func (b *builder) readHostPorts() error {
 	for _, text := range b.asked.HostPorts {
 		port, err := ParsePort(text)
@@ -79,8 +84,8 @@ func (b *builder) readHostPorts() error {
 
 const publishHint = "write [IP:]HOSTPORT:PORT, for example 8080:80 or 127.0.0.1:8080:80"
 
-// readPublished: loopback unless an address says otherwise, so that publishing
-// never opens the agent to the network by accident.
+// readPublished publishes at loopback unless an address is given, so that publishing never
+// opens the agent to the network by accident. docker's default is every address.
 func (b *builder) readPublished() error {
 	for _, text := range b.asked.Publish {
 		published, err := parsePublished(text)
@@ -95,6 +100,7 @@ func (b *builder) readPublished() error {
 	return nil
 }
 
+// parsePublished reads from the right, because an IPv6 address contains colons itself.
 func parsePublished(text string) (agent.PublishedPort, error) {
 	var none agent.PublishedPort
 	rest, inside, found := cutLast(text, ":")
@@ -113,6 +119,7 @@ func parsePublished(text string) (agent.PublishedPort, error) {
 	if err != nil || address.Zone() != "" {
 		return none, fmt.Errorf("%q is not an address", host)
 	}
+	// 0 stays 0: the kernel chooses a free port when the run starts.
 	hostPort := uint16(0)
 	if outside != "0" {
 		if hostPort, err = ParsePort(outside); err != nil {
@@ -131,6 +138,8 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
+// readDNS takes no names: a name server's name could not be resolved without one. A zone
+// would name one of this host's interfaces.
 func (b *builder) readDNS() error {
 	for _, text := range b.asked.DNS {
 		address, err := netip.ParseAddr(text)
@@ -146,6 +155,7 @@ func (b *builder) readDNS() error {
 	return nil
 }
 
+// readNetworkLimits keeps the level's value of each limit that is not given.
 func (b *builder) readNetworkLimits() (err error) {
 	limits := &b.spec.Egress.Limits
 	if limits.Connections, err = count("net-connections", b.asked.NetConnections, limits.Connections); err != nil {

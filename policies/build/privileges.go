@@ -31,11 +31,13 @@ func (b *builder) readCapabilities() error {
 func (b *builder) readHosts() error {
 	const hint = "write NAME:ADDRESS, for example db.example:10.0.0.5"
 	for _, text := range b.asked.Hosts {
+		// The first separator: an IPv6 address contains colons itself.
 		cut := strings.IndexAny(text, ":=")
 		if cut < 0 {
 			return invalid("add-host", hint, "%q has no address", text)
 		}
 		name, shown := text[:cut], text[cut+1:]
+		// docker's word for the host's address on its bridge.
 		if shown == "host-gateway" {
 			return invalid("add-host", "let the agent reach a port of the host's 127.0.0.1 with --host-port", "the host has no address inside")
 		}

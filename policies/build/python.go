@@ -47,7 +47,7 @@ func (b *builder) chosenPython(choice string, script scriptFile) ([]string, erro
 	return []string{b.use(found)}, nil
 }
 
-// inWorkspace is where a path below the workspace appears inside.
+// inWorkspace returns where a path below the workspace appears inside.
 func (b *builder) inWorkspace(name string) string {
 	return path.Join(agent.WorkspaceDir, strings.TrimPrefix(name, b.spec.Files.Workspace))
 }

@@ -10,9 +10,12 @@ import (
 	"clove.run/clove/policies/interpreter"
 )
 
-// lineCommand finds the interpreter that a script itself names.
+// lineCommand finds the interpreter that a script's first line names. With env, a Python
+// script may mean a virtual environment; with a path it means that program.
 func (b *builder) lineCommand(line interpreter.Line, script scriptFile) ([]string, error) {
 	if b.foreignRoot() {
+		// The line is taken as it is: clove-init finds out whether the root has the
+		// program.
 		return append([]string{line.Program}, line.Argument...), nil
 	}
 	f := b.finder(filepath.Dir(script.real))
@@ -41,7 +44,8 @@ func (b *builder) lineCommand(line interpreter.Line, script scriptFile) ([]strin
 	return append([]string{b.use(found)}, line.Argument...), nil
 }
 
-// checkProgram refuses a file that the kernel would not execute.
+// checkProgram refuses a file that the kernel would not execute, with the reason: execve(2)
+// reports only ENOEXEC or EACCES.
 func (b *builder) checkProgram(script scriptFile, h interpreter.Head) error {
 	machine, isELF := h.Machine()
 	switch {

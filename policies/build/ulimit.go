@@ -9,7 +9,8 @@ import (
 	"clove.run/clove/internal/rlimits"
 )
 
-// readUlimits lays the asked limits over the level's own, name by name.
+// readUlimits replaces the level's limits by those that were asked for, name by name, and
+// sorts them: the order has no meaning.
 func (b *builder) readUlimits() error {
 	limits := slices.Clone(b.spec.Limits.Rlimits)
 	for _, text := range b.asked.Ulimits {
@@ -25,8 +26,8 @@ func (b *builder) readUlimits() error {
 	return nil
 }
 
-// parseUlimit reads docker's NAME=SOFT[:HARD]. go-units is not used: it has no
-// "as", and its -1 loses itself in signed numbers.
+// parseUlimit reads docker's NAME=SOFT[:HARD]. go-units, docker's own parser, is not used:
+// it does not know "as", and its values are int64, in which RLIM_INFINITY does not fit.
 func parseUlimit(text string) (agent.Rlimit, error) {
 	const form = "write NAME=SOFT:HARD, for example nofile=1024:2048"
 	name, values, hasValue := strings.Cut(text, "=")
@@ -37,6 +38,7 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 		return agent.Rlimit{}, invalid("ulimit", form, "%q has no value", text)
 	}
 	softText, hardText, both := strings.Cut(values, ":")
+	// As docker: one value is both limits.
 	if !both {
 		hardText = softText
 	}
@@ -51,7 +53,7 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 	return agent.Rlimit{Name: name, Soft: soft, Hard: hard}, nil
 }
 
-// parseRlimitValue reads a number of the resource's own unit.
+// parseRlimitValue reads a number in the resource's own unit (bytes, seconds, a count).
 func parseRlimitValue(text string) (uint64, error) {
 	if text == "-1" {
 		return agent.RlimitInfinity, nil

@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/policies"
 )
 
-// ParseSize reads a size of at least floor bytes. field is the name, without dashes, that an
-// error begins with; so it is below.
+// ParseSize reads a size of at least floor bytes. field is the name that an error begins
+// with, without dashes, as in the functions below.
 func ParseSize(field, text string, floor int64) (int64, error) {
 	n, err := agent.ParseSize(text)
 	if err != nil {
@@ -38,6 +38,8 @@ func ParseClock(field, text string) (time.Duration, error) {
 		if serr != nil || math.IsNaN(seconds) {
 			return 0, invalid(field, hint, "%q is not a duration", text)
 		}
+		// Clamped before the conversion: a float beyond int64 would become an arbitrary
+		// number.
 		d = time.Duration(max(-1, min(seconds, agent.ClockCeiling.Seconds()+1)) * float64(time.Second))
 	}
 	switch {
@@ -49,7 +51,8 @@ func ParseClock(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParsePort reads a port from 1 to 65535 in its one decimal form.
+// ParsePort reads a port from 1 to 65535 in its one decimal form: no sign, no zeros before
+// it.
 func ParsePort(text string) (uint16, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err == nil && (port == 0 || text[0] == '0' || text[0] == '+') {
@@ -58,7 +61,8 @@ func ParsePort(text string) (uint16, error) {
 	return uint16(port), err
 }
 
-// ParseSignal reads TERM, SIGTERM, term and 15.
+// ParseSignal reads TERM, SIGTERM, term and 15. 64 is the last signal on all architectures
+// that clove is built for.
 func ParseSignal(field, text string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
 		return syscall.Signal(n), nil
@@ -95,8 +99,9 @@ func ParseUser(text string) (agent.User, error) {
 	return user, nil
 }
 
-// findUser knows the two names and every number. All but root share the agent's home
-// directory: it belongs to the user that the agent runs as.
+// findUser knows the two names and every number up to agent.MaxUser; above it are
+// clove-init's. All users but root share the agent's home directory, which is given to the
+// user that the agent runs as.
 func findUser(text string) (agent.User, error) {
 	for _, known := range namedUsers {
 		if text == known.Name || text == strconv.FormatUint(uint64(known.UID), 10) {

@@ -35,13 +35,14 @@ func IsFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Exists does not follow a last link: a dangling link exists.
+// Exists does not follow the last link: a link that leads nowhere exists.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
 // IsProgram reports whether path is, through links, a file that some user may execute.
+// Which user does not matter here: inside the agent has another id.
 func IsProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

@@ -24,7 +24,8 @@ type Host struct {
 	Base       []string    // directories that appear inside at the same path
 }
 
-// BaseDirs are the parts of a host's base system that hold programs.
+// BaseDirs are the parts of a host's base system that hold programs. Every agent sees them
+// at the same paths, so what is in them needs no mount of its own.
 var BaseDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc/alternatives"}
 
 // machines are the ELF machines of the platforms that clove is built for.
@@ -58,6 +59,7 @@ func Current() (Host, error) {
 
 // Lookup returns a variable of the caller's environment.
 func (h Host) Lookup(key string) (value string, set bool) {
+	// The first of several entries counts, as with getenv(3).
 	for _, entry := range h.Environ {
 		if k, v, _ := strings.Cut(entry, "="); k == key {
 			return v, true
@@ -66,7 +68,8 @@ func (h Host) Lookup(key string) (value string, set bool) {
 	return "", false
 }
 
-// Absolute is filepath.Abs from the caller's directory.
+// Absolute is filepath.Abs relative to the caller's directory, not to this process's: a
+// spec can be built for another caller.
 func (h Host) Absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

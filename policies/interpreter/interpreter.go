@@ -31,7 +31,7 @@ type Finder struct {
 	Dir  string // where the search for version files begins, absolute: the script's directory
 }
 
-// Search finds the first of names that PATH has and that can be shown inside. It fails with
+// Search finds the first of names that is in PATH and can be shown inside. The error is of
 // KindNotFound if PATH has none of them.
 func (f Finder) Search(names ...string) (Interpreter, error) {
 	var failure error
@@ -53,7 +53,7 @@ func (f Finder) Search(names ...string) (Interpreter, error) {
 		Hint: "install it; sudo has a PATH of its own (secure_path): sudo env PATH=\"$PATH\" clove run … keeps yours"}
 }
 
-// candidates are the programs of that name in PATH. Relative entries are left
+// candidates are the programs of that name in PATH, in its order. Relative entries are left
 // out: root must not execute what lies in the working directory.
 func (f Finder) candidates(name string) []string {
 	var found []string
@@ -72,6 +72,8 @@ func (f Finder) Follow(path string) (Interpreter, error) {
 	if err != nil {
 		return Interpreter{}, agent.Failed("interpreter", err)
 	}
+	// Before anything is collected: a shim is a script in its manager's own folder, not an
+	// installation.
 	if manager, root, isShim := shimOf(real); isShim {
 		chosen, err := f.version(manager, root, filepath.Base(path))
 		if err != nil {
@@ -80,8 +82,8 @@ func (f Finder) Follow(path string) (Interpreter, error) {
 		return f.Follow(chosen)
 	}
 	parts := collection{host: f.Host}
-	// Links among the directories of path are resolved at once; its own name is
-	// not: a virtual environment is known by it.
+	// Links among the directories of path are resolved at once. The program's own name is
+	// not: Python recognises a virtual environment by the path that it was called by.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
@@ -90,6 +92,8 @@ func (f Finder) Follow(path string) (Interpreter, error) {
 			return Interpreter{}, err
 		}
 	}
+	// The environment has only links and packages. The standard library is in the
+	// installation that it was made from.
 	if home, isVirtual := virtualHome(path); isVirtual {
 		if err := parts.add(filepath.Join(home, filepath.Base(path))); err != nil {
 			return Interpreter{}, err
@@ -102,8 +106,9 @@ func (f Finder) Follow(path string) (Interpreter, error) {
 	return found, nil
 }
 
-// linkChain lists path and what its symbolic links lead to, in order. The
-// chain is finite: path was resolved before.
+// linkChain lists path and what its symbolic links lead to, in order. Each of them must
+// exist inside for the chain to lead to the program. It ends, because path was resolved
+// before.
 func linkChain(path string) []string {
 	chain := []string{path}
 	for {
@@ -142,6 +147,8 @@ func (c *collection) add(program string) error {
 	if !c.host.InBase(real) && !slices.Contains(c.prefixes, real) {
 		c.prefixes = append(c.prefixes, real)
 	}
+	// The prefix is shown at its real path, and also at the path of the link that the
+	// chain uses.
 	link := agent.Bind{Source: real, Target: prefix, ReadOnly: true}
 	if prefix != real && !slices.Contains(c.links, link) {
 		c.links = append(c.links, link)
@@ -149,7 +156,8 @@ func (c *collection) add(program string) error {
 	return nil
 }
 
-// outermost leaves out prefixes that lie in another one.
+// outermost leaves out prefixes that lie in another one, which is shown with everything in
+// it.
 func (c *collection) outermost() []string {
 	var outer []string
 	for _, p := range c.prefixes {
@@ -161,7 +169,8 @@ func (c *collection) outermost() []string {
 	return outer
 }
 
-// prefixOf is the directory that a program was installed into.
+// prefixOf is the directory that a program was installed into: the parent of its bin. It is
+// refused if showing it would show more than an interpreter.
 func prefixOf(program string) (string, error) {
 	prefix := filepath.Dir(filepath.Dir(program))
 	refused := func(why string) error {
@@ -187,7 +196,8 @@ func isPersonal(dir string) bool {
 	})
 }
 
-// isInstallation: interpreters keep their libraries beside bin.
+// isInstallation reports whether dir looks like an interpreter's prefix: libraries are
+// beside bin, and conda keeps a folder of its own.
 func isInstallation(dir string) bool {
 	return IsVirtual(dir) || host.IsDirectory(filepath.Join(dir, "lib")) || host.IsDirectory(filepath.Join(dir, "conda-meta"))
 }

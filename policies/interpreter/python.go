@@ -15,8 +15,8 @@ const virtualConfig = "pyvenv.cfg"
 // IsVirtual reports whether dir is a Python virtual environment.
 func IsVirtual(dir string) bool { return host.Exists(filepath.Join(dir, virtualConfig)) }
 
-// virtualHome returns the directory of the interpreter that the virtual
-// environment of program was made with; its standard library is there.
+// virtualHome returns the directory of the interpreter that program's virtual environment
+// was made with: the key home of pyvenv.cfg. The standard library is there.
 func virtualHome(program string) (home string, isVirtual bool) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(program)), virtualConfig))
 	if err != nil {
@@ -34,6 +34,8 @@ func virtualHome(program string) (home string, isVirtual bool) {
 // Python finds the interpreter that choice names: a program, a name in PATH, or the
 // directory of a virtual environment or installation.
 func (f Finder) Python(choice string) (Interpreter, error) {
+	// A word that is no file is a name in PATH. One that is a file is that file: `--python
+	// .venv` means the folder.
 	if !strings.Contains(choice, "/") && !host.Exists(filepath.Join(f.Host.Dir, choice)) {
 		return f.Search(choice)
 	}

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Head is the beginning of a file, as much as the kernel looks at:
-// BINPRM_BUF_SIZE of linux/binfmts.h.
+// Head is the beginning of a file, as much as the kernel reads to decide how to execute it:
+// BINPRM_BUF_SIZE of linux/binfmts.h, in bytes.
 type Head []byte
 
 const headBytes = 256
 
-// ReadHead returns less for a shorter file.
+// ReadHead returns fewer bytes for a shorter file.
 func ReadHead(path string) (Head, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func (h Head) Line() (Line, bool) {
 	return line, true
 }
 
-// envWords reads "env NAME" and "env -S NAME ARGS". Whatever else env can do,
-// it can do by itself.
+// envWords reads "env NAME" and "env -S NAME ARGS". Everything else that env can do
+// (options, variables, quotes) is left to env itself inside.
 func envWords(program, argument string) (words []string, simple bool) {
 	if filepath.Base(program) != "env" {
 		return nil, false
@@ -74,11 +74,12 @@ func envWords(program, argument string) (words []string, simple bool) {
 	return words, !strings.ContainsAny(rest, `'"\$`)
 }
 
-// IsPython decides by the name: python, python3, python3.11.
+// IsPython decides by the program's name: python, python3, python3.11.
 func IsPython(program string) bool { return strings.HasPrefix(filepath.Base(program), "python") }
 
-// Machine reads the ELF header's e_machine. The 32-bit ABI of x86 has a number
-// of its own; x32 does not, and counts as foreign because its calls are refused.
+// Machine reads the ELF header's e_machine. The 32-bit ABI of x86 has a number of its own.
+// x32 shares that of x86-64 and differs in the class; it counts as a foreign machine,
+// because the filter refuses its system calls.
 func (h Head) Machine() (elf.Machine, bool) {
 	const endOfMachine = 20
 	if len(h) < endOfMachine || string(h[:4]) != elf.ELFMAG {

@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// versionManager is one of the family that keeps ROOT/versions/VERSION/bin and
-// a shell script for each program in ROOT/shims.
+// versionManager is a program of pyenv's family, which keeps ROOT/versions/VERSION/bin, and
+// in ROOT/shims a shell script for each program.
 type versionManager struct {
 	name     string // as it appears in ROOT
 	variable string // chooses the version before any file
@@ -27,7 +27,8 @@ var versionManagers = []versionManager{
 	{"plenv", "PLENV_VERSION", ".perl-version"},
 }
 
-// shimOf reports whether a program is a version manager's script, and whose.
+// shimOf reports whether a program is such a script, and of which manager. The manager's
+// root may be anywhere ($PYENV_ROOT), so the layout decides.
 func shimOf(program string) (manager versionManager, root string, isShim bool) {
 	dir := filepath.Dir(program)
 	root = filepath.Dir(dir)
@@ -67,11 +68,12 @@ func (f Finder) version(m versionManager, root, program string) (string, error) 
 		Hint:    "install that version with " + m.name + ", or choose another one with " + m.variable}
 }
 
-// wantedVersions reads the manager's sources in its own order: the variable,
-// the nearest file above the script, the nearest above the caller, the global
-// one.
+// wantedVersions reads what chooses the version, in the managers' own order: the variable,
+// the nearest file above the script, the nearest above the caller's directory, the global
+// file. from names the source for the error.
 func (f Finder) wantedVersions(m versionManager, root string) (versions []string, from string) {
 	if value, set := f.Host.Lookup(m.variable); set && value != "" {
+		// pyenv takes several versions, of which the first that has the program counts.
 		return strings.Split(value, ":"), m.variable
 	}
 	paths := slices.Concat(upward(f.Dir, m.file), upward(f.Host.Dir, m.file), []string{filepath.Join(root, "version")})
@@ -92,7 +94,7 @@ func (f Finder) wantedVersions(m versionManager, root string) (versions []string
 	return nil, ""
 }
 
-// upward lists where a file of that name may lie, from dir to the root.
+// upward lists the paths at which a file of that name may lie, from dir up to the root.
 func upward(dir, name string) []string {
 	var paths []string
 	for {
@@ -105,12 +107,14 @@ func upward(dir, name string) []string {
 	}
 }
 
-// installed finds a version: itself, or the newest that it is a prefix of, as
-// "3.12" means the newest 3.12.x. A version is a name, never a path.
+// installed finds the directory of a version: itself, or the newest that it is a prefix of,
+// as "3.12" means the newest 3.12.x. A version comes from a file of the caller's: it must
+// be a name, never a path.
 func installed(versions, wanted string) (dir string, found bool) {
 	if wanted == "" || strings.Contains(wanted, "/") || strings.HasPrefix(wanted, ".") {
 		return "", false
 	}
+	// An exact name wins over newer versions that begin with it.
 	if dir := filepath.Join(versions, wanted); host.IsDirectory(dir) {
 		return dir, true
 	}
@@ -130,7 +134,8 @@ func installed(versions, wanted string) (dir string, found bool) {
 	return filepath.Join(versions, slices.MaxFunc(matches, compareVersions)), true
 }
 
-// compareVersions orders "3.9.1" before "3.12.0".
+// compareVersions orders "3.9.1" before "3.12.0": numbers by their value, other parts as
+// text.
 func compareVersions(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
 		m, err := strconv.Atoi(x)

@@ -50,6 +50,7 @@ func New(t *testing.T) *Collector {
 	return c
 }
 
+// take keeps a batch: the spans, and every byte, in which tests look for secrets.
 func (c *Collector) take(batch *collector.ExportTraceServiceRequest, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

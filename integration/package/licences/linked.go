@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// take returns the part of that name, which is added where it is new.
+// take returns the part with this name, and adds it if it is new: several programs share
+// most of their parts.
 func take(linked map[string]*part, name, version string) *part {
 	if linked[name] == nil {
 		linked[name] = &part{name: name, version: version}
@@ -30,7 +31,7 @@ func addGo(linked map[string]*part, version string) error {
 	return take(linked, "Go", version).addFolder(root, root)
 }
 
-// goPackage is what go list -json tells of one.
+// goPackage is what go list -json prints about a package.
 type goPackage struct {
 	Dir    string
 	Module *struct {
@@ -39,7 +40,9 @@ type goPackage struct {
 	}
 }
 
-// addModules asks where the packages of a program lie, with its own settings.
+// addModules adds the modules that a program is linked with. It asks go list with the
+// settings that the program was built with: tags and CGO_ENABLED decide which packages are
+// in it.
 func addModules(linked map[string]*part, info *buildinfo.BuildInfo) error {
 	command := exec.Command("go", "list", "-deps", "-json=Dir,Module", "-tags", setting(info, "-tags"), info.Path)
 	command.Env = append(os.Environ(), "CGO_ENABLED="+setting(info, "CGO_ENABLED"), "GOOS="+setting(info, "GOOS"), "GOARCH="+setting(info, "GOARCH"))
@@ -58,6 +61,8 @@ func addModules(linked map[string]*part, info *buildinfo.BuildInfo) error {
 			continue
 		}
 		part := take(linked, p.Module.Path, p.Module.Version)
+		// Up to the module's root: a folder may have been taken from elsewhere and have a
+		// licence of its own.
 		for folder := p.Dir; len(folder) >= len(p.Module.Dir); folder = filepath.Dir(folder) {
 			if err := part.addFolder(p.Module.Dir, folder); err != nil {
 				return err
@@ -66,7 +71,8 @@ func addModules(linked map[string]*part, info *buildinfo.BuildInfo) error {
 	}
 }
 
-// sameModules compares with what the program says of itself: it may be an older build.
+// sameModules compares the tree with what the program says about itself: it may be an older
+// build, with other versions.
 func sameModules(linked map[string]*part, info *buildinfo.BuildInfo) error {
 	for _, module := range info.Deps {
 		if p := linked[module.Path]; p == nil || p.version != module.Version {
@@ -80,11 +86,12 @@ func sameModules(linked map[string]*part, info *buildinfo.BuildInfo) error {
 // compiler's own.
 var libraries = []string{"libseccomp.a", "libc.a", "libgcc.a"}
 
-// addLibraries adds the packages that these come from.
+// addLibraries adds the Debian packages of the static C libraries.
 func addLibraries(linked map[string]*part) error {
 	for _, library := range libraries {
 		path, err := output(exec.Command("gcc", "-print-file-name="+library))
 		if err == nil {
+			// dpkg knows files by their own paths, not by a link's.
 			path, err = filepath.EvalSymlinks(path)
 		}
 		if err != nil {
@@ -111,7 +118,7 @@ func addLibraries(linked map[string]*part) error {
 	return nil
 }
 
-// setting is one of those that a program was built with; "" where it was not given.
+// setting is one of the settings that a program was built with; "" if it was not given.
 func setting(info *buildinfo.BuildInfo, key string) string {
 	for _, s := range info.Settings {
 		if s.Key == key {

@@ -18,6 +18,7 @@ func main() {
 	}
 }
 
+// run prints nothing unless all parts have a licence.
 func run(programs []string, to io.Writer) error {
 	if len(programs) == 0 {
 		return errors.New("no program is named (licences PROGRAM [PROGRAM])")
@@ -37,7 +38,8 @@ func run(programs []string, to io.Writer) error {
 	return buffered.Flush()
 }
 
-// licensed are the parts in order, each with a licence.
+// licensed returns the parts in the order of their names, so that the output is the same
+// for the same programs.
 func licensed(linked map[string]*part) ([]*part, error) {
 	all := make([]*part, 0, len(linked))
 	for _, p := range linked {
@@ -62,6 +64,7 @@ func addProgram(linked map[string]*part, program string) error {
 	if err := addModules(linked, info); err != nil {
 		return err
 	}
+	// Without cgo there is no C in it.
 	if setting(info, "CGO_ENABLED") != "1" {
 		return nil
 	}

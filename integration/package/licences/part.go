@@ -11,13 +11,13 @@ import (
 	"slices"
 )
 
-// part is one thing that is linked.
+// part is a module or package that is linked.
 type part struct {
 	name, version string
 	texts         []text
 }
 
-// text is one file about rights.
+// text is one file with a licence or a notice.
 type text struct {
 	name    string // below the part's folder
 	content []byte
@@ -25,7 +25,7 @@ type text struct {
 
 func (p *part) compare(other *part) int { return cmp.Compare(p.name, other.name) }
 
-// check refuses a part that nobody was allowed to link.
+// check refuses a part without a licence: nothing allows linking it.
 func (p *part) check() error {
 	if slices.ContainsFunc(p.texts, func(t text) bool { return licences.MatchString(filepath.Base(t.name)) }) {
 		return nil
@@ -33,13 +33,14 @@ func (p *part) check() error {
 	return fmt.Errorf("%s %s has no licence", p.name, p.version)
 }
 
-// rights are the names of files that say what may be done with what lies beside them.
+// rights are the names of files with the terms for the files beside them.
 var (
 	rights   = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents)([.-].*)?$`)
 	licences = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright)`)
 )
 
-// addFolder takes the texts that lie right in a folder below root.
+// addFolder adds the texts that are directly in a folder below root. A Go file may be
+// called license.go and is code.
 func (p *part) addFolder(root, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
