@@ -37,6 +37,7 @@ var mayImport = []struct {
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "internal/descriptor"}, "the side that may be taken over knows no rules"},
 	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/descriptor"}, "the process that may be taken over stays small"},
+	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},

@@ -1,0 +1,73 @@
+package grant
+
+import (
+	"strings"
+)
+
+// nameSet are the characters of a name beside letters and digits. There is none that a
+// shell, a URL or a path treats as something else than a part of a name.
+const nameSet = "_.-/@+"
+
+// parseGlob reads the name of a tool, agent, mailbox or secret, in which * stands for any
+// run of characters, also none, and also across a slash.
+func parseGlob(_ *Scope, pattern string) (string, *refusal) { return checkGlob(pattern, nameSet) }
+
+// parseModel also allows a colon, which versions of models have: llama3:8b.
+func parseModel(_ *Scope, pattern string) (string, *refusal) { return checkGlob(pattern, nameSet+":") }
+
+// checkGlob returns the pattern as it is: each has one spelling.
+func checkGlob(pattern, set string) (string, *refusal) {
+	for _, r := range pattern {
+		if !isAlnum(r) && r != '*' && !strings.ContainsRune(set, r) {
+			return "", refuse("the name holds %+q", r)
+		}
+	}
+	if first := rune(pattern[0]); !isAlnum(first) && !strings.ContainsRune("_@*", first) {
+		return "", refuse("the name begins with %q", first)
+	}
+	if strings.Contains(pattern, "**") {
+		return "", hinted(refuse("it has two * in a row"), "write one *, which also crosses a /")
+	}
+	for part := range strings.SplitSeq(pattern, "/") {
+		if part == "" || part == "." || part == ".." {
+			return "", refuse("the name has the part %q", part)
+		}
+	}
+	return pattern, nil
+}
+
+func isAlnum(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+func noStar(s Scope) bool { return !strings.Contains(s.pattern, "*") }
+
+// globCovers matches the narrow pattern as text, with its * as a character that no name
+// has. Only a * of the wide pattern can match that character, and this * would then match
+// any run of characters in its place: so the answer yes is right. The answer no is right
+// too unless the wide pattern holds every character that names have, because a character
+// that it lacks is one more witness.
+func globCovers(wide, narrow Scope) bool { return globMatches(wide.pattern, narrow.pattern) }
+
+// globMatches goes back to the last * only: what earlier ones matched never has to grow,
+// because the last one can take what they would. So the time is bounded by the product of
+// the lengths.
+func globMatches(pattern, text string) bool {
+	p, t := 0, 0
+	star, mark := -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case p < len(pattern) && pattern[p] == text[t]:
+			p, t = p+1, t+1
+		case star >= 0:
+			mark++
+			p, t = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

@@ -1,0 +1,81 @@
+package grant
+
+import "slices"
+
+// Kind is what a grant is for.
+type Kind string
+
+// The kinds.
+const (
+	Tool   Kind = "tool"   // call a tool
+	Model  Kind = "model"  // call a model
+	Net    Kind = "net"    // connect, as --allow permits it
+	File   Kind = "file"   // read or write files
+	Spawn  Kind = "spawn"  // start an agent
+	Send   Kind = "send"   // send to a mailbox or topic
+	State  Kind = "state"  // read or write shared state
+	Secret Kind = "secret" // use a secret
+	Audit  Kind = "audit"  // read a namespace's audit log
+	Taint  Kind = "taint"  // remove a taint
+)
+
+// Rights narrow what may be done within a pattern. Only file and state have them.
+type Rights string
+
+// The rights. ReadWrite covers ReadOnly.
+const (
+	NoRights  Rights = ""
+	ReadOnly  Rights = "ro"
+	ReadWrite Rights = "rw"
+)
+
+// grammar is how a kind reads and compares patterns.
+type grammar struct {
+	kind    Kind
+	example string // a whole scope, for hints
+	// parse returns the canonical pattern of s, and may set what covers needs.
+	parse func(s *Scope, pattern string) (string, *refusal)
+	// covers compares patterns of this kind; kind and rights are compared before.
+	covers func(wide, narrow Scope) bool
+	rights bool // whether the kind has rights
+	// concrete reports whether the pattern means one thing. nil: each does.
+	concrete func(Scope) bool
+}
+
+var grammars = []grammar{
+	{kind: Tool, example: "tool:fetch", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: Model, example: "model:claude-*", parse: parseModel, covers: globCovers, concrete: noStar},
+	{kind: Net, example: "net:api.example.com:443", parse: parseNet, covers: netCovers, concrete: oneEndpoint},
+	{kind: File, example: "file:/data:ro", parse: parsePath, covers: pathCovers, rights: true},
+	{kind: Spawn, example: "spawn:worker-*", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: Send, example: "send:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: State, example: "state:/notes:ro", parse: parsePath, covers: pathCovers, rights: true},
+	{kind: Secret, example: "secret:OPENAI_API_KEY", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: Audit, example: "audit:acme/research", parse: parseNamespace, covers: pathCovers},
+	{kind: Taint, example: "taint:web", parse: parseTaint, covers: samePattern},
+}
+
+// Kinds returns all kinds, in the order of the table.
+func Kinds() []Kind {
+	var kinds []Kind
+	for _, g := range grammars {
+		kinds = append(kinds, g.kind)
+	}
+	return kinds
+}
+
+// grammar returns nil for a kind that does not exist.
+func (k Kind) grammar() *grammar {
+	i := slices.IndexFunc(grammars, func(g grammar) bool { return g.kind == k })
+	if i < 0 {
+		return nil
+	}
+	return &grammars[i]
+}
+
+// covers compares rights; those of a kind without rights are equal.
+func (r Rights) covers(narrow Rights) bool {
+	return r == narrow || r == ReadWrite && narrow == ReadOnly
+}
+
+func samePattern(wide, narrow Scope) bool { return wide.pattern == narrow.pattern }
