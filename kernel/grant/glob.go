@@ -1,8 +1,6 @@
 package grant
 
-import (
-	"strings"
-)
+import "strings"
 
 // nameSet are the characters of a name beside letters and digits. There is none that a
 // shell, a URL or a path treats as something else than a part of a name.
@@ -42,16 +40,15 @@ func isAlnum(r rune) bool {
 
 func noStar(s Scope) bool { return !strings.Contains(s.pattern, "*") }
 
-// globCovers matches the narrow pattern as text, with its * as a character that no name
-// has. Only a * of the wide pattern can match that character, and this * would then match
-// any run of characters in its place: so the answer yes is right. The answer no is right
-// too unless the wide pattern holds every character that names have, because a character
-// that it lacks is one more witness.
+// globCovers matches the narrow pattern as text, in which * is a character that no name
+// has. Only a * of the wide pattern matches that character, and would match any run in its
+// place, so every name of the narrow pattern matches the wide one. The reverse holds where
+// the wide pattern lacks at least one character of names: put in the place of each *, it
+// makes a name that only the narrow pattern matches. Other patterns may be refused wrongly.
 func globCovers(wide, narrow Scope) bool { return globMatches(wide.pattern, narrow.pattern) }
 
-// globMatches goes back to the last * only: what earlier ones matched never has to grow,
-// because the last one can take what they would. So the time is bounded by the product of
-// the lengths.
+// globMatches goes back to the last * only, because it can match whatever an earlier one
+// would match in addition. So the time is at most the product of the lengths.
 func globMatches(pattern, text string) bool {
 	p, t := 0, 0
 	star, mark := -1, 0
