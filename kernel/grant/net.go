@@ -2,6 +2,7 @@ package grant
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 func parseNet(s *Scope, pattern string) (string, *refusal) {
 	target, err := egress.ParseTarget(pattern)
 	if err == nil {
-		err = allowable(pattern, false)
+		err = allowable(pattern, nil, false)
 	}
 	if err != nil {
 		return "", refusalOf(err)
@@ -22,9 +23,10 @@ func parseNet(s *Scope, pattern string) (string, *refusal) {
 	return target.String(), nil
 }
 
-// allowable compiles an allow rule for the target, for a user's run or for root's.
-func allowable(target string, user bool) error {
-	_, err := egress.New(egress.Config{Rules: []agent.EgressRule{{Target: target}}, User: user})
+// allowable compiles an allow rule for the target. With user set it is one of a user other
+// than root: it must name neither metadata services nor an address that isHost reports.
+func allowable(target string, isHost func(netip.Addr) bool, user bool) error {
+	_, err := egress.New(egress.Config{Rules: []agent.EgressRule{{Target: target}}, IsHost: isHost, User: user})
 	return err
 }
 
