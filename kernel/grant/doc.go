@@ -33,7 +33,9 @@
 // # The wall
 //
 // The gate enforces net grants: Rules makes of them the rules that --allow makes. The gate
-// counts no uses, so a net grant has none to count.
+// counts no uses, so a net grant has none to count. Check knows the row only: the gate
+// decides on each connection, and more strictly, because it also knows the address of a
+// name and those of the host.
 //
 // # What it does not do
 //
