@@ -12,24 +12,24 @@ func Check(grants []Grant, what Scope, now time.Time) (allowing Grant, reason st
 	if !what.Concrete() {
 		return Grant{}, fmt.Sprintf("%s is a pattern, a request names one thing", quote(what.String())), false
 	}
-	near := miss{reason: fmt.Sprintf("there is no grant of kind %s", what.kind)}
+	var nearest Grant
+	near := none
 	for _, g := range grants {
 		if g.Kind != what.kind {
 			continue
 		}
-		m := g.misses(what, now)
-		if m.near == allows && g.UsesLeft == Unlimited {
+		at := g.nearness(what, now)
+		if at == allows && g.UsesLeft == Unlimited {
 			return g, "", true
 		}
-		if m.near == allows && !ok {
-			allowing, ok = g, true
+		if at > near {
+			nearest, near = g, at
 		}
-		near = near.or(m)
 	}
-	if ok {
-		return allowing, "", true
+	if near == allows {
+		return nearest, "", true
 	}
-	return Grant{}, near.reason, false
+	return Grant{}, nearest.lacks(near, what, now), false
 }
 
 // nearness orders grants by how little they lack.
@@ -45,36 +45,37 @@ const (
 	allows
 )
 
-// miss is why a grant does not allow a request.
-type miss struct {
-	near   nearness
-	reason string
-}
-
-// or keeps the nearer one, the first of equals.
-func (m miss) or(other miss) miss {
-	if other.near > m.near {
-		return other
-	}
-	return m
-}
-
-func (g Grant) misses(what Scope, now time.Time) miss {
+func (g Grant) nearness(what Scope, now time.Time) nearness {
 	scope, err := g.Scope()
-	if err != nil {
-		return miss{damaged, fmt.Sprintf("grant %s cannot be read: %s", g.ID, err)}
-	}
-	asked := what
-	asked.rights = scope.rights
+	anyRights := what
+	anyRights.rights = scope.rights
 	switch {
-	case !scope.Covers(asked):
-		return miss{otherPattern, fmt.Sprintf("grant %s is for %s, which does not cover %s", g.ID, scope, what)}
+	case err != nil:
+		return damaged
+	case !scope.Covers(anyRights):
+		return otherPattern
 	case !scope.Covers(what):
-		return miss{otherRights, fmt.Sprintf("grant %s gives %s on %s, not %s", g.ID, scope.rights, scope.pattern, what.rights)}
+		return otherRights
 	case g.Expired(now):
-		return miss{expired, g.ended(now)}
+		return expired
 	case g.Spent():
-		return miss{spent, g.ended(now)}
+		return spent
 	}
-	return miss{near: allows}
+	return allows
+}
+
+// lacks is the sentence on the nearest grant.
+func (g Grant) lacks(near nearness, what Scope, now time.Time) string {
+	has := Scope{kind: g.Kind, pattern: g.Pattern, rights: g.Rights}
+	switch near {
+	case none:
+		return fmt.Sprintf("there is no grant of kind %s", what.kind)
+	case damaged:
+		return fmt.Sprintf("grant %s cannot be read, it is for %s", g.ID, quote(has.String()))
+	case otherPattern:
+		return fmt.Sprintf("grant %s is for %s, which does not cover %s", g.ID, has, what)
+	case otherRights:
+		return fmt.Sprintf("grant %s gives %s on %s, not %s", g.ID, g.Rights, g.Pattern, what.rights)
+	}
+	return g.ended(now)
 }

@@ -28,7 +28,7 @@ func TestCheckSaysWhy(t *testing.T) {
 	}{
 		{"nothing", nil, "", "there is no grant of kind state"},
 		{"another kind", []Grant{foreign}, "", "there is no grant of kind state"},
-		{"a damaged row", []Grant{bad, foreign}, "", "grant bad cannot be read: "},
+		{"a damaged row", []Grant{bad, foreign}, "", "grant bad cannot be read, it is for "},
 		{"another path", []Grant{bad, other}, "", "grant other is for state:/notes2:rw, which does not cover state:/notes/a:rw"},
 		{"rights", []Grant{other, readOnly, bad}, "", "grant ro gives ro on /notes, not rw"},
 		{"spent", []Grant{other, readOnly, spent}, "", "grant spent has no uses left"},

@@ -60,12 +60,12 @@ func Parse(text string) (Scope, error) {
 
 // NewScope is Parse for parts that are separate already.
 func NewScope(kind Kind, pattern string, rights Rights) (Scope, error) {
-	text := Scope{kind: kind, pattern: pattern, rights: rights}.String()
+	given := Scope{kind: kind, pattern: pattern, rights: rights}
 	g := kind.grammar()
 	if g == nil {
-		return Scope{}, wrong(text, hinted(refuse("there is no kind %s", quote(string(kind))), "the kinds are "+kindList()), "")
+		return Scope{}, wrong(given.String(), hinted(refuse("there is no kind %s", quote(string(kind))), "the kinds are "+kindList()), "")
 	}
-	s := Scope{kind: kind, rights: rights}
+	s := given
 	err := checkText(pattern)
 	if err == nil {
 		err = s.setRights(g)
@@ -74,7 +74,7 @@ func NewScope(kind Kind, pattern string, rights Rights) (Scope, error) {
 		s.pattern, err = g.parse(&s, pattern)
 	}
 	if err != nil {
-		return Scope{}, wrong(text, err, g.example)
+		return Scope{}, wrong(given.String(), err, g.example)
 	}
 	return s, nil
 }
