@@ -1,0 +1,33 @@
+// Package budget decides what may be spent: which amounts fit into which accounts, what a
+// spending changes in them, and when a limit warns or ends.
+//
+// An Account has one Line for each Dimension that is limited or counted in it. Accounts
+// form a tree, from a user down to a run:
+//
+//	1000 ── 1000/ns:acme ── 1000/name:writer ── 1000/run:6f1d…      a Chain, the run's first
+//
+// What a run spends is spent in each account of its Chain that has the dimension. So the
+// sum of what the runs below an account have spent is never above what the account says.
+//
+// What costs is reserved first and settled afterwards:
+//
+//	Reserve   takes an upper bound, from all accounts or from none
+//	Settle    gives the Reservation back and adds what it did cost, also where that is more
+//	Release   gives the Reservation back
+//	Recover   settles after a crash: in full (assumed) if the service may have begun
+//	Charge    adds what has happened already, also where it exceeds the limit
+//	Meter     charges the growth of a counter of the Linux kernel
+//
+// Each returns Effects: the lines that reached their warning, and those that exceeded
+// their limit, each reported once. Account.AtEnd says what follows from that; package
+// kernel does it.
+//
+// A line may have a period. It begins anew with each hour, day or month (UTC). The period
+// that began last is in the line, so a clock that is set back changes nothing. What is
+// reserved when a period ends stays reserved, and counts in the period in which it is
+// settled.
+//
+// The package is pure: accounts and times are arguments, and rows are the store's. It does
+// not check who the caller is, except for the rules Dimension.Counted and Line.MayChange,
+// which its users must ask.
+package budget
