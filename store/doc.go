@@ -1,6 +1,6 @@
 // Package store keeps on disk what outlives clove's processes: every run with its
 // lease on a range of host ids and its record, the log of events, and whether cloved
-// is drained.
+// is drained; and what agents share: budgets, grants, answers and audit entries.
 //
 // # Two files
 //
@@ -11,8 +11,10 @@
 // Enqueue and Begin store a new run, KeepContainer one that has ended, and from then
 // on Begin, Apply, Finish and Requeue move it by the table's events.
 //
-// kernel.db is a second bbolt file, for what agents share (kernel.go). It has a
-// version and nothing else yet.
+// kernel.db is a second bbolt file, for what agents share (kernel_schema.go draws it).
+// Update runs a function that reads and writes rows. Agents call often, so many callers
+// share one commit (kernel_commit.go). What rows mean is decided elsewhere: by packages
+// kernel/budget, kernel/grant and kernel.
 //
 // # Many processes
 //

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"bytes"
+	"errors"
+	"math"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -9,35 +12,133 @@ import (
 // Kernel is the open kernel.db, which is for what agents share. The file is cloved's
 // alone for as long as cloved lives; nothing else needs it. Its methods may be called
 // from many goroutines.
-type Kernel struct{ database }
-
-// kernelFormat is that of kernel.db, schema 1:
-//
-//	meta
-//	└── kernel                   → "1", decimal
-var kernelFormat = format{version: []byte("kernel"), buckets: [][]byte{bucketMeta}, held: "try again; cloved keeps it for as long as it lives, and process %s has it now",
-	// The first step makes no bucket: setSchema makes meta.
-	steps: []migration{{to: 1, what: "make the file", apply: func(*bbolt.Tx) error { return nil }}}}
+type Kernel struct {
+	database
+	commits commits
+}
 
 // OpenKernel opens the file at path, or creates it, and holds it until Close. The
 // error is of KindBusy, and names the holder, if the file was not free within timeout.
 func OpenKernel(path string, timeout time.Duration) (*Kernel, error) {
-	k := &Kernel{}
+	k := &Kernel{commits: newCommits()}
 	if err := k.open(path, kernelFormat, timeout); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-// Check returns everything in the file that should not be, in words; nothing
-// when it is sound. The error says that the file could not be read at all.
-func (k *Kernel) Check() (problems []string, err error) {
-	err = k.view(func(tx *bbolt.Tx) error {
-		problems = append(k.format.problems(tx), pageProblems(tx)...)
-		return nil
-	})
-	return problems, err
+// Close waits for the changes that Update was called for, and releases the file. Update
+// fails from then on.
+func (k *Kernel) Close() error {
+	k.commits.close()
+	return k.database.Close()
 }
 
 // Backup writes a consistent copy of the file to the path to, which must not exist.
 func (k *Kernel) Backup(to string) error { return k.copy(to, k.Check) }
+
+// Read runs read in a transaction that sees what was committed, and cannot change it.
+// Writers do not wait for it. An error of read is returned.
+func (k *Kernel) Read(read func(*KernelTx) error) error {
+	c := change{decide: read}
+	err := k.view(func(tx *bbolt.Tx) error {
+		t := &KernelTx{tx: tx}
+		c.run(t)
+		if c.panicked {
+			panic(callerPanic{c.value})
+		}
+		return t.failed
+	})
+	return firstError(err, k.explained(c.err))
+}
+
+// explained adds to the error of a caller's function what to do about a damaged row, and
+// leaves every other one as it is.
+func (k *Kernel) explained(err error) error {
+	if errors.Is(err, errDamaged) {
+		return explain(k.path, err)
+	}
+	return err
+}
+
+// KernelTx is a transaction of kernel.db. It is valid until the function that got it
+// returns, and belongs to that function's goroutine. What its methods return is a copy.
+type KernelTx struct {
+	tx    *bbolt.Tx
+	wrote bool
+	// failed is set where the file could not be read or written: whatever the function
+	// makes of that, nothing of the transaction is kept.
+	failed error
+}
+
+// get returns the value of key, and nil where there is none.
+func (t *KernelTx) get(bucket, key []byte) (value []byte, err error) {
+	defer t.edge(&err)
+	return bytes.Clone(t.tx.Bucket(bucket).Get(key)), nil
+}
+
+func (t *KernelTx) put(bucket, key, value []byte) (err error) {
+	defer t.edge(&err)
+	t.wrote = true
+	return t.tx.Bucket(bucket).Put(key, value)
+}
+
+// delete removes key; one that is not there is no error.
+func (t *KernelTx) delete(bucket, key []byte) (err error) {
+	defer t.edge(&err)
+	t.wrote = true
+	return t.tx.Bucket(bucket).Delete(key)
+}
+
+// number returns the next number of bucket.
+func (t *KernelTx) number(bucket []byte) (number uint64, err error) {
+	defer t.edge(&err)
+	t.wrote = true
+	return t.tx.Bucket(bucket).NextSequence()
+}
+
+// row is a key with its value.
+type row struct{ key, value []byte }
+
+// rows returns the rows whose key begins with prefix, from the key on, at most limit of
+// them. Their order is that of the keys. It reads no other rows.
+func (t *KernelTx) rows(bucket, prefix, from []byte, limit int) (found []row, err error) {
+	defer t.edge(&err)
+	cursor := t.tx.Bucket(bucket).Cursor()
+	for key, value := cursor.Seek(from); bytes.HasPrefix(key, prefix) && key != nil && len(found) < limit; key, value = cursor.Next() {
+		found = append(found, row{bytes.Clone(key), bytes.Clone(value)})
+	}
+	return found, nil
+}
+
+// below returns all rows whose key begins with prefix.
+func (t *KernelTx) below(bucket []byte, prefix string) ([]row, error) {
+	return t.rows(bucket, []byte(prefix), []byte(prefix), math.MaxInt)
+}
+
+// count returns how many keys begin with prefix, at most limit.
+func (t *KernelTx) count(bucket, prefix []byte, limit int) (n int, err error) {
+	defer t.edge(&err)
+	cursor := t.tx.Bucket(bucket).Cursor()
+	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix) && key != nil && n < limit; key, _ = cursor.Next() {
+		n++
+	}
+	return n, nil
+}
+
+// last returns the last row whose key begins with prefix; its key is nil where there
+// is none.
+func (t *KernelTx) last(bucket, prefix []byte) (last row, err error) {
+	defer t.edge(&err)
+	cursor := t.tx.Bucket(bucket).Cursor()
+	key, value := cursor.Seek(append(bytes.Clone(prefix), 0xff))
+	if key == nil {
+		key, value = cursor.Last()
+	} else {
+		key, value = cursor.Prev()
+	}
+	if !bytes.HasPrefix(key, prefix) {
+		return row{}, nil
+	}
+	return row{bytes.Clone(key), bytes.Clone(value)}, nil
+}

@@ -40,7 +40,7 @@ var mayImport = []struct {
 	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"kernel/budget", []string{"agent"}, "what may be spent follows from accounts and times, which are values"},
-	{"store", []string{"agent", "kernel/budget", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
+	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},

@@ -137,3 +137,32 @@ func (l *Line) roll(now time.Time) {
 }
 
 func (l *Line) forget() { l.Used, l.Assumed, l.Warned, l.Breached = 0, 0, false, false }
+
+// broken are the invariants of a line by itself.
+var broken = []struct {
+	is   func(*Line) bool
+	text string
+}{
+	{func(l *Line) bool {
+		return min(l.Granted, l.WarnAt, l.Reserved, l.Used, l.Assumed, l.Peak, l.Metered) < 0
+	}, "an amount is negative"},
+	{func(l *Line) bool { return l.Granted > MaxAmount || l.WarnAt > l.Granted }, "its limit is out of range"},
+	{func(l *Line) bool { return l.Peak < l.Used }, "more is used than at the peak"},
+	{func(l *Line) bool { return l.Assumed > l.Used }, "more is assumed than used"},
+	{func(l *Line) bool { return l.Breached && l.Used <= l.Granted }, "it is exceeded, and it is not"},
+	{func(l *Line) bool { return l.Period.validate() != nil }, "its period is none"},
+	{func(l *Line) bool { return !l.PeriodStart.Equal(l.Period.Start(l.PeriodStart)) }, "its period began at no beginning"},
+}
+
+// Broken returns what is wrong with a line of d, in words; "" where it is sound.
+func (l *Line) Broken(d Dimension) string {
+	if d.Validate() != nil {
+		return "it is not a dimension"
+	}
+	for _, b := range broken {
+		if b.is(l) {
+			return b.text
+		}
+	}
+	return ""
+}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,9 @@ type Reservation struct {
 	Made  time.Time       `json:"made"`
 	Held  map[Key]Amounts `json:"held"` // what each account's Reserved contains of it
 }
+
+// Accounts returns the keys of the accounts that hold r, in a fixed order.
+func (r Reservation) Accounts() []Key { return slices.Sorted(maps.Keys(r.Held)) }
 
 // Reserve takes r.Amounts from every account that has the dimension, and enters in r what
 // it took. Where one has too little free, the error is an *Exceeded.

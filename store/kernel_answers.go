@@ -1,0 +1,66 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"clove.run/clove/agent"
+)
+
+// maxAnswers bounds the answers that are kept of a run.
+const maxAnswers = 4096
+
+// Answer returns the answer to the call of a run that had this key, and nil where none
+// is kept.
+func (t *KernelTx) Answer(run agent.ID, key string) ([]byte, error) {
+	return t.get(bucketAnswers, answerKey(run, key))
+}
+
+func answerKey(run agent.ID, key string) []byte { return []byte(string(run) + "/" + key) }
+
+// PutAnswer keeps the answer to a call, for a caller that asks again, and forgets the
+// run's oldest one beyond maxAnswers. A key that has an answer keeps it, which is an error:
+// ask Answer first.
+func (t *KernelTx) PutAnswer(run agent.ID, key string, answer []byte) error {
+	if !run.Valid() || key == "" || len(key) > maxID {
+		return wrongKey("an answer", key)
+	}
+	if there, err := t.Answer(run, key); err != nil || there != nil {
+		return firstError(err, fmt.Errorf("the call %q of run %s has an answer", key, run))
+	}
+	order := []byte(run + "/")
+	newest, err := t.last(bucketAnswerOrder, order)
+	if err != nil {
+		return err
+	}
+	number := uint64(1)
+	if newest.key != nil {
+		number = binary.BigEndian.Uint64(newest.key[len(order):]) + 1
+	}
+	if err := t.put(bucketAnswers, answerKey(run, key), append([]byte{}, answer...)); err != nil {
+		return err
+	}
+	if err := t.put(bucketAnswerOrder, append(order, numberKey(number)...), []byte(key)); err != nil || number <= maxAnswers {
+		return err
+	}
+	return t.forgetAnswer(run, number-maxAnswers)
+}
+
+// forgetAnswer removes the answer with this number of a run.
+func (t *KernelTx) forgetAnswer(run agent.ID, number uint64) error {
+	order := append([]byte(run+"/"), numberKey(number)...)
+	key, err := t.get(bucketAnswerOrder, order)
+	if err != nil || key == nil {
+		return err
+	}
+	return firstError(t.delete(bucketAnswers, answerKey(run, string(key))), t.delete(bucketAnswerOrder, order))
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package store
+
+// AuditEntry is an entry of the audit log that is in no segment yet. Numbers grow by one.
+type AuditEntry struct {
+	Number uint64
+	Entry  []byte
+}
+
+// Record queues an entry of the audit log, in the transaction of what it is about, and
+// returns its number.
+func (t *KernelTx) Record(entry []byte) (uint64, error) {
+	number, err := t.number(bucketAudit)
+	if err != nil {
+		return 0, err
+	}
+	return number, t.put(bucketAudit, numberKey(number), entry)
+}
+
+// AuditQueue returns the queued entries with a higher number than after, oldest first, at
+// most limit of them.
+func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
+	rows, err := t.rows(bucketAudit, nil, numberKey(after+1), limit)
+	var queue []AuditEntry
+	for _, r := range rows {
+		number, _ := numbered(r.key)
+		queue = append(queue, AuditEntry{Number: number, Entry: r.value})
+	}
+	return queue, err
+}
+
+// ForgetAudit removes the entries up to a number: segments have them.
+func (t *KernelTx) ForgetAudit(upTo uint64) error {
+	for {
+		first, err := t.rows(bucketAudit, nil, nil, 1)
+		if err != nil || len(first) == 0 {
+			return err
+		}
+		if number, _ := numbered(first[0].key); number > upTo {
+			return nil
+		}
+		if err := t.delete(bucketAudit, first[0].key); err != nil {
+			return err
+		}
+	}
+}

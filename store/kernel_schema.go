@@ -1,0 +1,109 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// kernel.db, schema 2. Names in <> are keys that vary; → is a value; 0 is a zero byte.
+//
+//	meta
+//	└── kernel                   → "2", decimal
+//	accounts
+//	└── <budget.Key>             → budget.Account as JSON
+//	reservations
+//	└── <run>/<id>               → budget.Reservation as JSON, while it is open
+//	answers
+//	└── <run>/<key>              → the answer to the call that had this key
+//	answer-order
+//	└── <run>/<number: 8 bytes, big endian> → key; the last maxAnswers of each run
+//	grants
+//	└── <id>                     → grant.Grant as JSON
+//	holders
+//	└── <holder> 0 <id>          → nothing; each grant, below who holds it
+//	derived
+//	└── <parent> 0 <id>          → nothing; each grant that has a parent, below it
+//	audit                        (its bbolt sequence: the last number given)
+//	└── <number: 8 bytes, big endian> → an entry of the audit log that is in no segment yet
+//
+// holders and derived are indexes: each says nothing that a grant does not say, and each
+// is written in the transaction that writes the grant. An account's Reserved is the sum
+// of what the reservations hold in it. Check compares all of it.
+//
+// A key begins with what its rows are read by, so that a call reads those of its own run
+// or user and no others, however many there are.
+var (
+	bucketAccounts     = []byte("accounts")
+	bucketReservations = []byte("reservations")
+	bucketAnswers      = []byte("answers")
+	bucketAnswerOrder  = []byte("answer-order")
+	bucketGrants       = []byte("grants")
+	bucketHolders      = []byte("holders")
+	bucketDerived      = []byte("derived")
+	bucketAudit        = []byte("audit")
+)
+
+var kernelFormat = format{version: []byte("kernel"), steps: kernelMigrations,
+	buckets: [][]byte{bucketMeta, bucketAccounts, bucketReservations, bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit},
+	held:    "try again; cloved keeps it for as long as it lives, and process %s has it now"}
+
+// kernelMigrations is every step there ever was, as migrations is.
+var kernelMigrations = []migration{
+	// The first step makes no bucket: setSchema makes meta.
+	{to: 1, what: "make the file", apply: func(*bbolt.Tx) error { return nil }},
+	{to: 2, what: "make the buckets of budgets, grants, answers and audit entries", apply: makeBuckets(bucketAccounts, bucketReservations,
+		bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit)},
+}
+
+// load decodes the value of key into value, and reports whether there is one.
+func (t *KernelTx) load(bucket []byte, key string, value any) (found bool, err error) {
+	text, err := t.get(bucket, []byte(key))
+	if err != nil || text == nil {
+		return false, err
+	}
+	return true, decodeRow(bucket, row{[]byte(key), text}, value)
+}
+
+func (t *KernelTx) store(bucket []byte, key string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("cannot encode %q of %s: %w", key, bucket, err)
+	}
+	return t.put(bucket, []byte(key), text)
+}
+
+func decodeRow(bucket []byte, r row, value any) error {
+	if err := json.Unmarshal(r.value, value); err != nil {
+		return fmt.Errorf("%w: %q of %s: %w", errDamaged, r.key, bucket, err)
+	}
+	return nil
+}
+
+// decodeRows decodes the values of rows.
+func decodeRows[T any](bucket []byte, rows []row) ([]T, error) {
+	all := make([]T, len(rows))
+	for i, r := range rows {
+		if err := decodeRow(bucket, r, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// wrongKey is the error for a key that a caller made up.
+func wrongKey(what, key string) error {
+	return fmt.Errorf("%.128q cannot be the key of %s", key, what)
+}
+
+// maxID bounds the bytes of an id that is part of a key.
+const maxID = 64
+
+func numbered(key []byte) (number uint64, ok bool) {
+	if len(key) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(key), true
+}
