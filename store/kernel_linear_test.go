@@ -23,6 +23,7 @@ type spender struct {
 	run  agent.ID
 	made int
 	open []budget.Reservation
+	note func(tx *KernelTx, what string) error // if set, called in each transaction
 }
 
 // newSpender stores the user's account with a limit of n, if there is none.
@@ -49,16 +50,19 @@ func (s *spender) chain(tx *KernelTx) (budget.Chain, error) {
 }
 
 // change runs spend on the chain, and stores what it changed.
-func (s *spender) change(spend func(*KernelTx, budget.Chain) error) error {
+func (s *spender) change(what string, spend func(*KernelTx, budget.Chain) error) error {
 	return s.k.Update(func(tx *KernelTx) error {
 		c, err := s.chain(tx)
 		if err == nil {
 			err = spend(tx, c)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = tx.PutChain(c)
 		}
-		return tx.PutChain(c)
+		if err == nil && s.note != nil {
+			err = s.note(tx, what)
+		}
+		return err
 	})
 }
 
@@ -66,7 +70,7 @@ func (s *spender) change(spend func(*KernelTx, budget.Chain) error) error {
 func (s *spender) reserve(amount int64) (bool, error) {
 	s.made++
 	r := budget.Reservation{ID: fmt.Sprint(s.made), Run: s.run, Service: "test", Amounts: budget.Amounts{"n": amount}}
-	err := s.change(func(tx *KernelTx, c budget.Chain) error {
+	err := s.change("reserved "+r.ID, func(tx *KernelTx, c budget.Chain) error {
 		if err := c.Reserve(&r, time.Now()); err != nil {
 			return err
 		}
@@ -84,7 +88,7 @@ func (s *spender) reserve(amount int64) (bool, error) {
 func (s *spender) settle(actual int64) error {
 	r := s.open[0]
 	s.open = s.open[1:]
-	return s.change(func(tx *KernelTx, c budget.Chain) error {
+	return s.change("settled "+r.ID, func(tx *KernelTx, c budget.Chain) error {
 		if _, err := c.Settle(r, budget.Amounts{"n": actual}, time.Now()); err != nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (s *spender) settle(actual int64) error {
 }
 
 func (s *spender) charge(amount int64) error {
-	return s.change(func(_ *KernelTx, c budget.Chain) error {
+	return s.change("charged", func(_ *KernelTx, c budget.Chain) error {
 		_, err := c.Charge(budget.Amounts{"n": amount}, time.Now())
 		return err
 	})
