@@ -181,9 +181,6 @@ func (k *Kernel) commit(batch *[]*change, grow bool) (err error) {
 	if k.broken.Load() {
 		return errDamaged
 	}
-	// gofail: var kernelDecided string
-	// defer func() { if err == nil { err = failpoint(kernelDecided, "") } }()
-
 	err = k.db.Update(func(tx *bbolt.Tx) error {
 		wrote, err := runAll(tx, *batch)
 		for grow && err == nil && len(*batch) < maxBatch {

@@ -52,6 +52,7 @@ var kernelFormat = format{version: []byte("kernel"), steps: kernelMigrations,
 
 // kernelMigrations is every step there ever was, as migrations is.
 var kernelMigrations = []migration{
+	// The first step makes no bucket: setSchema makes meta.
 	{to: 1, what: "make the file", apply: func(*bbolt.Tx) error { return nil }},
 	{to: 2, what: "make the buckets of budgets, grants, answers and audit entries", apply: makeBuckets(bucketAccounts, bucketReservations,
 		bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit)},

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -113,7 +114,26 @@ func TestAFailedChangeIsAlone(t *testing.T) {
 	wantUsed(t, k, "2", 0)
 }
 
-// A panic and an end of the goroutine reach the caller, and nobody else.
+// A function that ends its goroutine, as a failing test does, gets an error instead of an
+// answer that never comes, and the next change is served.
+func TestAChangeThatNeverReturns(t *testing.T) {
+	t.Parallel()
+	k := openKernelNew(t)
+	for range 3 {
+		if err := k.Update(func(tx *KernelTx) error {
+			count("6")(tx)
+			runtime.Goexit()
+			return nil
+		}); err == nil {
+			t.Error("it is stored")
+		}
+		must(t, k.Update(count("5")))
+	}
+	wantUsed(t, k, "6", 0)
+	wantUsed(t, k, "5", 3)
+}
+
+// A panic reaches the caller of Update, and nobody else.
 func TestAPanicIsTheCallers(t *testing.T) {
 	t.Parallel()
 	k := openKernelNew(t)

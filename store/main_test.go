@@ -24,6 +24,7 @@ var roles = map[string]func(path string, parent *bufio.Reader) error{
 	"hold":   hold,
 	"kernel": kernel,
 	"live":   live,
+	"spend":  spend,
 	"storm":  storm,
 }
 

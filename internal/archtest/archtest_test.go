@@ -39,7 +39,6 @@ var mayImport = []struct {
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/descriptor"}, "the process that may be taken over stays small"},
 	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
-	{"kernel", nil, "joins what it decides with and what it stores in"},
 	{"kernel/budget", []string{"agent"}, "what may be spent follows from accounts and times, which are values"},
 	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},

@@ -14,5 +14,8 @@
 // Names come in pairs that runs are renamed between, so a pair is what one
 // history is about.
 //
+// Budgets have a model of their own (budget.go): what an account grants, and what callers
+// reserve in it, settle, charge and see.
+//
 // It refuses to know cloved: it sees only what any client sees.
 package linear
