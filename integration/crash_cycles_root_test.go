@@ -187,12 +187,23 @@ func (s *storm) killSupervisor() {
 	awaitExit(s.t, keeper)
 }
 
+// awaitDead waits for the records of agents whose supervisor was killed: where cleaning up
+// takes long, cloved serves before it has ended.
+func (s *storm) awaitDead(ctx context.Context, c *client.Client) {
+	for _, w := range s.writers {
+		if p := w.own; p.mortal && !p.restarts && !p.finished {
+			_, _ = c.Wait(ctx, string(p.id)) // what is wrong with it, compare says
+		}
+	}
+}
+
 // look compares what the new cloved says with the model; a deep look reads the
 // logs, and asks clove check, too.
 func (s *storm) look(deep bool) {
 	s.t.Helper()
 	c, ctx := s.connect()
 	defer c.Close()
+	s.awaitDead(ctx, c)
 	listed, err := c.List(ctx, api.ListParams{All: true})
 	if err != nil {
 		s.t.Fatal(err)
