@@ -17,8 +17,8 @@ const (
 	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
 	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
 	AccessRoot   Access = "root"   // what concerns cloved or the host, and not one run
-	AccessAgent  Access = "agent" // as AccessOwner, and the run's agent over its own socket, which names no run
-	AccessSelf   Access = "self"  // the run's agent alone
+	AccessAgent  Access = "agent"  // as AccessOwner, and the run's agent over its own socket, which names no run
+	AccessSelf   Access = "self"   // the run's agent alone
 )
 
 // Shape says what a call looks like on the wire.

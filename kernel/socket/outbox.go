@@ -18,8 +18,7 @@ const (
 // one that does not read must not hold the answers of the agent's other connections.
 type outbox struct {
 	mu      sync.Mutex // guards the following
-	lines   net.Buffers
-	bytes   int
+	lines   []byte // joined: the gate's filter has no writev(2)
 	writing bool // a goroutine writes
 	closed  bool
 }
@@ -31,12 +30,12 @@ func (o *outbox) put(conn *net.UnixConn, line []byte) {
 	if o.closed {
 		return
 	}
-	if o.bytes+len(line) > maxWaiting {
+	if len(o.lines)+len(line) > maxWaiting {
 		o.closed = true
 		conn.Close()
 		return
 	}
-	o.lines, o.bytes = append(o.lines, line), o.bytes+len(line)
+	o.lines = append(o.lines, line...)
 	if !o.writing {
 		o.writing = true
 		go o.write(conn)
@@ -55,7 +54,7 @@ func (o *outbox) write(conn *net.UnixConn) {
 		}
 		err := conn.SetWriteDeadline(time.Now().Add(writeTime))
 		if err == nil {
-			_, err = lines.WriteTo(conn)
+			_, err = conn.Write(lines)
 		}
 		if err != nil {
 			o.close()
@@ -65,10 +64,10 @@ func (o *outbox) write(conn *net.UnixConn) {
 }
 
 // take returns what waits, and ends the writing if that is nothing.
-func (o *outbox) take() (lines net.Buffers, closed bool) {
+func (o *outbox) take() (lines []byte, closed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	lines, o.lines, o.bytes = o.lines, nil, 0
+	lines, o.lines = o.lines, nil
 	o.writing = len(lines) > 0
 	return lines, o.closed
 }
