@@ -1,0 +1,170 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
+)
+
+// ErrStorage is in the error of what could not be written because the disk is full or failed.
+var ErrStorage = errors.New("storage")
+
+// Options are a log's sizes and its keys. The zero value is for the host's log, without
+// checkpoints.
+type Options struct {
+	// SegmentBytes is the size of a segment, all of which is allocated when it is made;
+	// 0 is 16 MiB. ReserveBytes of it are for AppendEnd alone; 0 is a quarter.
+	SegmentBytes, ReserveBytes int64
+	// Keys signs checkpoints; nil makes none.
+	Keys *Keys
+	// CheckpointRecords and CheckpointAfter bound what the last checkpoint does not cover;
+	// 0 is 1024 records and 5 minutes.
+	CheckpointRecords uint64
+	CheckpointAfter   time.Duration
+}
+
+// RunOptions are those of the log of one foreground run: it is small, and the record that
+// links it into the host's log stands for its checkpoints.
+func RunOptions() Options { return Options{SegmentBytes: 1 << 20, ReserveBytes: 128 << 10} }
+
+func (o Options) filled() (Options, error) {
+	set(&o.SegmentBytes, 16<<20)
+	set(&o.ReserveBytes, o.SegmentBytes/4)
+	set(&o.CheckpointRecords, 1024)
+	set(&o.CheckpointAfter, 5*time.Minute)
+	if o.ReserveBytes < 0 || o.SegmentBytes-o.ReserveBytes < lineMax {
+		return o, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("a segment of %d bytes with a reserve of %d has no room for a record", o.SegmentBytes, o.ReserveBytes)}
+	}
+	return o, nil
+}
+
+func set[T comparable](value *T, otherwise T) {
+	if *value == *new(T) {
+		*value = otherwise
+	}
+}
+
+// Dir is where the host's log lies, in the directory of the installation.
+func Dir(state string) string { return filepath.Join(state, "audit") }
+
+// KeyDir is where the keys of the host's log lie. No backup has them.
+func KeyDir(state string) string { return filepath.Join(state, "keys", "audit") }
+
+// step is that of this package's errors.
+const step = "audit"
+
+// Names in a log's directory.
+const (
+	headName        = "head"
+	hashesName      = "hashes"
+	checkpointsName = "checkpoints"
+	lockName        = "lock"
+	runsName        = "runs"
+	linkedName      = "linked"
+)
+
+// Log is a log that this process writes. Its methods may be called from many goroutines.
+type Log struct {
+	dir     string
+	options Options
+	lock    *os.File
+
+	urgent chan struct{} // somebody waits for a commit
+	lazy   chan struct{} // entries wait that nobody waits for
+	ended  chan struct{} // the writer has ended
+
+	mu        sync.Mutex // guards the following, and writes of the unwritten count to head
+	orders    []order
+	enqueued  int    // entries of orders, and of those being written, that nobody waits for
+	unwritten uint64 // the same, as head has it
+	closed    bool
+	failure   error // the file's state is not known any more: nothing is written
+
+	w writer // of the one goroutine that writes
+}
+
+// Open makes or continues the log in dir, recovers what a killed writer left, and holds the
+// log until Close. The error is of KindBusy if another process has it, and a *Problem if it
+// is damaged.
+func Open(dir string, options Options) (*Log, error) {
+	options, err := options.filled()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, options: options, lock: lock, urgent: make(chan struct{}, 1), lazy: make(chan struct{}, 1), ended: make(chan struct{})}
+	l.w = writer{dir: dir, options: options}
+	gap, err := l.w.open()
+	if err != nil {
+		return nil, errors.Join(err, l.w.close(), lock.Close())
+	}
+	go l.write()
+	if gap == nil {
+		return l, nil
+	}
+	if _, err := l.AppendEnd(*gap); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// hold takes the log's lock, which a killed process leaves free.
+func hold(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = descriptor.Lock(file, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = &agent.Error{Kind: agent.KindBusy, Step: step, Message: "another process writes the log " + dir}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Close writes what waits and a checkpoint, marks the log as closed, and releases it. A second
+// call does nothing.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	signal(l.urgent)
+	<-l.ended
+	if already {
+		return nil
+	}
+	l.mu.Lock()
+	err := l.failure
+	if left := l.enqueued; err == nil && left > 0 {
+		err = fmt.Errorf("%w: %d entries could not be written", ErrStorage, left)
+	}
+	l.mu.Unlock()
+	if err == nil {
+		err = l.w.finish()
+	}
+	return errors.Join(err, l.w.close(), l.lock.Close())
+}
+
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it was signalled, and has not looked yet
+	}
+}

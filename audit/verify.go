@@ -1,0 +1,254 @@
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"clove.run/clove/agent"
+)
+
+// Report is what Verify looked at.
+type Report struct {
+	Records     uint64   `json:"records"`
+	Root        string   `json:"root"`        // of the tree, base64
+	Checkpoints int      `json:"checkpoints"` // that are good
+	Runs        int      `json:"runs"`        // logs of runs of their own
+	Problem     *Problem `json:"problem,omitempty"`
+}
+
+// Verify reads the whole log at path: the directory, or a file that Export wrote. keys are
+// public keys, without which no signature is looked at. exported is a checkpoint that was
+// kept in another place, or nil. The first bad record is in the report's Problem; the error
+// says that something could not be read.
+//
+// It may run beside the writer. What is not acknowledged yet is not looked at.
+func Verify(path string, keys []string, exported []byte) (Report, error) {
+	v := verifier{}
+	err := v.prepare(path, keys, exported)
+	if err == nil {
+		err = v.verify(path)
+	}
+	report := Report{Records: v.tip.tree.size, Checkpoints: v.good, Runs: v.runs}
+	var problem *Problem
+	if errors.As(err, &problem) {
+		report.Problem, err = problem, nil
+	}
+	if root, failed := v.tip.tree.root(); failed == nil {
+		report.Root = root.String()
+	}
+	return report, err
+}
+
+// verifier walks along a log.
+type verifier struct {
+	tip      tip
+	segments []segment
+	head     *head         // nil: there is none, all lines must be records
+	stored   *storedHashes // what the file says; nil: nothing
+	trust    *trust        // nil: no signature is looked at
+	claims   []claim       // not reached yet, the smallest first
+	good     int           // claims that held
+	links    []Entry
+	runs     int
+
+	keep   bool // keep all hashes
+	hashes []tlog.Hash
+	each   func(place, record) error // of each sound record; may be nil
+}
+
+// claim is a checkpoint that the log must agree with.
+type claim struct {
+	size   uint64
+	signed []byte
+	from   string
+}
+
+// prepare reads what is beside the records.
+func (v *verifier) prepare(path string, keys []string, exported []byte) (err error) {
+	if len(keys) > 0 {
+		if v.trust, err = newTrust(keys); err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: err.Error()}
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		if err := v.prepareDir(path); err != nil {
+			return err
+		}
+	}
+	// After the head: a writer may begin the next segment at any moment.
+	if v.segments, err = segmentsOf(path); err != nil {
+		return err
+	}
+	if info.IsDir() && v.head == nil && len(v.segments)+len(v.claims) > 0 {
+		return damaged(headName, "the log has records and no head")
+	}
+	if exported != nil {
+		c, err := parseCheckpoint(exported)
+		if err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: err.Error()}
+		}
+		v.claims = append(v.claims, claim{c.size, exported, "the given checkpoint"})
+	}
+	slices.SortStableFunc(v.claims, func(a, b claim) int { return cmp.Compare(a.size, b.size) })
+	return nil
+}
+
+// prepareDir reads the head first: what it counts is in the segments already.
+func (v *verifier) prepareDir(dir string) error {
+	saved, err := savedCheckpoints(filepath.Join(dir, checkpointsName))
+	if err != nil {
+		return damaged(checkpointsName, err.Error())
+	}
+	for i, c := range saved {
+		v.claims = append(v.claims, claim{c.Size, []byte(c.Note), fmt.Sprintf("line %d of the stored checkpoints", i+1)})
+	}
+	found, _, err := readHead(filepath.Join(dir, headName))
+	switch {
+	case err == nil:
+		v.head = &found
+	case !errors.Is(err, fs.ErrNotExist):
+		return damaged(headName, err.Error())
+	}
+	v.stored, err = openHashes(filepath.Join(dir, hashesName))
+	return err
+}
+
+func (v *verifier) verify(path string) error {
+	defer v.stored.close()
+	if err := v.walk(v.segments); err != nil {
+		return err
+	}
+	if err := v.end(); err != nil {
+		return err
+	}
+	return v.verifyRuns(path)
+}
+
+// walk follows the chain. Behind what the head acknowledges it ends at the first line that is
+// not sound.
+func (v *verifier) walk(segments []segment) error {
+	v.segments = segments
+	if err := v.reached(); err != nil {
+		return err
+	}
+	return walk(segments, func(p place) error {
+		acknowledged := v.head == nil || v.tip.tree.size < v.head.count
+		if !acknowledged && v.head.closed {
+			return &Problem{Kind: Inserted, Number: v.head.count + 1, File: p.segment.path, Message: "the log was closed before it"}
+		}
+		r, err := follow(p, v.tip.tree.size, v.tip.hash)
+		if err == nil {
+			err = v.compare(p, r)
+		}
+		switch {
+		case err != nil && !acknowledged:
+			return errStop
+		case err != nil:
+			return v.named(p, r, err)
+		}
+		return v.take(p, r)
+	})
+}
+
+// take adds a sound record.
+func (v *verifier) take(p place, r record) error {
+	if v.each != nil {
+		if err := v.each(p, r); err != nil {
+			return err
+		}
+	}
+	added, err := v.tip.tree.add(r.hash)
+	if err != nil {
+		return err
+	}
+	if v.tip.hash = r.hash; v.keep {
+		v.hashes = append(v.hashes, added...)
+	}
+	return v.note(p, r.Entry)
+}
+
+// compare holds a record to what is stored beside it.
+func (v *verifier) compare(p place, r record) error {
+	if v.head != nil && r.Number == v.head.count && r.hash != v.head.hash {
+		return changed(p, r.Number, "the stored head has another hash for it")
+	}
+	if v.head != nil && r.Number > v.head.count {
+		return nil // its hash may be stored already, or that of one that was cut off still
+	}
+	if hash, ok := v.stored.leaf(r.Number); ok && hash != r.hash {
+		return changed(p, r.Number, "another hash is stored for it")
+	}
+	return nil
+}
+
+// note follows what a record says about the log itself.
+func (v *verifier) note(p place, e Entry) error {
+	switch {
+	case e.Kind == KindLink:
+		v.links = append(v.links, e)
+	case e.Kind == KindRotate && v.trust != nil:
+		if err := v.trust.rotate(e.Number, e.What); err != nil {
+			return changed(p, e.Number, "the new key is not signed by the one before: "+err.Error())
+		}
+	}
+	return v.reached()
+}
+
+// reached checks the claims about the tree as it is now.
+func (v *verifier) reached() error {
+	for len(v.claims) > 0 && v.claims[0].size <= v.tip.tree.size {
+		c := v.claims[0]
+		v.claims = v.claims[1:]
+		if err := v.hold(c); err != nil {
+			return err
+		}
+		v.good++
+	}
+	return nil
+}
+
+func (v *verifier) hold(c claim) error {
+	claimed, err := parseCheckpoint(c.signed)
+	if err == nil && v.trust != nil {
+		claimed, err = v.trust.checkpoint(c.signed)
+	}
+	if err != nil {
+		return damaged("", fmt.Sprintf("%s, over %d records, is not good: %v", c.from, c.size, err))
+	}
+	if claimed.size != c.size {
+		return damaged("", fmt.Sprintf("%s is over %d records, not %d", c.from, claimed.size, c.size))
+	}
+	root, err := v.tip.tree.root()
+	if err != nil || root == claimed.root {
+		return err
+	}
+	return &Problem{Kind: Rewritten, Number: c.size, Message: "the records up to this one are not those of " + c.from}
+}
+
+// end looks at what claims more records than there are.
+func (v *verifier) end() error {
+	have := v.tip.tree.size
+	if v.head != nil && v.head.count > have {
+		return missing(v.head.count, have)
+	}
+	for _, c := range v.claims {
+		if v.trust != nil {
+			if _, err := v.trust.checkpoint(c.signed); err != nil {
+				return damaged("", fmt.Sprintf("%s, over %d records, is not good: %v", c.from, c.size, err))
+			}
+		}
+		return &Problem{Kind: Truncated, Number: have + 1, Message: fmt.Sprintf("the log ends behind record %d, and %s covers %d", have, c.from, c.size)}
+	}
+	return nil
+}
