@@ -28,8 +28,8 @@ const appendMax = 256
 // order is what one call handed over.
 type order struct {
 	entries []Entry
-	end     bool               // it may use the reserve
-	answer  chan answer        // nil: nobody waits
+	end     bool                // it may use the reserve
+	answer  chan answer         // nil: nobody waits
 	change  func(*writer) error // instead of entries
 }
 

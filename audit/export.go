@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -102,6 +103,15 @@ func (k keptHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		found = append(found, k[index])
 	}
 	return found, nil
+}
+
+// ReadProof is VerifyProof of a proof's JSON.
+func ReadProof(text []byte, keys []string) (Entry, error) {
+	var proof Proof
+	if err := json.Unmarshal(text, &proof); err != nil {
+		return Entry{}, fmt.Errorf("it is not a proof: %w", err)
+	}
+	return VerifyProof(proof, keys)
 }
 
 // VerifyProof checks a proof with public keys alone, and returns the record.

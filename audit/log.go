@@ -52,6 +52,12 @@ func set[T comparable](value *T, otherwise T) {
 	}
 }
 
+// Dir is where the host's log lies, in the directory of the installation.
+func Dir(state string) string { return filepath.Join(state, "audit") }
+
+// KeyDir is where the keys of the host's log lie. No backup has them.
+func KeyDir(state string) string { return filepath.Join(state, "keys", "audit") }
+
 // step is that of this package's errors.
 const step = "audit"
 

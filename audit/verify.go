@@ -72,18 +72,26 @@ type claim struct {
 
 // prepare reads what is beside the records.
 func (v *verifier) prepare(path string, keys []string, exported []byte) (err error) {
-	if v.segments, err = segmentsOf(path); err != nil {
-		return err
-	}
 	if len(keys) > 0 {
 		if v.trust, err = newTrust(keys); err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: err.Error()}
 		}
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
 		if err := v.prepareDir(path); err != nil {
 			return err
 		}
+	}
+	// After the head: a writer may begin the next segment at any moment.
+	if v.segments, err = segmentsOf(path); err != nil {
+		return err
+	}
+	if info.IsDir() && v.head == nil && len(v.segments)+len(v.claims) > 0 {
+		return damaged(headName, "the log has records and no head")
 	}
 	if exported != nil {
 		c, err := parseCheckpoint(exported)
@@ -111,8 +119,6 @@ func (v *verifier) prepareDir(dir string) error {
 		v.head = &found
 	case !errors.Is(err, fs.ErrNotExist):
 		return damaged(headName, err.Error())
-	case len(v.segments) > 0 || len(saved) > 0:
-		return damaged(headName, "the log has records and no head")
 	}
 	v.stored, err = openHashes(filepath.Join(dir, hashesName))
 	return err

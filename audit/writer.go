@@ -56,11 +56,17 @@ func (w *writer) commit(orders []order) (left []order) {
 	for _, o := range orders {
 		first, err := w.stage(o)
 		switch {
-		case err == nil && o.answer != nil:
+		case o.answer != nil && err == nil:
 			w.staged.answers = append(w.staged.answers, func(err error) { o.answer <- answer{first, err} })
-		case err != nil && o.answer != nil:
+		case o.answer != nil:
 			o.answer <- answer{err: err}
-		case err != nil:
+		case err == nil:
+			w.staged.answers = append(w.staged.answers, func(err error) {
+				if err != nil {
+					left = append(left, o)
+				}
+			})
+		default:
 			left = append(left, o)
 		}
 	}
@@ -132,10 +138,10 @@ func (w *writer) makeRoom(bytes int64, end bool) error {
 func (w *writer) sync() error {
 	s := w.staged
 	w.staged = stage{tip: w.tip}
-	if len(s.text) == 0 {
-		return w.failure
+	err := w.failure
+	if len(s.text) > 0 {
+		err = w.put(s)
 	}
-	err := w.put(s)
 	if err == nil {
 		w.size += int64(len(s.text))
 		w.tip = s.tip

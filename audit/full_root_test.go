@@ -1,0 +1,64 @@
+//go:build root
+
+package audit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/testhost"
+)
+
+// On a full disk Append refuses when only the reserve is left, the ends of runs are still
+// recorded, and the log goes on when there is room again.
+func TestFullDisk(t *testing.T) {
+	testhost.Root(t)
+	disk := t.TempDir()
+	must(t, unix.Mount("tmpfs", disk, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=4m"))
+	t.Cleanup(func() { must(t, unix.Unmount(disk, 0)) })
+	dir := filepath.Join(disk, "audit")
+	l, err := Open(dir, Options{SegmentBytes: 512 << 10, ReserveBytes: 128 << 10})
+	must(t, err)
+	with(t, l, decision("control: there is room"))
+	filler := filepath.Join(disk, "filler")
+	file, err := os.Create(filler)
+	must(t, err)
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	must(t, file.Close())
+	written, large := 1, strings.Repeat("x", whatMax)
+	for {
+		if _, err = l.Append(decision(large)); err != nil {
+			break
+		}
+		if written++; written > 10000 {
+			t.Fatal("the disk is not full")
+		}
+	}
+	if !errors.Is(err, ErrStorage) || !errors.Is(err, unix.ENOSPC) || written < 100 {
+		t.Errorf("after %d records: %v", written, err)
+	}
+	for range 100 { // of the reserve of 128 KiB
+		if _, err := l.AppendEnd(Entry{Kind: KindEnd, What: large}); err != nil {
+			t.Fatalf("an end: %v", err)
+		}
+		written++
+	}
+	must(t, l.Enqueue(decision("kept in memory")))
+	if _, err = l.Append(decision("")); !errors.Is(err, ErrStorage) {
+		t.Errorf("after the ends: %v", err)
+	}
+	must(t, os.Remove(filler))
+	with(t, l, decision("room again"))
+	must(t, l.Close())
+	sound(t, dir, written+2)
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/audit"
+)
+
+// Flags of clove audit that no other command has.
+const (
+	flagOwner      = "owner"
+	flagKind       = "kind"
+	flagVerdict    = "verdict"
+	flagUntil      = "until"
+	flagText       = "text"
+	flagKey        = "key"
+	flagCheckpoint = "checkpoint"
+	flagFile       = "file"
+	flagProof      = "proof"
+)
+
+// choosing are the flags of the words that print records.
+var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
+
+// auditWords are what clove audit does, with the flags of each.
+var auditWords = map[string]struct {
+	flags []string
+	words int // behind the word
+	do    func(*program, *cli.Context) error
+}{
+	"tail":   {append([]string{flagFollow}, choosing...), 0, (*program).auditTail},
+	"query":  {choosing, 0, (*program).auditQuery},
+	"verify": {[]string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}, 0, (*program).auditVerify},
+	"export": {nil, 1, (*program).auditExport},
+	"prove":  {nil, 1, (*program).auditProve},
+}
+
+func (p *program) auditCommand() *cli.Command {
+	return &cli.Command{
+		Name: "audit", Usage: "show and verify the log of what was decided", UsageText: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
+		Description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
+			"written, also in a file of export's. export writes the records to FILE and a signed checkpoint to FILE.checkpoint:\n" +
+			"keep that on another machine. prove writes a proof that a record is in the log, for verify --proof. For root only.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "tail: wait for more", DisableDefaultText: true},
+			&cli.StringFlag{Name: flagOwner, Usage: "only what is about the runs of this user ID"},
+			&cli.StringFlag{Name: flagNamespace, Usage: "only of this namespace and those below it"},
+			&cli.StringFlag{Name: flagRun, Usage: "only of the run with this ID"},
+			&cli.StringFlag{Name: flagKind, Usage: "only of this kind, such as decision, start or admin"},
+			&cli.StringFlag{Name: flagVerdict, Usage: "only with this verdict, such as allow or deny"},
+			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
+			&cli.StringFlag{Name: flagUntil, Usage: "only what is older, written like --since"},
+			&cli.StringFlag{Name: flagText, Usage: "only records that contain this text"},
+			&cli.StringFlag{Name: flagAfter, Usage: "only behind the record with this number"},
+			&cli.StringFlag{Name: flagLast, Usage: "only the last so many", DefaultText: "tail: 20; query: all"},
+			&cli.StringFlag{Name: flagFile, Usage: "verify: a file that export wrote, instead of the log"},
+			&cli.StringFlag{Name: flagKey, Usage: "verify: a file with public keys, instead of this host's"},
+			&cli.StringFlag{Name: flagCheckpoint, Usage: "verify: a checkpoint that the log must agree with"},
+			&cli.StringFlag{Name: flagProof, Usage: "verify: a proof that prove wrote, instead of the log"},
+			jsonFlag("write each record, or the report, as a JSON object"),
+		},
+		Action: p.audit,
+	}
+}
+
+func (p *program) audit(c *cli.Context) error {
+	name := c.Args().First()
+	word, known := auditWords[name]
+	if !known || c.NArg() != 1+word.words {
+		return invalid("", "clove audit tail, query, verify, export FILE or prove NUMBER", "audit does not take the words %q", c.Args().Slice())
+	}
+	for _, flag := range c.LocalFlagNames() {
+		if !slices.Contains(word.flags, flag) && len(flag) > 1 {
+			return invalid(flag, "clove audit --help says whose it is", "clove audit %s does not take it", name)
+		}
+	}
+	return auditError(c, word.do(p, c))
+}
+
+// auditError explains what everybody but root gets, and a log that is not there.
+func auditError(c *cli.Context, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &agent.Error{Kind: agent.KindPrivilege, Step: "audit", Message: "only root reads the audit log", Hint: "sudo clove audit " + printable(strings.Join(c.Args().Slice(), " ")), Err: err}
+	case errors.Is(err, fs.ErrNotExist):
+		return &agent.Error{Kind: agent.KindNotFound, Step: "audit", Message: "there is no such log or file", Hint: "--root names the directory of the installation", Err: err}
+	}
+	return err
+}
+
+func auditDir(c *cli.Context) string { return audit.Dir(c.String(flagRoot)) }
+
+// auditKeys are this host's, which must exist: reading makes none.
+func auditKeys(c *cli.Context) (*audit.Keys, error) {
+	dir := audit.KeyDir(c.String(flagRoot))
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	return audit.OpenKeys(dir)
+}
+
+func (p *program) auditVerify(c *cli.Context) error {
+	keys, err := publicKeys(c)
+	if err != nil {
+		return err
+	}
+	if c.IsSet(flagProof) {
+		return p.verifyProof(c, keys)
+	}
+	var exported []byte
+	if c.IsSet(flagCheckpoint) {
+		if exported, err = os.ReadFile(c.String(flagCheckpoint)); err != nil {
+			return err
+		}
+	}
+	path := auditDir(c)
+	if c.IsSet(flagFile) {
+		path = c.String(flagFile)
+	}
+	report, err := audit.Verify(path, keys, exported)
+	if err != nil {
+		return err
+	}
+	if err := p.printReport(c.Bool(flagJSON), report); err != nil {
+		return err
+	}
+	if report.Problem != nil {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+// publicKeys are those that may have signed: of the file that --key names, else the host's.
+func publicKeys(c *cli.Context) ([]string, error) {
+	if c.IsSet(flagKey) {
+		text, err := os.ReadFile(c.String(flagKey))
+		return strings.Fields(string(text)), err
+	}
+	keys, err := auditKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Public()
+}
+
+func (p *program) printReport(asJSON bool, report audit.Report) error {
+	if asJSON {
+		return p.printJSON(report)
+	}
+	line := fmt.Sprintf("%d records are as they were written, and agree with %d checkpoints; %d logs of runs of their own too", report.Records, report.Checkpoints, report.Runs)
+	if report.Problem != nil {
+		line = printable(report.Problem.Error())
+	}
+	_, err := fmt.Fprintln(p.out, line)
+	return err
+}
+
+func (p *program) verifyProof(c *cli.Context, keys []string) error {
+	text, err := os.ReadFile(c.String(flagProof))
+	if err != nil {
+		return err
+	}
+	e, err := audit.ReadProof(text, keys)
+	if err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "audit", Message: "the proof is not good", Err: err}
+	}
+	return p.auditPrinter(c)(e)
+}
+
+func (p *program) auditExport(c *cli.Context) error {
+	keys, err := auditKeys(c)
+	if err != nil {
+		return err
+	}
+	to, err := filepath.Abs(c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	signed, records, err := audit.Export(auditDir(c), keys, file)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.WriteFile(to+".checkpoint", signed, 0o600)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	_, err = fmt.Fprintf(p.out, "%d records in %s; keep %s.checkpoint on another machine\n", records, printable(to), printable(to))
+	return err
+}
+
+func (p *program) auditProve(c *cli.Context) error {
+	number, err := strconv.ParseUint(c.Args().Get(1), 10, 63)
+	if err != nil || number == 0 {
+		return invalid("", "clove audit tail shows the numbers", "%q is not the number of a record", c.Args().Get(1))
+	}
+	keys, err := auditKeys(c)
+	if err != nil {
+		return err
+	}
+	proof, err := audit.Prove(auditDir(c), keys, number)
+	if err != nil {
+		return err
+	}
+	return p.printJSON(proof)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/audit"
+)
+
+// auditTailed is how many records clove audit tail shows unless --last says it.
+const auditTailed = 20
+
+func (p *program) auditQuery(c *cli.Context) error {
+	filter, err := auditFilter(c)
+	if err != nil {
+		return err
+	}
+	return audit.Query(auditDir(c), filter, p.auditPrinter(c))
+}
+
+// auditTail shows the last records, and with --follow each new one until it is interrupted.
+func (p *program) auditTail(c *cli.Context) error {
+	filter, err := auditFilter(c)
+	if err != nil {
+		return err
+	}
+	if filter.Last == 0 {
+		filter.Last = auditTailed
+	}
+	show := p.auditPrinter(c)
+	// What is written between the two readings comes behind the last record that was there.
+	last := filter.After
+	if err := audit.Query(auditDir(c), audit.Filter{Last: 1}, func(e audit.Entry) error { last = max(last, e.Number); return nil }); err != nil {
+		return err
+	}
+	err = audit.Query(auditDir(c), filter, func(e audit.Entry) error {
+		if e.Number > last {
+			return nil
+		}
+		return show(e)
+	})
+	if err != nil || !c.Bool(flagFollow) {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	filter.After = last
+	if err := audit.Follow(ctx, auditDir(c), filter, show); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func auditFilter(c *cli.Context) (f audit.Filter, err error) {
+	f = audit.Filter{Namespace: c.String(flagNamespace), Run: agent.ID(c.String(flagRun)), Kind: audit.Kind(c.String(flagKind)), Verdict: c.String(flagVerdict), Text: c.String(flagText)}
+	now := time.Now()
+	if f.Since, err = parseSince(c.String(flagSince), now); err != nil {
+		return f, err
+	}
+	if f.Until, err = parseSince(c.String(flagUntil), now); err != nil {
+		return f, err
+	}
+	owner, err := auditNumber(c, flagOwner, 32)
+	if err != nil {
+		return f, err
+	}
+	if c.IsSet(flagOwner) {
+		uid := uint32(owner)
+		f.Owner = &uid
+	}
+	if f.After, err = auditNumber(c, flagAfter, 63); err != nil {
+		return f, err
+	}
+	last, err := auditNumber(c, flagLast, 31)
+	f.Last = int(last)
+	return f, err
+}
+
+// auditNumber is a flag's number, 0 where it is not set.
+func auditNumber(c *cli.Context, flag string, bits int) (uint64, error) {
+	if !c.IsSet(flag) {
+		return 0, nil
+	}
+	number, err := strconv.ParseUint(c.String(flag), 10, bits)
+	if err != nil {
+		return 0, invalid(flag, "write a number", "%q is not a number", c.String(flag))
+	}
+	return number, nil
+}
+
+// auditPrinter shows one record, as JSON if that is asked for.
+func (p *program) auditPrinter(c *cli.Context) func(audit.Entry) error {
+	asJSON := c.Bool(flagJSON)
+	return func(e audit.Entry) error {
+		if asJSON {
+			return writeLine(p.out, e)
+		}
+		_, err := fmt.Fprintln(p.out, auditLine(e))
+		return err
+	}
+}
+
+// auditLine is one line for people; texts may come from agents.
+func auditLine(e audit.Entry) string {
+	words := []string{strconv.FormatUint(e.Number, 10), e.Time.Local().Format("2006-01-02T15:04:05.000"), string(e.Kind)}
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name+value)
+		}
+	}
+	add("", e.Verdict)
+	add("", e.Method)
+	add("", e.What)
+	add("owner=", strconv.FormatUint(uint64(e.Owner), 10))
+	add("namespace=", e.Namespace)
+	add("agent=", e.Agent)
+	add("run=", string(e.Run))
+	add("by=", e.Principal)
+	add("rule=", e.Rule)
+	add("code=", e.Code)
+	add("taints=", strings.Join(e.Taints, ","))
+	add("approval=", e.Approval)
+	if e.Count > 0 {
+		add("count=", strconv.FormatUint(e.Count, 10))
+	}
+	return printable(strings.Join(words, " "))
+}

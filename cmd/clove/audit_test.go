@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clove.run/clove/audit"
+)
+
+// auditBench has a log of 30 decisions; the last one's text is hostile to terminals.
+func auditBench(t *testing.T) (b *bench, run func(args ...string) (int, string, string), state string) {
+	t.Helper()
+	b = newBench(t)
+	state = filepath.Join(t.TempDir(), "state")
+	keys, err := audit.OpenKeys(audit.KeyDir(state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(audit.Dir(state), audit.Options{Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		e := audit.Entry{Kind: audit.KindDecision, Owner: uint32(1000 + i%2), Principal: audit.PrincipalUser(1000), Method: "grant.check", What: fmt.Sprintf("net:host-%d:443", i), Verdict: audit.VerdictAllow}
+		if i == 29 {
+			e.Verdict, e.What = audit.VerdictDeny, "\x1b[2Jgone\n31 2030 forged"
+		}
+		if err := log.Enqueue(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b, func(args ...string) (int, string, string) {
+		return b.clove(append([]string{"audit", "--root", state}, args...)...)
+	}, state
+}
+
+func TestAuditShowsRecords(t *testing.T) {
+	_, run, _ := auditBench(t)
+	status, stdout, stderr := run("tail")
+	if lines := strings.Split(stdout, "\n"); status != 0 || len(lines) != auditTailed+1 || !strings.HasPrefix(lines[0], "11 ") {
+		t.Errorf("%d\n%s%s", status, stdout, stderr)
+	}
+	if strings.Contains(stdout, "\x1b") || !strings.Contains(stdout, `deny grant.check \x1b[2Jgone\n31 2030 forged owner=1001 by=uid:1000`) {
+		t.Errorf("%q", stdout)
+	}
+	for args, want := range map[string]int{"query": 30, "query --owner 1001": 15, "query --verdict deny": 1, "query --text host-7:": 1, "query --after 28": 2, "tail --last 3": 3, "query --until 1h": 0, "query --since 1h --kind decision": 30} {
+		if status, stdout, stderr := run(strings.Fields(args)...); status != 0 || strings.Count(stdout, "\n") != want {
+			t.Errorf("%s: %d\n%s%s", args, status, stdout, stderr)
+		}
+	}
+	_, stdout, _ = run("query", "--json", "--last", "1")
+	var e audit.Entry
+	if unmarshal(t, stdout, &e); e.Number != 30 || !strings.Contains(e.What, "\x1b") {
+		t.Errorf("%q", stdout)
+	}
+}
+
+func TestAuditVerifiesExportsAndProves(t *testing.T) {
+	_, run, state := auditBench(t)
+	if status, stdout, stderr := run("verify"); status != 0 || !strings.HasPrefix(stdout, "30 records are as they were written, and agree with 1 checkpoints") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+	file := filepath.Join(t.TempDir(), "out.jsonl")
+	if status, stdout, stderr := run("export", file); status != 0 || !strings.HasPrefix(stdout, "30 records in ") {
+		t.Fatalf("%d, %q, %q", status, stdout, stderr)
+	}
+	if status, _, _ := run("export", file); status == 0 {
+		t.Error("an export replaces a file")
+	}
+	keys := filepath.Join(audit.KeyDir(state), "public")
+	for _, args := range [][]string{{"verify", "--checkpoint", file + ".checkpoint"}, {"verify", "--file", file, "--checkpoint", file + ".checkpoint", "--key", keys}} {
+		if status, stdout, stderr := run(args...); status != 0 {
+			t.Errorf("%q: %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+	_, proof, _ := run("prove", "17")
+	proved := filepath.Join(t.TempDir(), "proof")
+	if err := os.WriteFile(proved, []byte(proof), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := run("verify", "--proof", proved, "--key", keys); status != 0 || !strings.Contains(stdout, "host-16") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+	segment := filepath.Join(audit.Dir(state), "00000000000000000001.jsonl")
+	text, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(segment, bytes.Replace(text, []byte("host-12"), []byte("h0st-12"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, _ := run("verify"); status != exitFailed || !strings.Contains(stdout, "record 13: edited") {
+		t.Errorf("%d, %q", status, stdout)
+	}
+	var report audit.Report
+	_, stdout, _ := run("verify", "--json")
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Problem == nil || report.Problem.Number != 13 {
+		t.Errorf("%q, %v", stdout, err)
+	}
+	if status, _, stderr := run("export", file+"2"); status != exitFailed || !strings.Contains(stderr, "record 13") {
+		t.Errorf("%d, %q", status, stderr)
+	}
+}
+
+func TestAuditRefusesWrongWords(t *testing.T) {
+	b, run, _ := auditBench(t)
+	for _, line := range []string{"", "look", "tail x", "prove", "prove x", "prove 0", "prove 31", "export", "verify --owner 0", "query --follow", "query --owner alice", "query --last -1", "verify --key /nowhere"} {
+		if status, stdout, stderr := run(strings.Fields(line)...); status != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "clove: ") {
+			t.Errorf("%q: %d, %q, %q", line, status, stdout, stderr)
+		}
+	}
+	if status, _, stderr := b.clove("audit", "verify", "--root", t.TempDir()); status != exitFailed || !strings.Contains(stderr, "there is no such log") {
+		t.Errorf("%d, %q", status, stderr)
+	}
+}
