@@ -62,3 +62,18 @@ func TestLaunchIsDocumented(t *testing.T) {
 	}
 	holdTo(t, architecture, "launch steps", table.String())
 }
+
+// TestNamedTestsExist: a document names a test or a fuzz target as proof of what it says.
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`^(?:Test|Fuzz)[A-Z]\w*$`)
+	var sources strings.Builder
+	for _, file := range Files(t, Root(t), ".go") {
+		sources.WriteString(readTree(t, file))
+	}
+	for _, code := range Quoted(t) {
+		if name.MatchString(code.Text) && !strings.Contains(sources.String(), "\nfunc "+code.Text+"(") {
+			t.Errorf("%s:%d: there is no %s", code.File, code.Line, code.Text)
+		}
+	}
+}
