@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// TestStraysAreTakenAway, dead or alive, and nobody who is known.
+// TestStraysAreTakenAway: dead or alive; registered processes are left alone.
 func TestStraysAreTakenAway(t *testing.T) {
 	t.Parallel()
 	thread, err := nsthread.Start(0)
@@ -60,8 +60,8 @@ func TestStraysAreTakenAway(t *testing.T) {
 	}
 }
 
-// TestAGuestWhoStaysDoesNotHoldTheEnd: it is said, and nothing is taken back
-// that the guest may use. One who leaves is the control.
+// TestAGuestWhoStaysDoesNotHoldTheEnd: an exec session that does not end is reported, and what
+// it may still use is not removed. The control is a session that ends.
 func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
