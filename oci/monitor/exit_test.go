@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// begun is a child that nobody has buried, and its start time.
+// begun returns a child that is not reaped, and its start time.
 func begun(t *testing.T, script string) (cmd *exec.Cmd, process *pidfd.Process, start uint64) {
 	t.Helper()
 	cmd = exec.Command("sh", "-c", script)
@@ -59,7 +59,6 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 	}
 }
 
-// TestALivingProcessHasNoStatus.
 func TestALivingProcessHasNoStatus(t *testing.T) {
 	cmd, process, _ := begun(t, "exec sleep 1000")
 	if _, known := reaped(process); known {
