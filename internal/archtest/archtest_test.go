@@ -10,11 +10,11 @@ import (
 
 const module = "clove.run/clove/"
 
-// tags are those that the product is built with.
+// tags are the build tags of the product.
 const tags = "seccomp,urfave_cli_no_docs"
 
-// mayImport lists, for each package, what it may import inside clove. A
-// package that is absent here fails the test: new rooms are entered knowingly.
+// mayImport lists, for each package, what it may import inside clove. A package that is absent
+// here fails the test, so that nobody adds one without a decision.
 var mayImport = []struct {
 	pkg     string
 	imports []string
@@ -83,9 +83,8 @@ var mayImport = []struct {
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
-// owners lists the package that may import each heavy library outside of tests
-// (few have two, which the row gives a reason for): a library that leaks into
-// the tree can never be replaced.
+// owners lists the package that may import each heavy library outside of tests (a few have
+// two, with a reason): a library that many packages import can never be replaced.
 var owners = []struct {
 	library string
 	owner   string
@@ -184,8 +183,8 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 	}
 }
 
-// heavy is what only cloved may be linked with: every launch starts clove
-// twice, and there is a clove, a clove-init and a clove-gate for each agent.
+// heavy are libraries that only cloved may be linked with: every launch starts clove twice,
+// and there are a clove, a clove-init and a clove-gate for each agent.
 var heavy = []string{"github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
@@ -207,8 +206,8 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	}
 }
 
-// pure lists the packages that get everything as values. What does something, or
-// waits, comes from packages that they must not import.
+// pure lists the packages that get everything as values. They must not import packages that
+// act or wait.
 var pure = []string{"scheduler"}
 
 var effects = []string{"bufio", "context", "io", "log", "net", "os", "runtime", "sync", "syscall"}

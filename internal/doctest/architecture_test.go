@@ -11,8 +11,8 @@ import (
 
 const architecture = "ARCHITECTURE.md"
 
-// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each
-// row a folder that there is (TestNamedPathsExist).
+// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each row's
+// folder exists (TestNamedPathsExist).
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}
