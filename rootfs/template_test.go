@@ -83,8 +83,8 @@ func TestUseIsNoted(t *testing.T) {
 	}
 }
 
-// TestOnlyDeadMakersAreCleanedUpAfter: the lock says who lives, however old the
-// directory is, and a kill leaves none.
+// TestOnlyDeadMakersAreCleanedUpAfter: the lock shows whether a maker lives, however old its
+// directory is; a kill releases the lock.
 func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -101,7 +101,7 @@ func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dead.path, "image"), nil, 0o600), os.Chtimes(alive.path, now.Add(-400*day), now.Add(-400*day))); err != nil {
 		t.Fatal(err)
 	}
-	// Control: as long as it lives, it is nobody's to clean.
+	// Control: while the maker lives, nothing is cleaned up.
 	if names, err := AbandonedTemplates(stateDir); err != nil || len(names) != 0 {
 		t.Fatalf("two makers live, yet abandoned are %v, %v", names, err)
 	}

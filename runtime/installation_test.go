@@ -291,7 +291,7 @@ func TestAnInvisibleSupervisorIsLeftAlone(t *testing.T) {
 		t.Errorf("check: %v, %v", problems, err)
 	}
 	if run, err = r.Get(string(run.Spec.ID)); err != nil || run.Lease == nil {
-		t.Errorf("it was buried: %+v, %v", run, err)
+		t.Errorf("it was cleaned up: %+v, %v", run, err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestTheDeadAreBuried(t *testing.T) {
 		t.Errorf("a run with --rm is remembered: %v", err)
 	}
 	if again, err := r.reap([]agent.Run{run}); err != nil || len(again) != 1 {
-		t.Errorf("a second burial, by a slower clove: %v, %v", again, err)
+		t.Errorf("a second clean-up, by a slower clove: %v, %v", again, err)
 	}
 }
 

@@ -68,13 +68,13 @@ func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
 	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
 	l.sessions.Add(1)
 	if err := l.endSessions(time.Millisecond); err == nil {
-		t.Error("nobody said that a guest stays")
+		t.Error("an exec session that does not end was not reported")
 	}
 	if !l.keepsLayer() {
 		t.Error("the layer that it may use goes")
 	}
 	if err := l.undo.Run(); err != nil || tookBack {
-		t.Errorf("taken back under a guest: %v, %v", tookBack, err)
+		t.Errorf("removed under an exec session: %v, %v", tookBack, err)
 	}
 	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
 	l.sessions.Done()

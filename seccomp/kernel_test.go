@@ -25,7 +25,7 @@ import (
 
 const childVariable = "CLOVE_SECCOMP_TEST_CHILD"
 
-// orders tell the child what to do.
+// orders are what the child has to do.
 type orders struct {
 	Filter []unix.SockFilter // empty: no filter
 	Calls  []systemCall

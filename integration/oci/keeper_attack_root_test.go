@@ -123,7 +123,7 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 	got := h.await(directory, "status")
 	h.Must("state", "one") // if the monitor were dead, this call would start another
 	if got == "0" || h.keeper() != keeper || !runs(keeper) {
-		t.Errorf("kill gave %s, the keeper %d lives: %t", got, keeper, runs(keeper))
+		t.Errorf("kill gave %s, the monitor %d lives: %t", got, keeper, runs(keeper))
 	}
 	h.expireIn("one", 0)
 	h.Await("the deadline", func() bool { return len(keepers(h.Root)) == 0 })
@@ -229,7 +229,7 @@ func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
 	}
 	cgroups, err := os.ReadFile("/proc/" + strconv.Itoa(h.keeper()) + "/cgroup")
 	if err != nil || strings.Contains(string(cgroups), "clove-oci-test") {
-		t.Errorf("%v: the keeper is in\n%s", err, cgroups)
+		t.Errorf("%v: the monitor is in\n%s", err, cgroups)
 	}
 	h.Must("delete", "--force", "one")
 }

@@ -24,7 +24,7 @@ func TestTheDeadlineHoldsByItself(t *testing.T) {
 	h := newHeld(t)
 	free := h.begin("free", h.Bundle(forever, cgroup("free")))
 	if found := keepers(h.Root); len(found) != 0 {
-		t.Errorf("a container without rules has keepers: %v", found)
+		t.Errorf("a container without rules has monitors: %v", found)
 	}
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
 	pid := h.State("one").Pid
@@ -64,7 +64,7 @@ func TestAKilledKeeperIsStartedAgain(t *testing.T) {
 	h.killKeeper()
 	h.rewrite("one", "deadline_boot_ns", bootTime(t)) // an hour is over
 	if !runs(pid) {
-		t.Fatal("it ended without a keeper: the rest of this test shows nothing")
+		t.Fatal("it ended without a monitor: the rest of this test shows nothing")
 	}
 	h.Must("state", "one")
 	h.Await("the deadline", func() bool { return !runs(pid) })
@@ -235,7 +235,7 @@ func TestAnotherRootIsAnotherWorld(t *testing.T) {
 	}
 	other.Must("delete", "--force", "one")
 	if !runs(pid) || h.keeper() != keeper {
-		t.Error("a call with another root ended the container or its keeper")
+		t.Error("a call with another root ended the container or its monitor")
 	}
 	h.Must("delete", "--force", "one")
 	if got := h.record("one.json"); got.Status != agent.StatusSignaled {

@@ -84,7 +84,7 @@ func (h *held) keeper() int {
 	h.t.Helper()
 	found := keepers(h.Root)
 	if len(found) != 1 {
-		h.t.Fatalf("there are %d keepers", len(found))
+		h.t.Fatalf("there are %d monitors", len(found))
 	}
 	return found[0]
 }
@@ -114,7 +114,7 @@ func (h *held) watchKeeper() (pid int, ended func()) {
 		h.t.Helper()
 		defer keeper.Close()
 		if gone, err := poll(keeper); !gone {
-			h.t.Fatalf("the keeper does not end: %v", err)
+			h.t.Fatalf("the monitor does not end: %v", err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestAnothersNumberIsGone(t *testing.T) {
 	_ = child.Process.Kill()
 	_ = child.Wait()
 	if _, err := OpenStarted(child.Process.Pid, start); !Gone(err) {
-		t.Errorf("buried: %v", err)
+		t.Errorf("reaped: %v", err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 			_ = child.Wait()
 		}
 		if !p.Ended() || !p.WaitFor(time.Minute) || p.Signal(unix.SIGKILL) != nil {
-			t.Errorf("buried %v: it is alive", buried)
+			t.Errorf("reaped %v: it is alive", buried)
 		}
 	}
 }

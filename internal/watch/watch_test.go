@@ -95,7 +95,7 @@ func TestASourceTellsEachOfItsOwn(t *testing.T) {
 		}
 	}
 	if _, open := <-watchers[0].Changed; open {
-		for range watchers[0].Changed { // what was told before
+		for range watchers[0].Changed { // earlier notifications
 		}
 	}
 	for len(watchers[1].Changed) > 0 {
@@ -125,7 +125,7 @@ func TestASourceTellsEachOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestAFullQueueIsAboutAll.
+// TestAFullQueueIsAboutAll: after an overflow of the queue, every watcher is notified.
 func TestAFullQueueIsAboutAll(t *testing.T) {
 	t.Parallel()
 	s := &Source{}

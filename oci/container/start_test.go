@@ -110,6 +110,6 @@ func TestEveryEndIsBuried(t *testing.T) {
 		}
 	}
 	if status, ended := reap(1); ended {
-		t.Errorf("a process of another's is buried: %d", status)
+		t.Errorf("a child of another process is reaped: %d", status)
 	}
 }
