@@ -73,8 +73,8 @@ func TestKillEndsWhatFrozeItself(t *testing.T) {
 	expectEmpty(t, g)
 }
 
-// TestLeavingIsToTheRoot: of every v1 hierarchy. Freezing or killing the cgroup in which the
-// process was started does not affect it any more.
+// TestLeavingIsToTheRoot: a process that leaves is in the root of every v1 hierarchy. Freezing
+// or killing the cgroup in which the process was started does not affect it any more.
 func TestLeavingIsToTheRoot(t *testing.T) {
 	g := realGroup(t)
 	m := joinRole(t, g, "leave")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKillButSparesOne: and kills every fork of the others. controlOneByOne is the control.
+// TestKillButSparesOne: it kills every fork of the others. controlOneByOne is the control.
 func TestKillButSparesOne(t *testing.T) {
 	g := realGroup(t)
 	controlOneByOne(t, g)

@@ -156,7 +156,7 @@ func TestShareAddsUpAndKeepsTheRatio(t *testing.T) {
 	})
 }
 
-// TestSinceTakesOffWhatWasBefore: and the parts still add up to the whole.
+// TestSinceTakesOffWhatWasBefore: the parts still add up to the whole.
 func TestSinceTakesOffWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	of := func(d time.Duration) *time.Duration { return &d }

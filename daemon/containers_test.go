@@ -18,7 +18,7 @@ func one() api.ContainerParams {
 			Started: began, Ended: began.Add(time.Second), Status: agent.StatusExited, ExitCode: 7}}
 }
 
-// TestAContainersEndIsListed: and shown, waited for, followed and pruned.
+// TestAContainersEndIsListed: its run can also be shown, waited for, followed and pruned.
 func TestAContainersEndIsListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

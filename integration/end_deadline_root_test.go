@@ -201,10 +201,10 @@ func bootTime(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// TestNothingExecutesAfterTheDeadline: and its grace period. The record has the moment after
-// which nothing executed, which is earlier than the end. The control is the same program and a
-// plain SIGKILL: the kernel needs as long to free its resources, and it does not execute
-// either.
+// TestNothingExecutesAfterTheDeadline: the deadline is followed by the grace period. The record
+// has the moment after which nothing executed, which is earlier than the end. The control is
+// the same program and a plain SIGKILL: the kernel needs as long to free its resources, and the
+// program does not execute either.
 func TestNothingExecutesAfterTheDeadline(t *testing.T) {
 	h := newHost(t)
 	const grace = 300 * time.Millisecond

@@ -40,7 +40,7 @@ func streamsPassThrough(t *testing.T, h *host) {
 	}
 }
 
-// TestInputEndsWhenTheUserEndsIt: and not before; the agent answers each line.
+// TestInputEndsWhenTheUserEndsIt: before that, the agent answers each line.
 func TestInputEndsWhenTheUserEndsIt(t *testing.T) { inputEndsWhenTheUserEndsIt(t, newHost(t)) }
 
 func inputEndsWhenTheUserEndsIt(t *testing.T, h *host) {
@@ -85,7 +85,7 @@ func aReaderThatLeavesEndsTheAgent(t *testing.T, h *host) {
 	h.sh("yes | head -c 100000 | wc -c").want(t, agent.StatusExited, 0, "100000\n")
 }
 
-// TestTheAgentMayCloseItsStreams: and continue.
+// TestTheAgentMayCloseItsStreams: it continues without them.
 func TestTheAgentMayCloseItsStreams(t *testing.T) { theAgentMayCloseItsStreams(t, newHost(t)) }
 
 func theAgentMayCloseItsStreams(t *testing.T, h *host) {

@@ -82,7 +82,8 @@ func TestTheGateIsKilled(t *testing.T) {
 	}
 }
 
-// TestTheKillOfCloveTakesTheGateAlong: and its listeners; the next command cleans up.
+// TestTheKillOfCloveTakesTheGateAlong: the gate's listeners are closed, too, and the next
+// command cleans up.
 func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

@@ -147,8 +147,8 @@ while True:
 	}
 }
 
-// TestMetadataAndTheHostAreForRootsAgents: and users.allow is enforced at the socket. The
-// control is root, whom the same cloved allows both.
+// TestMetadataAndTheHostAreForRootsAgents: users.allow is enforced at the socket. The control
+// is root, whom the same cloved allows both.
 func TestMetadataAndTheHostAreForRootsAgents(t *testing.T) {
 	d, _ := newClovedWithInternet(t)
 	d.settings = "users:\n  allow: [public, private]\n"

@@ -100,7 +100,7 @@ func TestFewDescriptors(t *testing.T) {
 	n.gateLived(t, result{record: record, stderr: errs.String()})
 }
 
-// TestAHostFirewallIsNoHindrance: and clove does not change it. Like many firewalls, it
+// TestAHostFirewallIsNoHindrance: clove does not change it. Like many firewalls, this one
 // accepts only packets of the host's own connections.
 func TestAHostFirewallIsNoHindrance(t *testing.T) {
 	h := newHost(t)

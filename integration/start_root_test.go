@@ -98,8 +98,8 @@ func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says, st
 // givenUp is longer than giving up takes on a loaded machine.
 const givenUp = 20 * time.Second
 
-// TestAStartThatHangsIsGivenUp: and the process it waited for is killed. The control: a second
-// later it has not returned by itself.
+// TestAStartThatHangsIsGivenUp: the process that it waited for is killed. The control: a
+// second later it has not returned by itself.
 func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	h := newHost(t)
 	cmd, line, errs := h.hangingStart("", "--start-timeout=1s")

@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestWithoutAGateThereIsNoNetwork: and a new gate restores it.
+// TestWithoutAGateThereIsNoNetwork: a new gate restores it.
 func TestWithoutAGateThereIsNoNetwork(t *testing.T) {
 	prepare(t)
 	p := newPlan(Config{Everything: true, HostPorts: []uint16{5432}}, true)

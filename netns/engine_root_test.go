@@ -82,7 +82,7 @@ func TestAnEnginesTrafficComesToTheGate(t *testing.T) {
 	}
 }
 
-// TestTheGatesSocketsLeave: and no other's, with any socket option that needs no privilege.
+// TestTheGatesSocketsLeave: no other socket does, with any option that needs no privilege.
 func TestTheGatesSocketsLeave(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
@@ -132,9 +132,9 @@ func TestTheGatesSocketsLeave(t *testing.T) {
 	})
 }
 
-// TestWhatBeganOutsideIsAnswered: and nothing that only looks like an answer. An IPv6 socket
-// may use any source address, and a datagram to itself begins a connection whose answer would
-// leave.
+// TestWhatBeganOutsideIsAnswered: packets that only look like answers do not leave. An IPv6
+// socket may use any source address, and a datagram to itself begins a connection whose answer
+// would leave.
 func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
@@ -204,7 +204,7 @@ func forge(t *testing.T, network *ocitest.Network, from, to string) {
 	})
 }
 
-// TestASilentNamespaceHasLoopback: and nothing else, from either side.
+// TestASilentNamespaceHasLoopback: nothing else works, from either side.
 func TestASilentNamespaceHasLoopback(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, false)
@@ -240,7 +240,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 	}
 }
 
-// TestAnEnginesNamespaceIsChecked: before it is changed.
+// TestAnEnginesNamespaceIsChecked: the check comes before any change of it.
 func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)

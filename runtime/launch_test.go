@@ -29,7 +29,7 @@ func TestAFailedStepIsNamedOnce(t *testing.T) {
 	}
 }
 
-// TestStepsStopAtTheFirstFailure: and each step's time is recorded.
+// TestStepsStopAtTheFirstFailure: each step's time is recorded, too.
 func TestStepsStopAtTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	var asked []string

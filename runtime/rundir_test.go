@@ -45,8 +45,8 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	}
 }
 
-// TestAClaimKeepsARunFromStarting: and its release allows the start again, both if the
-// directory existed before the claim and if the claim made it.
+// TestAClaimKeepsARunFromStarting: the release of the claim allows the start again, both if
+// the directory existed before the claim and if the claim made it.
 func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	t.Parallel()
 	paths := Paths{State: t.TempDir(), Run: t.TempDir()}

@@ -111,7 +111,7 @@ func TestNewRulesHoldAtOnce(t *testing.T) {
 	}
 }
 
-// TestADenyCutsWhatItForbids: and nothing else; the other connection is the control. A
+// TestADenyCutsWhatItForbids: it cuts nothing else; the other connection is the control. A
 // connection that was cut is not counted as a denial; a later attempt is.
 func TestADenyCutsWhatItForbids(t *testing.T) {
 	address, kept := greeter(t)

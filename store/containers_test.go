@@ -40,8 +40,8 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 	}
 }
 
-// TestAContainersRecordReplacesItsOwn: and no other's. If it is reported twice, as by a
-// monitor that was killed in between, there is one.
+// TestAContainersRecordReplacesItsOwn: it replaces no other's. If it is reported twice, as by
+// a monitor that was killed in between, there is one.
 func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)

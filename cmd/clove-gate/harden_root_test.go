@@ -44,7 +44,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Logf("idle: %s resident, %s threads", g.status()["VmRSS"], g.status()["Threads"])
 }
 
-// TestTheRootIsEmpty: and read-only. The control is the test's own root.
+// TestTheRootIsEmpty: it is also read-only. The control is the test's own root.
 func TestTheRootIsEmpty(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -113,7 +113,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAWrongLaunchIsRefused: before anything is served. The tests above are the control.
+// TestAWrongLaunchIsRefused: the gate ends before it serves anything. The tests above are the
+// control.
 func TestAWrongLaunchIsRefused(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestACopyKeepsItsTimes: of files, links and folders, although their contents are written
-// afterwards. A time in the future becomes the present, and a folder that existed keeps its
-// own time.
+// TestACopyKeepsItsTimes: those of files, links and folders, although their contents are
+// written afterwards. A time in the future becomes the present, and a folder that existed
+// keeps its own time.
 func TestACopyKeepsItsTimes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnitsDifferFromThePackagesInPathsOnly: and in the group, which a node does not have.
+// TestUnitsDifferFromThePackagesInPathsOnly: the group differs, too, because a node has none.
 func TestUnitsDifferFromThePackagesInPathsOnly(t *testing.T) {
 	want := map[string][]string{
 		serviceUnit: {"ExecStart=/opt/clove/bin/cloved"},

@@ -80,7 +80,7 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 	})
 }
 
-// TestNewRulesMayWantNoName: of a known target: bytes that were read are passed on, a silent
+// TestNewRulesMayWantNoName: for a known target, bytes that were read are passed on, a silent
 // client may pass, and the target is forgotten.
 func TestNewRulesMayWantNoName(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ func TestALateNameIsAsked(t *testing.T) {
 	}
 }
 
-// TestWhatMayPassWithoutAName: and what may not, if only names are denied.
+// TestWhatMayPassWithoutAName: it also tries what may not pass if only names are denied.
 func TestWhatMayPassWithoutAName(t *testing.T) {
 	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "b.example"})

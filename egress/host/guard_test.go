@@ -22,7 +22,7 @@ func TestAGuardsGateHasBounds(t *testing.T) {
 	}
 }
 
-// TestSocketsOfTheGateBeforeAreAwaited: and no other error is.
+// TestSocketsOfTheGateBeforeAreAwaited: any other error is returned at once.
 func TestSocketsOfTheGateBeforeAreAwaited(t *testing.T) {
 	t.Parallel()
 	taken, other := fmt.Errorf("cannot listen: %w", os.NewSyscallError("bind", unix.EADDRINUSE)), errors.New("another")

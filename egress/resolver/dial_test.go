@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/egress/dnsmsg"
 )
 
-// TestAnotherNetworksServersAreReachedThere: and this host's files are not read: its servers
-// and names do not belong to that network.
+// TestAnotherNetworksServersAreReachedThere: this host's files are not read, because its
+// servers and names do not belong to that network.
 func TestAnotherNetworksServersAreReachedThere(t *testing.T) {
 	t.Parallel()
 	server := serve(t, records(t, "a.test. 60 IN A 198.51.100.7"))

@@ -71,8 +71,8 @@ func told(t *testing.T, log, bundle string) string {
 	return strings.Join(all, " ")
 }
 
-// TestAHookThatFailsEndsIt: and what was made is removed. The command's status is 1, not the
-// hook's. If a hook inside fails, that is already the end of the container's process.
+// TestAHookThatFailsEndsIt: everything that was made is removed. The command's status is 1,
+// not the hook's. If a hook inside fails, that is already the end of the container's process.
 func TestAHookThatFailsEndsIt(t *testing.T) {
 	r := newRuntime(t)
 	failing := []specs.Hook{{Path: "/bin/sh", Args: []string{"sh", "-c", "echo for a reason >&2; exit 3"}}}

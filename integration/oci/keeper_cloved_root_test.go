@@ -31,7 +31,7 @@ func (n *node) ran(id, script string) {
 	n.Must("run", "--bundle", n.Bundle(script, annotated(oci.AnnotationRecord, oci.RecordsDir+"/"+oci.RecordID+".json")), id)
 }
 
-// TestClovedKnowsOfAContainersEnd: but the engine still controls the container.
+// TestClovedKnowsOfAContainersEnd: the engine still controls the container.
 func TestClovedKnowsOfAContainersEnd(t *testing.T) {
 	n := newNode(t)
 	t.Setenv("CLOVE_ROOT", n.path("state"))

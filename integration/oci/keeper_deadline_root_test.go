@@ -45,7 +45,7 @@ func TestTheDeadlineHoldsByItself(t *testing.T) {
 	h.Must("delete", "--force", "free")
 }
 
-// TestRunInTheForegroundIsHeld: and run's output says how its container ended.
+// TestRunInTheForegroundIsHeld: the output of run says how its container ended.
 func TestRunInTheForegroundIsHeld(t *testing.T) {
 	h := newHeld(t)
 	got := h.Do("run", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
@@ -110,7 +110,7 @@ func TestNothingStartsUnheld(t *testing.T) {
 	}
 }
 
-// TestCallsAtOnceBringBackOneKeeper: and the start among them waits for it.
+// TestCallsAtOnceBringBackOneKeeper: the start among the calls waits for it.
 func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")), "one")

@@ -231,8 +231,8 @@ func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	}
 }
 
-// TestARecordThatCannotBeWrittenHoldsUpNoDeadline: nor for daemons that the first process left
-// behind: they could fill the disk.
+// TestARecordThatCannotBeWrittenHoldsUpNoDeadline: the deadline also ends daemons that the
+// first process left, which could fill the disk.
 func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
 	h := newHeld(t)
 	h.longer(func(left time.Duration) (enough bool) {

@@ -67,7 +67,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestRunGivesTheStatusOfTheProcess: and passes its input and output on.
+// TestRunGivesTheStatusOfTheProcess: run also passes its input and output on.
 func TestRunGivesTheStatusOfTheProcess(t *testing.T) {
 	r := newRuntime(t)
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 0, "exit 255": 255} {

@@ -36,8 +36,8 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	}
 }
 
-// TestAMemberIsHeldToItsOwnRules: or it is not started, because only its sandbox's rules are
-// in force.
+// TestAMemberIsHeldToItsOwnRules: a member whose rules differ is not started, because only its
+// sandbox's rules are in force.
 func TestAMemberIsHeldToItsOwnRules(t *testing.T) {
 	n := newNode(t)
 	n.serve()

@@ -141,7 +141,7 @@ func fetcher(t *testing.T, n *node, id string) (fetches func(address string) str
 
 const allowedSays = "I am " + ocitest.AllowedAddress
 
-// TestRulesOutliveCloved: and a container without its guard has no network.
+// TestRulesOutliveCloved: a container without its guard has no network.
 func TestRulesOutliveCloved(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -202,7 +202,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	}
 }
 
-// TestAGateThatDiesIsTheNetworksEnd: and its guard logs that.
+// TestAGateThatDiesIsTheNetworksEnd: its guard logs the end.
 func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
 	n := newNode(t)
 	n.serve()

@@ -26,7 +26,7 @@ func read(t *testing.T, master *os.File) string {
 	return all.String()
 }
 
-// TestTheEngineGetsTheTerminal: of a container's first process and of later ones.
+// TestTheEngineGetsTheTerminal: it gets that of the first process and those of later ones.
 func TestTheEngineGetsTheTerminal(t *testing.T) {
 	r := newRuntime(t)
 	path, listener := listen(t, r, "unix", "console")

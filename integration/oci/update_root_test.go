@@ -120,7 +120,7 @@ func TestAnUpdateByFile(t *testing.T) {
 	}
 }
 
-// TestEventsTellOfUseAndOfWantOfMemory: and they end with the container.
+// TestEventsTellOfUseAndOfWantOfMemory: the events end with the container.
 func TestEventsTellOfUseAndOfWantOfMemory(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r, func(s *specs.Spec) {

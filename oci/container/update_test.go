@@ -29,7 +29,7 @@ func merged(t *testing.T, before, change string) string {
 	return string(text)
 }
 
-// TestWhatAnUpdateDoesNotNameStays: and the next update finds it.
+// TestWhatAnUpdateDoesNotNameStays: the next update finds it unchanged.
 func TestWhatAnUpdateDoesNotNameStays(t *testing.T) {
 	for name, row := range map[string]struct{ before, change, want string }{
 		"nothing":             {`{"memory":5}`, `{}`, `{"memory":5}`},

@@ -112,7 +112,7 @@ func TestWithoutClovedNothingIsHeld(t *testing.T) {
 	}
 }
 
-// TestAGuardMakesPlaceForTheNext: of the same container, and for no other.
+// TestAGuardMakesPlaceForTheNext: only for another one of the same container.
 func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)
@@ -206,7 +206,7 @@ func awaited(t *testing.T, directory string) bool {
 	return false
 }
 
-// TestARemovalEndsTheGuardThatAStartWaitsFor: before it waits for that start.
+// TestARemovalEndsTheGuardThatAStartWaitsFor: it does so before it waits for that start.
 func TestARemovalEndsTheGuardThatAStartWaitsFor(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)

@@ -21,7 +21,7 @@ func readJSON(t *testing.T, path string, into any) {
 	}
 }
 
-// TestAnEndHasOneReading: or its status is unknown.
+// TestAnEndHasOneReading: if there are two, the status is unknown.
 func TestAnEndHasOneReading(t *testing.T) {
 	const pid, other = 40, 41
 	first := func(code int) threadEnd { return threadEnd{pid, pid, exited(code), false} }
